@@ -1,0 +1,37 @@
+export interface PlatformErrorOptions {
+  /** What a caller may see. Absent on failures of the platform's own: those show only the catalog's status. */
+  readonly publicMessage?: string;
+  /** A machine-readable detail beside the status, when clients know one (`error_code` on the wire). */
+  readonly detailCode?: string;
+  readonly cause?: unknown;
+}
+
+/**
+ * The one error class that crosses package boundaries. `message` is for logs; `publicMessage` is for callers.
+ * `Code` is a closed union of the package that throws (public ones are in wire's error catalog).
+ */
+export class PlatformError<Code extends string = string> extends Error {
+  readonly code: Code;
+  readonly publicMessage: string | undefined;
+  readonly detailCode: string | undefined;
+  constructor(code: Code, message: string, options: PlatformErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = "PlatformError";
+    this.code = code;
+    this.publicMessage = options.publicMessage;
+    this.detailCode = options.detailCode;
+  }
+}
+
+export function asError(value: unknown): Error {
+  return value instanceof Error ? value : new Error(String(value));
+}
+
+/** The `ENOENT`-like code of a system error, found along the cause chain; undefined when there is none. */
+export function errnoOf(value: unknown): string | undefined {
+  for (let error = value; error instanceof Error; error = error.cause) {
+    const code = (error as NodeJS.ErrnoException).code;
+    if (typeof code === "string" && /^E[A-Z0-9]+$/.test(code)) return code;
+  }
+  return undefined;
+}

@@ -1,0 +1,20 @@
+import { pino } from "pino";
+
+export type LogLevel = "debug" | "info" | "warn" | "error";
+
+/** JSON lines. The message is a constant phrase; facts are fields (`sandbox_id`, `node_id`, `duration_ms` …). */
+export interface Logger {
+  debug(fields: object, message: string): void;
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+  child(fields: object): Logger;
+}
+
+/** Writes to file descriptor `fd` (default 1); errors under `err` keep their stack and cause. */
+export function createLogger(options: { name: string; level: LogLevel; fd?: number }): Logger {
+  return pino(
+    { level: options.level, base: { component: options.name }, timestamp: pino.stdTimeFunctions.isoTime },
+    pino.destination({ dest: options.fd ?? 1, sync: true }),
+  );
+}

@@ -1,0 +1,22 @@
+/** The port on which every sandbox's agent listens, inside the sandbox. */
+export const AGENT_PORT = 49983;
+
+/**
+ * The agent version that clients see as `envdVersion`. Official SDKs switch features on by comparing it,
+ * so it names the newest behaviour that this agent really has (see docs/compatibility.md).
+ */
+export const AGENT_VERSION = "0.6.4";
+
+/** Deprecated everywhere but still required in responses; a constant for every client. */
+export const CLIENT_ID = "6532622b";
+
+/** Agent paths that only the platform may call: the edge answers 404 for them on the agent's port. */
+export const AGENT_RESERVED_PATHS: ReadonlySet<string> = new Set([
+  "/init",
+  "/freeze",
+  "/unfreeze",
+  "/fsfreeze",
+  "/fsthaw",
+  "/collapse",
+  "/upgrade",
+]);

@@ -1,0 +1,1 @@
+export * from "../gen/control/control_pb.js";

@@ -1,0 +1,25 @@
+/** One public failure: its HTTP status on the platform API and whose doing it is. */
+export interface ErrorEntry {
+  readonly status: number;
+  readonly fault: "caller" | "platform";
+  readonly retryable: boolean;
+}
+
+/** Every failure that crosses a package boundary. `docs/errors.md` is compared with this table by a test. */
+export const ERROR_CATALOG = {
+  invalid_argument: { status: 400, fault: "caller", retryable: false },
+  unauthenticated: { status: 401, fault: "caller", retryable: false },
+  forbidden: { status: 403, fault: "caller", retryable: false },
+  not_found: { status: 404, fault: "caller", retryable: false },
+  conflict: { status: 409, fault: "caller", retryable: false },
+  payload_too_large: { status: 413, fault: "caller", retryable: false },
+  limit_reached: { status: 429, fault: "caller", retryable: false },
+  internal: { status: 500, fault: "platform", retryable: false },
+  not_implemented: { status: 501, fault: "platform", retryable: false },
+  sandbox_gone: { status: 502, fault: "caller", retryable: false },
+  capacity_unavailable: { status: 503, fault: "platform", retryable: true },
+  node_unreachable: { status: 503, fault: "platform", retryable: true },
+  deadline_exceeded: { status: 504, fault: "platform", retryable: false },
+} as const satisfies Record<string, ErrorEntry>;
+
+export type ErrorCode = keyof typeof ERROR_CATALOG;

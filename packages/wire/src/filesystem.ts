@@ -1,0 +1,1 @@
+export * from "../gen/agent/filesystem/filesystem_pb.js";

@@ -1,0 +1,1 @@
+export * from "../gen/node/node_pb.js";

@@ -1,0 +1,1 @@
+export * from "../gen/agent/process/process_pb.js";

@@ -1,0 +1,28 @@
+import { defineConfig } from "vitest/config";
+
+// unit: no root, no network beyond loopback. integration: real parts, root. e2e: whole platforms through public interfaces.
+export default defineConfig({
+  test: {
+    projects: [
+      { test: { name: "unit", include: ["packages/*/src/**/*.test.ts", "tests/repo/**/*.test.ts"], testTimeout: 20_000 } },
+      {
+        test: {
+          name: "integration",
+          include: ["packages/*/test/**/*.test.ts"],
+          testTimeout: 120_000,
+          hookTimeout: 180_000,
+          fileParallelism: false,
+        },
+      },
+      {
+        test: {
+          name: "e2e",
+          include: ["tests/e2e/**/*.test.ts", "tests/security/**/*.test.ts", "tests/fault/**/*.test.ts"],
+          testTimeout: 180_000,
+          hookTimeout: 300_000,
+          fileParallelism: false,
+        },
+      },
+    ],
+  },
+});
