@@ -1,0 +1,113 @@
+// System calls that Node.js does not offer, through koffi. Only files ending in `.privileged.ts` import this.
+// The calls block for the time of the call (tens of microseconds to a few milliseconds), and run on the caller's thread.
+
+import koffi from "koffi";
+import { PlatformError } from "./error.ts";
+
+const libc = koffi.load("libc.so.6");
+const mountFn = libc.func("int mount(const char *source, const char *target, const char *type, unsigned long flags, const char *data)");
+const umountFn = libc.func("int umount2(const char *target, int flags)");
+const syscallFn = libc.func("long syscall(long number, ...)");
+const lgetxattrFn = libc.func("ssize_t lgetxattr(const char *path, const char *name, _Out_ uint8_t *value, size_t size)");
+const llistxattrFn = libc.func("ssize_t llistxattr(const char *path, _Out_ uint8_t *list, size_t size)");
+
+// From linux/mount.h and asm-generic/unistd.h: these numbers are the same on x86-64 and arm64.
+const SYS_OPEN_TREE = 428;
+const SYS_MOVE_MOUNT = 429;
+const SYS_MOUNT_SETATTR = 442;
+const AT_FDCWD = -100;
+const AT_EMPTY_PATH = 0x1000;
+const OPEN_TREE_CLONE = 1;
+const OPEN_TREE_CLOEXEC = 0o2000000;
+const MOVE_MOUNT_F_EMPTY_PATH = 4;
+const MOUNT_ATTR_IDMAP = 0x00100000n;
+const MNT_DETACH = 2;
+
+export const MS_RDONLY = 1;
+export const MS_NOSUID = 2;
+export const MS_NODEV = 4;
+export const MS_NOEXEC = 8;
+export const MS_BIND = 4096;
+
+const ERRNO_NAMES: Readonly<Record<number, string>> = Object.fromEntries(
+  Object.entries(koffi.os.errno).map(([name, value]) => [value as number, name]),
+);
+
+function fail(call: string, subject: string): never {
+  const errno = koffi.errno();
+  const name = ERRNO_NAMES[errno] ?? `errno ${errno}`;
+  const cause: NodeJS.ErrnoException = new Error(`${call}: ${name}`);
+  cause.code = name;
+  throw new PlatformError("system_call_failed", `${call} failed on ${subject}: ${name}`, { cause });
+}
+
+export function mount(options: { source: string; target: string; type: string; flags?: number; data?: string }): void {
+  const { source, target, type, flags = 0, data = "" } = options;
+  if (mountFn(source, target, type, flags, data) !== 0) fail(`mount ${type}`, target);
+}
+
+/** Unmounts; `detach` takes it out of sight now and lets go when the last user does. Returns false when nothing is mounted there. */
+export function unmount(target: string, options: { detach?: boolean } = {}): boolean {
+  if (umountFn(target, options.detach ? MNT_DETACH : 0) === 0) return true;
+  const errno = koffi.errno();
+  if (errno === koffi.os.errno.EINVAL || errno === koffi.os.errno.ENOENT) return false;
+  return fail("umount", target);
+}
+
+/** Mounts a copy of the tree at `source` onto `target`, its ids mapped by the user namespace behind `usernsFd` (Linux 5.12). */
+export function mountIdmapped(options: { source: string; target: string; usernsFd: number }): void {
+  const { source, target, usernsFd } = options;
+  const treeFd = Number(syscallFn(SYS_OPEN_TREE, "int", AT_FDCWD, "str", source, "uint", (OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC) >>> 0));
+  if (treeFd < 0) fail("open_tree", source);
+  try {
+    // struct mount_attr { u64 attr_set, attr_clr, propagation, userns_fd }
+    const attr = new BigUint64Array([MOUNT_ATTR_IDMAP, 0n, 0n, BigInt(usernsFd)]);
+    const set = syscallFn(
+      SYS_MOUNT_SETATTR,
+      "int",
+      treeFd,
+      "str",
+      "",
+      "uint",
+      AT_EMPTY_PATH,
+      "void *",
+      new Uint8Array(attr.buffer),
+      "size_t",
+      attr.byteLength,
+    );
+    if (Number(set) !== 0) fail("mount_setattr", source);
+    const moved = syscallFn(SYS_MOVE_MOUNT, "int", treeFd, "str", "", "int", AT_FDCWD, "str", target, "uint", MOVE_MOUNT_F_EMPTY_PATH);
+    if (Number(moved) !== 0) fail("move_mount", target);
+  } finally {
+    closeFd(treeFd);
+  }
+}
+
+const closeFn = libc.func("int close(int fd)");
+function closeFd(fd: number): void {
+  closeFn(fd);
+}
+
+/** Names of the extended attributes of a path (of the link itself); [] where the file system has none. */
+export function listXattrs(path: string): string[] {
+  const size = Number(llistxattrFn(path, null, 0));
+  if (size === 0) return [];
+  if (size < 0) return koffi.errno() === koffi.os.errno.EOPNOTSUPP ? [] : fail("llistxattr", path);
+  const buffer = Buffer.alloc(size);
+  const read = Number(llistxattrFn(path, buffer, size));
+  if (read < 0) fail("llistxattr", path);
+  return buffer
+    .subarray(0, read)
+    .toString("utf8")
+    .split("\0")
+    .filter((name) => name !== "");
+}
+
+export function readXattr(path: string, name: string): Buffer {
+  const size = Number(lgetxattrFn(path, name, null, 0));
+  if (size < 0) fail(`lgetxattr ${name}`, path);
+  const buffer = Buffer.alloc(size);
+  const read = size === 0 ? 0 : Number(lgetxattrFn(path, name, buffer, size));
+  if (read < 0) fail(`lgetxattr ${name}`, path);
+  return buffer.subarray(0, read);
+}

@@ -1,0 +1,87 @@
+// Layers on disk: `<root>/<first 24 hex digits>/` is the tree, `<root>/<…>.json` beside it says what it is.
+// The record is written after the tree has its place, so a tree without a record is an interrupted adoption.
+// Directory names are short because the kernel takes at most one page of overlay options.
+
+import { randomBytes } from "node:crypto";
+import { mkdir, open, readFile, rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { PlatformError } from "@skerry/base";
+import { digestTree } from "./digest.privileged.ts";
+
+/** "sha256:" and 64 hex digits. */
+export type LayerDigest = string & { readonly __brand: "LayerDigest" };
+
+export function parseLayerDigest(text: string): LayerDigest {
+  if (!/^sha256:[0-9a-f]{64}$/.test(text)) throw new PlatformError("layer_digest_invalid", `not a layer digest: ${text.slice(0, 100)}`);
+  return text as LayerDigest;
+}
+
+export interface LayerStore {
+  /** A new empty directory on the store's own file system, to be filled and then adopted (or removed by the caller). */
+  stagingDir(): Promise<string>;
+  /** Takes a staged tree in: computes its digest, moves it to its place. A layer that exists already is kept, the staged copy removed. */
+  adopt(stagingDir: string): Promise<LayerDigest>;
+  /** The directory of a layer that is here. Throws PlatformError("layer_missing"). */
+  path(digest: LayerDigest): Promise<string>;
+  has(digest: LayerDigest): Promise<boolean>;
+}
+
+interface LayerRecord {
+  readonly digest: LayerDigest;
+  readonly sizeBytes: number;
+  readonly entries: number;
+}
+
+export async function openLayerStore(root: string): Promise<LayerStore> {
+  await mkdir(join(root, "staging"), { recursive: true, mode: 0o700 });
+  const treePath = (digest: LayerDigest) => join(root, digest.slice("sha256:".length, "sha256:".length + 24));
+
+  async function readRecord(digest: LayerDigest): Promise<LayerRecord | undefined> {
+    try {
+      const record = JSON.parse(await readFile(`${treePath(digest)}.json`, "utf8")) as LayerRecord;
+      return record.digest === digest ? record : undefined;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+      throw error;
+    }
+  }
+
+  return {
+    async stagingDir() {
+      const path = join(root, "staging", randomBytes(8).toString("hex"));
+      await mkdir(path, { mode: 0o755 });
+      return path;
+    },
+    async adopt(stagingDir) {
+      const tree = await digestTree(stagingDir);
+      const record: LayerRecord = { ...tree, digest: parseLayerDigest(tree.digest) };
+      if (await readRecord(record.digest)) {
+        await rm(stagingDir, { recursive: true, force: true });
+        return record.digest;
+      }
+      // A tree without a record was left by an interrupted adoption; nothing uses it.
+      await rm(treePath(record.digest), { recursive: true, force: true });
+      await rename(stagingDir, treePath(record.digest));
+      await writeDurably(`${treePath(record.digest)}.json`, JSON.stringify(record));
+      return record.digest;
+    },
+    async path(digest) {
+      if (!(await readRecord(digest))) throw new PlatformError("layer_missing", `layer ${digest} is not on this machine`);
+      return treePath(digest);
+    },
+    async has(digest) {
+      return (await readRecord(digest)) !== undefined;
+    },
+  };
+}
+
+async function writeDurably(path: string, text: string): Promise<void> {
+  const file = await open(`${path}.new`, "w", 0o600);
+  try {
+    await file.writeFile(text);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(`${path}.new`, path);
+}
