@@ -1,0 +1,23 @@
+import type { Logger } from "@skerry/base";
+import { type Dialect, PostgresDialect } from "kysely";
+import pg from "pg";
+
+/** int8 comes as text from PostgreSQL; ours are times and counts, far below 2^53. */
+const INT8_OID = 20;
+
+export function createPostgresDialect(url: string, logger: Logger | undefined): Dialect {
+  const pool = new pg.Pool({
+    connectionString: url,
+    max: 16,
+    connectionTimeoutMillis: 10_000,
+    statement_timeout: 30_000,
+    application_name: "skerry",
+    types: {
+      getTypeParser: ((oid: number, format?: "text" | "binary") =>
+        oid === INT8_OID ? Number : pg.types.getTypeParser(oid, format as "text")) as typeof pg.types.getTypeParser,
+    },
+  });
+  // An idle connection that the server closes must not end the process; the next query opens another one.
+  pool.on("error", (error) => logger?.warn({ err: error }, "an idle database connection failed"));
+  return new PostgresDialect({ pool });
+}

@@ -1,0 +1,110 @@
+// Kysely over Node's own SQLite. Preconditions: one process-wide connection; Kysely queues whoever wants it.
+// WAL with synchronous=FULL: what was acknowledged is on disk, so that `kill -9` loses nothing.
+
+import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
+import {
+  CompiledQuery,
+  type DatabaseConnection,
+  type Dialect,
+  type Driver,
+  type Kysely,
+  type QueryResult,
+  SqliteAdapter,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
+} from "kysely";
+
+const STATEMENTS_KEPT = 200;
+
+export function createSqliteDialect(path: string): Dialect {
+  return {
+    createAdapter: () => new TransactionalDdlAdapter(),
+    createDriver: () => new NodeSqliteDriver(path),
+    createIntrospector: (db: Kysely<unknown>) => new SqliteIntrospector(db),
+    createQueryCompiler: () => new SqliteQueryCompiler(),
+  };
+}
+
+/** SQLite changes tables inside transactions perfectly well; a migration that fails half-way must leave nothing. */
+class TransactionalDdlAdapter extends SqliteAdapter {
+  override get supportsTransactionalDdl(): boolean {
+    return true;
+  }
+}
+
+class NodeSqliteDriver implements Driver {
+  readonly #path: string;
+  #connection: NodeSqliteConnection | undefined;
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  async init(): Promise<void> {
+    const db = new DatabaseSync(this.#path, { timeout: 10_000, enableForeignKeyConstraints: true });
+    db.exec("pragma journal_mode = wal; pragma synchronous = full;");
+    this.#connection = new NodeSqliteConnection(db);
+  }
+
+  async acquireConnection(): Promise<DatabaseConnection> {
+    if (!this.#connection) throw new Error("the database is not open");
+    return this.#connection;
+  }
+
+  // Immediate: a transaction that reads first and writes later would otherwise fail at once, without waiting,
+  // when another process has written in between.
+  async beginTransaction(connection: DatabaseConnection): Promise<void> {
+    await connection.executeQuery(CompiledQuery.raw("begin immediate"));
+  }
+
+  async commitTransaction(connection: DatabaseConnection): Promise<void> {
+    await connection.executeQuery(CompiledQuery.raw("commit"));
+  }
+
+  async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
+    await connection.executeQuery(CompiledQuery.raw("rollback"));
+  }
+
+  async releaseConnection(): Promise<void> {}
+
+  async destroy(): Promise<void> {
+    this.#connection?.close();
+    this.#connection = undefined;
+  }
+}
+
+class NodeSqliteConnection implements DatabaseConnection {
+  readonly #db: DatabaseSync;
+  readonly #statements = new Map<string, StatementSync>();
+  constructor(db: DatabaseSync) {
+    this.#db = db;
+  }
+
+  async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
+    const statement = this.#prepare(query.sql);
+    const parameters = query.parameters as readonly SQLInputValue[];
+    if (statement.columns().length > 0) return { rows: statement.all(...parameters) as R[] };
+    const { changes, lastInsertRowid } = statement.run(...parameters);
+    return { rows: [], numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid) };
+  }
+
+  streamQuery<R>(): AsyncIterableIterator<QueryResult<R>> {
+    throw new Error("streaming queries are not used here");
+  }
+
+  close(): void {
+    this.#statements.clear();
+    this.#db.close();
+  }
+
+  #prepare(sql: string): StatementSync {
+    const kept = this.#statements.get(sql);
+    if (kept) return kept;
+    const statement = this.#db.prepare(sql);
+    if (this.#statements.size >= STATEMENTS_KEPT) {
+      const oldest = this.#statements.keys().next().value;
+      if (oldest !== undefined) this.#statements.delete(oldest);
+    }
+    this.#statements.set(sql, statement);
+    return statement;
+  }
+}

@@ -1,0 +1,127 @@
+import type { Kysely, Selectable } from "kysely";
+import type { CredentialTable, Database } from "./tables.ts";
+
+export interface Team {
+  readonly id: string;
+  readonly slug: string;
+  readonly name: string;
+}
+
+/** A key or token as it is kept: its hash and what may be shown of it. */
+export interface Credential {
+  readonly id: string;
+  readonly name: string;
+  readonly hash: string;
+  readonly mask: { readonly length: number; readonly prefix: string; readonly suffix: string };
+  readonly createdAt: number;
+}
+
+export interface KeyOwner {
+  readonly keyId: string;
+  readonly team: Team;
+  readonly lastUsedAt: number | null;
+}
+
+export interface Membership {
+  readonly team: Team;
+  readonly isDefault: boolean;
+}
+
+/** Teams, users, and the keys and tokens by which they prove themselves. */
+export class IdentityRepository {
+  readonly #db: Kysely<Database>;
+  constructor(db: Kysely<Database>) {
+    this.#db = db;
+  }
+
+  async putTeam(team: Team & { readonly createdAt: number }): Promise<void> {
+    await this.#db
+      .insertInto("teams")
+      .values({ id: team.id, slug: team.slug, name: team.name, created_at: team.createdAt })
+      .onConflict((conflict) => conflict.column("id").doUpdateSet({ slug: team.slug, name: team.name }))
+      .execute();
+  }
+
+  async putUser(user: { readonly id: string; readonly name: string; readonly createdAt: number }): Promise<void> {
+    await this.#db
+      .insertInto("users")
+      .values({ id: user.id, name: user.name, created_at: user.createdAt })
+      .onConflict((conflict) => conflict.column("id").doUpdateSet({ name: user.name }))
+      .execute();
+  }
+
+  async putMembership(membership: { readonly teamId: string; readonly userId: string; readonly isDefault: boolean }): Promise<void> {
+    const is_default = membership.isDefault ? 1 : 0;
+    await this.#db
+      .insertInto("team_members")
+      .values({ team_id: membership.teamId, user_id: membership.userId, is_default })
+      .onConflict((conflict) => conflict.columns(["user_id", "team_id"]).doUpdateSet({ is_default }))
+      .execute();
+  }
+
+  /** Adds a key; one with the same hash that is there already stays as it is. */
+  async addApiKey(key: Credential & { readonly teamId: string }): Promise<void> {
+    await this.#db
+      .insertInto("api_keys")
+      .values({ ...credentialRow(key), team_id: key.teamId })
+      .onConflict((conflict) => conflict.column("hash").doNothing())
+      .execute();
+  }
+
+  async addAccessToken(token: Credential & { readonly userId: string }): Promise<void> {
+    await this.#db
+      .insertInto("access_tokens")
+      .values({ ...credentialRow(token), user_id: token.userId })
+      .onConflict((conflict) => conflict.column("hash").doNothing())
+      .execute();
+  }
+
+  async findKeyOwner(hash: string): Promise<KeyOwner | undefined> {
+    const row = await this.#db
+      .selectFrom("api_keys")
+      .innerJoin("teams", "teams.id", "api_keys.team_id")
+      .where("api_keys.hash", "=", hash)
+      .select(["api_keys.id as key_id", "api_keys.last_used_at", "teams.id", "teams.slug", "teams.name"])
+      .executeTakeFirst();
+    return row && { keyId: row.key_id, team: { id: row.id, slug: row.slug, name: row.name }, lastUsedAt: row.last_used_at };
+  }
+
+  async touchKey(keyId: string, at: number): Promise<void> {
+    await this.#db.updateTable("api_keys").set({ last_used_at: at }).where("id", "=", keyId).execute();
+  }
+
+  async findTokenUser(hash: string): Promise<{ readonly userId: string } | undefined> {
+    const row = await this.#db.selectFrom("access_tokens").where("hash", "=", hash).select("user_id").executeTakeFirst();
+    return row && { userId: row.user_id };
+  }
+
+  async findTeam(id: string): Promise<Team | undefined> {
+    return await this.#db.selectFrom("teams").where("id", "=", id).select(["id", "slug", "name"]).executeTakeFirst();
+  }
+
+  async listMemberships(userId: string): Promise<readonly Membership[]> {
+    const rows = await this.#db
+      .selectFrom("team_members")
+      .innerJoin("teams", "teams.id", "team_members.team_id")
+      .where("team_members.user_id", "=", userId)
+      .select(["teams.id", "teams.slug", "teams.name", "team_members.is_default"])
+      .orderBy("team_members.is_default", "desc")
+      .orderBy("teams.created_at")
+      .orderBy("teams.id")
+      .execute();
+    return rows.map((row) => ({ team: { id: row.id, slug: row.slug, name: row.name }, isDefault: row.is_default === 1 }));
+  }
+}
+
+function credentialRow(credential: Credential): Selectable<CredentialTable> {
+  return {
+    id: credential.id,
+    name: credential.name,
+    hash: credential.hash,
+    mask_length: credential.mask.length,
+    mask_prefix: credential.mask.prefix,
+    mask_suffix: credential.mask.suffix,
+    created_at: credential.createdAt,
+    last_used_at: null,
+  };
+}

@@ -1,0 +1,46 @@
+import { type Logger, PlatformError } from "@skerry/base";
+import { Kysely } from "kysely";
+import type { DialectName } from "./dialect/json-contains.ts";
+import { createPostgresDialect } from "./dialect/postgres.ts";
+import { createSqliteDialect } from "./dialect/sqlite.ts";
+import { IdentityRepository } from "./identity.ts";
+import { migrate } from "./migrate.ts";
+import { SandboxRepository } from "./sandboxes.ts";
+import type { Database } from "./tables.ts";
+import { TemplateRepository } from "./templates.ts";
+
+export interface Store extends AsyncDisposable {
+  readonly identity: IdentityRepository;
+  readonly templates: TemplateRepository;
+  readonly sandboxes: SandboxRepository;
+  close(): Promise<void>;
+}
+
+/** Opens `sqlite:<path>` or `postgres://…`, and brings its tables up to date. */
+export async function openStore(url: string, logger?: Logger): Promise<Store> {
+  const { name, db } = connect(url, logger);
+  try {
+    await migrate(db);
+  } catch (error) {
+    await db.destroy();
+    throw error;
+  }
+  const close = () => db.destroy();
+  return {
+    identity: new IdentityRepository(db),
+    templates: new TemplateRepository(db),
+    sandboxes: new SandboxRepository(db, name),
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+function connect(url: string, logger: Logger | undefined): { name: DialectName; db: Kysely<Database> } {
+  if (url.startsWith("sqlite:")) {
+    return { name: "sqlite", db: new Kysely({ dialect: createSqliteDialect(url.slice("sqlite:".length)) }) };
+  }
+  if (/^postgres(ql)?:\/\//.test(url)) {
+    return { name: "postgres", db: new Kysely({ dialect: createPostgresDialect(url, logger) }) };
+  }
+  throw new PlatformError("config_invalid", "the database address must be sqlite:<path> or postgres://…");
+}

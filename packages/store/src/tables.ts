@@ -1,0 +1,81 @@
+// The tables as Kysely sees them. Times are milliseconds since the epoch, truth values 0 or 1 and lists JSON text,
+// because those mean the same on both databases.
+
+export interface Database {
+  teams: { id: string; slug: string; name: string; created_at: number };
+  users: { id: string; name: string; created_at: number };
+  team_members: { team_id: string; user_id: string; is_default: number };
+  api_keys: CredentialTable & { team_id: string };
+  access_tokens: CredentialTable & { user_id: string };
+  templates: TemplateTable;
+  template_aliases: { namespace: string; alias: string; template_id: string; created_at: number };
+  builds: BuildTable;
+  tag_assignments: { template_id: string; tag: string; position: number; build_id: string; assigned_at: number };
+  sandboxes: SandboxTable;
+}
+
+export interface CredentialTable {
+  id: string;
+  name: string;
+  /** SHA-256, hex; the clear value is nowhere in the database. */
+  hash: string;
+  /** What may be shown of it: length, first and last characters of the part after the prefix. */
+  mask_length: number;
+  mask_prefix: string;
+  mask_suffix: string;
+  created_at: number;
+  last_used_at: number | null;
+}
+
+export interface TemplateTable {
+  id: string;
+  team_id: string;
+  is_public: number;
+  created_at: number;
+  updated_at: number;
+  last_spawned_at: number | null;
+  spawn_count: number;
+}
+
+export interface BuildTable {
+  id: string;
+  template_id: string;
+  status: string;
+  cpu_count: number;
+  memory_mb: number;
+  disk_size_mb: number;
+  layers: string;
+  default_user: string;
+  default_workdir: string;
+  agent_version: string;
+  created_at: number;
+  updated_at: number;
+  finished_at: number | null;
+}
+
+export interface SandboxTable {
+  id: string;
+  team_id: string;
+  template_id: string;
+  build_id: string;
+  alias: string | null;
+  state: string;
+  state_changed_at: number;
+  node_id: string;
+  node_url: string;
+  owner: string;
+  runtime: string | null;
+  agent_version: string | null;
+  created_at: number;
+  started_at: number | null;
+  end_at: number | null;
+  metadata: string | null;
+  cpu_count: number;
+  memory_mb: number;
+  disk_size_mb: number;
+  allow_internet_access: number | null;
+  auto_pause: number;
+  auto_resume: number;
+  ended_at: number | null;
+  end_reason: string | null;
+}

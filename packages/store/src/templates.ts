@@ -1,0 +1,238 @@
+import type { Kysely, Selectable } from "kysely";
+import type { BuildTable, Database, TemplateTable } from "./tables.ts";
+
+export const GLOBAL_NAMESPACE = "";
+export const DEFAULT_TAG = "default";
+
+export interface Template {
+  readonly id: string;
+  readonly teamId: string;
+  readonly isPublic: boolean;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+  readonly lastSpawnedAt: number | null;
+  readonly spawnCount: number;
+}
+
+export type BuildStatus = "waiting" | "building" | "ready" | "error";
+
+export interface Build {
+  readonly id: string;
+  readonly templateId: string;
+  readonly status: BuildStatus;
+  readonly cpuCount: number;
+  readonly memoryMb: number;
+  readonly diskSizeMb: number;
+  /** Layer digests, lowest first. */
+  readonly layers: readonly string[];
+  readonly defaultUser: string;
+  readonly defaultWorkdir: string;
+  readonly agentVersion: string;
+  readonly createdAt: number;
+}
+
+export interface TemplateAlias {
+  readonly namespace: string;
+  readonly alias: string;
+}
+
+export interface ListedTemplate {
+  readonly template: Template;
+  readonly aliases: readonly TemplateAlias[];
+  /** The build that the default tag stands for; undefined when none is ready. */
+  readonly build: Build | undefined;
+  readonly buildCount: number;
+}
+
+/** Templates with their names, builds and tags. */
+export class TemplateRepository {
+  readonly #db: Kysely<Database>;
+  constructor(db: Kysely<Database>) {
+    this.#db = db;
+  }
+
+  async putTemplate(template: { id: string; teamId: string; isPublic: boolean; now: number }): Promise<void> {
+    const is_public = template.isPublic ? 1 : 0;
+    await this.#db
+      .insertInto("templates")
+      .values({
+        id: template.id,
+        team_id: template.teamId,
+        is_public,
+        created_at: template.now,
+        updated_at: template.now,
+        last_spawned_at: null,
+        spawn_count: 0,
+      })
+      .onConflict((conflict) => conflict.column("id").doUpdateSet({ is_public }))
+      .execute();
+  }
+
+  /** Names a template; a name that another template has moves to this one. */
+  async putAlias(alias: TemplateAlias & { readonly templateId: string; readonly now: number }): Promise<void> {
+    await this.#db
+      .insertInto("template_aliases")
+      .values({ namespace: alias.namespace, alias: alias.alias, template_id: alias.templateId, created_at: alias.now })
+      .onConflict((conflict) => conflict.columns(["namespace", "alias"]).doUpdateSet({ template_id: alias.templateId }))
+      .execute();
+  }
+
+  /** Adds a build under a tag, in one step. False, and nothing changed, when the build is known already. */
+  async addBuild(build: Build, tag: string): Promise<boolean> {
+    return await this.#db.transaction().execute(async (tx) => {
+      const added = await tx
+        .insertInto("builds")
+        .values({
+          id: build.id,
+          template_id: build.templateId,
+          status: build.status,
+          cpu_count: build.cpuCount,
+          memory_mb: build.memoryMb,
+          disk_size_mb: build.diskSizeMb,
+          layers: JSON.stringify(build.layers),
+          default_user: build.defaultUser,
+          default_workdir: build.defaultWorkdir,
+          agent_version: build.agentVersion,
+          created_at: build.createdAt,
+          updated_at: build.createdAt,
+          finished_at: build.status === "ready" ? build.createdAt : null,
+        })
+        .onConflict((conflict) => conflict.column("id").doNothing())
+        .executeTakeFirst();
+      if (added.numInsertedOrUpdatedRows === 0n) return false;
+      await assignTag(tx, { templateId: build.templateId, buildId: build.id, tag, now: build.createdAt });
+      await tx.updateTable("templates").set({ updated_at: build.createdAt }).where("id", "=", build.templateId).execute();
+      return true;
+    });
+  }
+
+  async findAlias(alias: TemplateAlias): Promise<Template | undefined> {
+    const row = await this.#db
+      .selectFrom("template_aliases")
+      .innerJoin("templates", "templates.id", "template_aliases.template_id")
+      .where("template_aliases.namespace", "=", alias.namespace)
+      .where("template_aliases.alias", "=", alias.alias)
+      .selectAll("templates")
+      .executeTakeFirst();
+    return row && templateFrom(row);
+  }
+
+  async findTemplate(id: string): Promise<Template | undefined> {
+    const row = await this.#db.selectFrom("templates").where("id", "=", id).selectAll().executeTakeFirst();
+    return row && templateFrom(row);
+  }
+
+  /** The ready build that was given the tag last. */
+  async findTaggedBuild(templateId: string, tag: string): Promise<Build | undefined> {
+    const row = await this.#db
+      .selectFrom("tag_assignments")
+      .innerJoin("builds", "builds.id", "tag_assignments.build_id")
+      .where("tag_assignments.template_id", "=", templateId)
+      .where("tag_assignments.tag", "=", tag)
+      .where("builds.status", "=", "ready")
+      .orderBy("tag_assignments.position", "desc")
+      .limit(1)
+      .selectAll("builds")
+      .executeTakeFirst();
+    return row && buildFrom(row);
+  }
+
+  async findBuild(templateId: string, buildId: string): Promise<Build | undefined> {
+    const row = await this.#db
+      .selectFrom("builds")
+      .where("id", "=", buildId)
+      .where("template_id", "=", templateId)
+      .selectAll()
+      .executeTakeFirst();
+    return row && buildFrom(row);
+  }
+
+  /** In the order in which they were named first. */
+  async listAliases(templateId: string): Promise<readonly TemplateAlias[]> {
+    return await this.#db
+      .selectFrom("template_aliases")
+      .where("template_id", "=", templateId)
+      .select(["namespace", "alias"])
+      .orderBy("created_at")
+      .orderBy("alias")
+      .execute();
+  }
+
+  /** A team's own templates, oldest first. */
+  async listOfTeam(teamId: string): Promise<readonly ListedTemplate[]> {
+    const rows = await this.#db
+      .selectFrom("templates")
+      .where("team_id", "=", teamId)
+      .selectAll()
+      .orderBy("created_at")
+      .orderBy("id")
+      .execute();
+    return await Promise.all(
+      rows.map(async (row) => ({
+        template: templateFrom(row),
+        aliases: await this.listAliases(row.id),
+        build: await this.findTaggedBuild(row.id, DEFAULT_TAG),
+        buildCount: await this.#countBuilds(row.id),
+      })),
+    );
+  }
+
+  async countSpawn(templateId: string, now: number): Promise<void> {
+    await this.#db
+      .updateTable("templates")
+      .set((eb) => ({ spawn_count: eb("spawn_count", "+", 1), last_spawned_at: now }))
+      .where("id", "=", templateId)
+      .execute();
+  }
+
+  async #countBuilds(templateId: string): Promise<number> {
+    const row = await this.#db
+      .selectFrom("builds")
+      .where("template_id", "=", templateId)
+      .select((eb) => eb.fn.countAll<number>().as("count"))
+      .executeTakeFirstOrThrow();
+    return row.count;
+  }
+}
+
+async function assignTag(db: Kysely<Database>, tag: { templateId: string; buildId: string; tag: string; now: number }): Promise<void> {
+  const last = await db
+    .selectFrom("tag_assignments")
+    .where("template_id", "=", tag.templateId)
+    .where("tag", "=", tag.tag)
+    .select((eb) => eb.fn.max("position").as("position"))
+    .executeTakeFirst();
+  const position = (last?.position ?? 0) + 1;
+  await db
+    .insertInto("tag_assignments")
+    .values({ template_id: tag.templateId, tag: tag.tag, position, build_id: tag.buildId, assigned_at: tag.now })
+    .execute();
+}
+
+function templateFrom(row: Selectable<TemplateTable>): Template {
+  return {
+    id: row.id,
+    teamId: row.team_id,
+    isPublic: row.is_public === 1,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+    lastSpawnedAt: row.last_spawned_at,
+    spawnCount: row.spawn_count,
+  };
+}
+
+function buildFrom(row: Selectable<BuildTable>): Build {
+  return {
+    id: row.id,
+    templateId: row.template_id,
+    status: row.status as BuildStatus,
+    cpuCount: row.cpu_count,
+    memoryMb: row.memory_mb,
+    diskSizeMb: row.disk_size_mb,
+    layers: JSON.parse(row.layers) as string[],
+    defaultUser: row.default_user,
+    defaultWorkdir: row.default_workdir,
+    agentVersion: row.agent_version,
+    createdAt: row.created_at,
+  };
+}
