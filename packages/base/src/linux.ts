@@ -8,8 +8,8 @@ const libc = koffi.load("libc.so.6");
 const mountFn = libc.func("int mount(const char *source, const char *target, const char *type, unsigned long flags, const char *data)");
 const umountFn = libc.func("int umount2(const char *target, int flags)");
 const syscallFn = libc.func("long syscall(long number, ...)");
-const lgetxattrFn = libc.func("ssize_t lgetxattr(const char *path, const char *name, _Out_ uint8_t *value, size_t size)");
-const llistxattrFn = libc.func("ssize_t llistxattr(const char *path, _Out_ uint8_t *list, size_t size)");
+const lgetxattrFn = libc.func("long lgetxattr(const char *path, const char *name, _Out_ uint8_t *value, size_t size)");
+const llistxattrFn = libc.func("long llistxattr(const char *path, _Out_ uint8_t *list, size_t size)");
 
 // From linux/mount.h and asm-generic/unistd.h: these numbers are the same on x86-64 and arm64.
 const SYS_OPEN_TREE = 428;

@@ -1,0 +1,37 @@
+import { existsSync, rmSync } from "node:fs";
+import type { Logger } from "@skerry/base";
+import { destroyCgroup, networkNames, removeFirewall } from "@skerry/runtime";
+import type { NodeConfig } from "./config.ts";
+import { nodePaths } from "./paths.ts";
+import { release } from "./sandboxes/host.privileged.ts";
+import { readJournal } from "./sandboxes/journal.privileged.ts";
+import { emptyTrash, makeNodeFolders, removeRemains } from "./sandboxes/recover.privileged.ts";
+
+/** Counts of what was found and removed. */
+export interface NodeCleanUp {
+  readonly sandboxes: number;
+  readonly slots: number;
+  readonly cgroups: number;
+  readonly mounts: number;
+  readonly firewall: boolean;
+}
+
+/**
+ * Ends every sandbox of this node and removes everything of its instance from the host. Preconditions: root; the node's
+ * daemon does not run. Idempotent.
+ */
+export async function cleanUpNode(config: NodeConfig, logger: Logger): Promise<NodeCleanUp> {
+  const paths = nodePaths(config.dir);
+  const names = networkNames(config.instance);
+  const deps = { config, paths, names };
+  const hadFolders = existsSync(config.dir);
+  if (hadFolders) makeNodeFolders(paths, config.dir);
+  const entries = hadFolders ? readJournal(paths) : [];
+  for (const { sandboxId, record } of entries) await release(deps, sandboxId, record?.runtime);
+  const remains = await removeRemains(deps, [], logger);
+  const firewall = await removeFirewall(names);
+  await destroyCgroup(`/skerry-${config.instance}`);
+  if (hadFolders) await emptyTrash(paths, logger);
+  rmSync(paths.userns, { recursive: true, force: true });
+  return { ...remains, sandboxes: remains.sandboxes + entries.length, firewall };
+}

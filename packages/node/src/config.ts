@@ -1,0 +1,28 @@
+import type { LayerStore } from "@skerry/layers";
+import type { Runtime } from "@skerry/runtime";
+
+export interface NodeConfig {
+  readonly nodeId: string;
+  /** 4 hex digits: names everything that this node makes on its host. */
+  readonly instance: string;
+  /** The node's own folder, a real path. */
+  readonly dir: string;
+  /** Those that work here; the first one is the default. */
+  readonly runtimes: readonly Runtime[];
+  readonly layers: LayerStore;
+  readonly agent: AgentTree;
+  /** IPv4 prefix for sandboxes, or undefined to pick a free one. */
+  readonly networkPool: string | undefined;
+  /** IPv4 addresses of the name servers that sandboxes use. */
+  readonly resolvers: readonly string[];
+  /** Network slots kept ready ahead of time. */
+  readonly readySlots: number;
+}
+
+export interface AgentTree {
+  /** The assembled tree on the host, a real path. */
+  readonly dir: string;
+  /** First process of every sandbox. */
+  readonly command: readonly string[];
+  readonly version: string;
+}

@@ -1,0 +1,114 @@
+// Network slots made ahead of time, so that a create finds one ready, and used again after their sandbox has ended.
+// A released slot goes to the end of the line: an address comes back as late as possible.
+
+import { asError, type Logger } from "@skerry/base";
+import {
+  type AddressPlan,
+  createSlot,
+  destroySlot,
+  type NetworkNames,
+  type NetworkSlot,
+  readdressSlot,
+  unblockInternet,
+} from "@skerry/runtime";
+
+export interface SlotPoolOptions {
+  readonly names: NetworkNames;
+  readonly addresses: AddressPlan;
+  readonly usernsDir: string;
+  /** Whether slots get a user namespace. */
+  readonly withUserNamespace: boolean;
+  /** Slots kept ready; above twice of it released ones are taken down. */
+  readonly ready: number;
+  /** Shared by all pools of the node: numbers that are in use in any way. */
+  readonly taken: Set<number>;
+  readonly logger: Logger;
+}
+
+export class SlotPool {
+  readonly #options: SlotPoolOptions;
+  readonly #ready: NetworkSlot[] = [];
+  #refill: Promise<void> = Promise.resolve();
+  #closed = false;
+
+  constructor(options: SlotPoolOptions) {
+    this.#options = options;
+  }
+
+  /** Slots that are prepared and free. */
+  get readyCount(): number {
+    return this.#ready.length;
+  }
+
+  /** Fills the pool; later refills run behind the creates. */
+  async start(): Promise<void> {
+    this.#scheduleRefill();
+    await this.#refill;
+  }
+
+  async acquire(): Promise<NetworkSlot> {
+    const slot = this.#ready.shift() ?? (await this.#create());
+    this.#scheduleRefill();
+    return slot;
+  }
+
+  /** Preconditions: no process of the sandbox is left. Never throws: a slot that can't be used again is taken down. */
+  async release(slot: NetworkSlot, options: { internetBlocked: boolean }): Promise<void> {
+    const { names, logger } = this.#options;
+    try {
+      if (options.internetBlocked) await unblockInternet(names, slot.hostInterface);
+      if (!this.#closed && this.#ready.length < this.#options.ready * 2) {
+        await readdressSlot(slot, names.namespace(slot.number));
+        this.#ready.push(slot);
+        return;
+      }
+    } catch (error) {
+      logger.warn({ slot: slot.number, err: asError(error) }, "network slot could not be used again");
+    }
+    await this.#destroy(slot.number);
+  }
+
+  /** Stops refilling. The slots stay for the next start or for the clean-up, which find them by name. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#refill;
+  }
+
+  #scheduleRefill(): void {
+    this.#refill = this.#refill.then(async () => {
+      while (!this.#closed && this.#ready.length < this.#options.ready) {
+        try {
+          this.#ready.push(await this.#create());
+        } catch (error) {
+          // The next create meets the same fault and reports it to its caller.
+          this.#options.logger.error({ err: asError(error) }, "network slot could not be prepared");
+          return;
+        }
+      }
+    });
+  }
+
+  async #create(): Promise<NetworkSlot> {
+    const { names, addresses, taken, usernsDir, withUserNamespace } = this.#options;
+    let number = 0;
+    while (taken.has(number)) number += 1;
+    taken.add(number);
+    try {
+      return await createSlot({ number, names, addresses: addresses.of(number), ...(withUserNamespace ? { usernsDir } : {}) });
+    } catch (error) {
+      await this.#destroy(number);
+      throw error;
+    }
+  }
+
+  async #destroy(number: number): Promise<void> {
+    const { names, taken, usernsDir, logger } = this.#options;
+    try {
+      await destroySlot({ number, names, usernsDir });
+      taken.delete(number);
+    } catch (error) {
+      // The number stays taken, so nothing else meets its remains; the next start clears them.
+      logger.error({ slot: number, err: asError(error) }, "network slot could not be taken down");
+    }
+  }
+}

@@ -1,0 +1,63 @@
+import { availableParallelism } from "node:os";
+import type { Duplex } from "node:stream";
+import type { ServiceImpl } from "@connectrpc/connect";
+import type { Logger, Secret } from "@skerry/base";
+import { applyFirewall, networkNames } from "@skerry/runtime";
+import type { NodeService } from "@skerry/wire/node";
+import type { NodeConfig } from "./config.ts";
+import { chooseAddressPool } from "./network/pool-choice.privileged.ts";
+import { SlotPool } from "./network/slot-pool.privileged.ts";
+import { nodePaths } from "./paths.ts";
+import { dialSandbox } from "./rpc/dial.ts";
+import { listenNodeServer } from "./rpc/server.ts";
+import { nodeService } from "./rpc/service.ts";
+import { adoptSandboxes, emptyTrash, makeNodeFolders, removeRemains } from "./sandboxes/recover.privileged.ts";
+import { Sandboxes } from "./sandboxes/sandboxes.ts";
+import { StartGate } from "./sandboxes/start-gate.ts";
+
+const MAX_WAITING_STARTS = 1000;
+
+export interface Node {
+  readonly service: ServiceImpl<typeof NodeService>;
+  /** A byte stream to a port inside a sandbox. Throws PlatformError("sandbox_gone" | "port_closed"). */
+  dial(target: { sandboxId: string; port: number }, signal?: AbortSignal): Promise<Duplex>;
+  /** Serves the RPC and tunnels on a socket, for roles that run elsewhere. */
+  listen(options: { host: string; port: number; secret: Secret }): Promise<{ port: number; close(): Promise<void> }>;
+  /** Leaves the sandboxes running; the next start adopts them. */
+  close(): Promise<void>;
+}
+
+/** Starts the daemon of this machine: adopts what runs, clears what doesn't, prepares slots. Preconditions: root. */
+export async function createNode(config: NodeConfig, logger: Logger): Promise<Node> {
+  const paths = nodePaths(config.dir);
+  const names = networkNames(config.instance);
+  const deps = { config, paths, names };
+  makeNodeFolders(paths, config.dir);
+  const adopted = await adoptSandboxes(deps, logger);
+  await removeRemains(deps, adopted, logger);
+  void emptyTrash(paths, logger);
+
+  const addresses = await chooseAddressPool({ file: paths.network, wanted: config.networkPool, instance: config.instance });
+  const blocked = adopted.filter((record) => !record.allowInternetAccess).map((record) => record.slot.hostInterface);
+  await applyFirewall({ names, pool: addresses.pool, resolvers: config.resolvers, blocked });
+  const taken = new Set(adopted.map((record) => record.slot.number));
+  const pool = (withUserNamespace: boolean, isUsed: boolean) =>
+    new SlotPool({ names, addresses, usernsDir: paths.userns, withUserNamespace, ready: isUsed ? config.readySlots : 0, taken, logger });
+  const needs = (userNamespace: boolean) => config.runtimes[0]?.capabilities.userNamespace === userNamespace;
+  const pools = { plain: pool(false, needs(false)), withUserNamespace: pool(true, needs(true)) };
+  await Promise.all([pools.plain.start(), pools.withUserNamespace.start()]);
+
+  const gate = new StartGate({ limit: 2 * availableParallelism(), maxWaiting: MAX_WAITING_STARTS });
+  const sandboxes = new Sandboxes({ deps, pools, gate, logger });
+  sandboxes.adopt(adopted);
+  const service = nodeService(config, sandboxes);
+  return {
+    service,
+    dial: (target, signal) => dialSandbox(sandboxes, target, signal),
+    listen: ({ host, port, secret }) => listenNodeServer({ service, sandboxes, secret, logger }, host, port),
+    async close() {
+      await sandboxes.close();
+      await Promise.all([pools.plain.close(), pools.withUserNamespace.close()]);
+    },
+  };
+}

@@ -1,0 +1,89 @@
+// The listener for split roles: the RPC for the control plane and, on CONNECT, raw tunnels into sandboxes for the edge.
+// Both ask for the cluster secret first.
+
+import { createHash, timingSafeEqual } from "node:crypto";
+import { createServer, type IncomingMessage, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Duplex } from "node:stream";
+import type { ServiceImpl } from "@connectrpc/connect";
+import { connectNodeAdapter } from "@connectrpc/connect-node";
+import { type Logger, PlatformError, type Secret } from "@skerry/base";
+import { parsePort, parseSandboxId } from "@skerry/wire";
+import { NodeService } from "@skerry/wire/node";
+import type { Sandboxes } from "../sandboxes/sandboxes.ts";
+import { dialSandbox } from "./dial.ts";
+
+export interface NodeServerOptions {
+  readonly service: ServiceImpl<typeof NodeService>;
+  readonly sandboxes: Sandboxes;
+  readonly secret: Secret;
+  readonly logger: Logger;
+}
+
+export async function listenNodeServer(
+  options: NodeServerOptions,
+  host: string,
+  port: number,
+): Promise<{ port: number; close(): Promise<void> }> {
+  const handle = connectNodeAdapter({ routes: (router) => router.service(NodeService, options.service), grpc: false, grpcWeb: false });
+  const server = createServer({ requestTimeout: 0 }, (request, response) => {
+    if (!isAuthorised(request.headers.authorization, options.secret)) {
+      response.writeHead(401, { "Content-Type": "application/json" });
+      response.end(JSON.stringify({ code: "unauthenticated", message: "the cluster secret is missing or wrong" }));
+      return;
+    }
+    handle(request, response);
+  });
+  server.on("connect", (request, client) => {
+    void tunnel(options, request, client);
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(port, host, resolve);
+  });
+  return { port: (server.address() as AddressInfo).port, close: () => closeServer(server) };
+}
+
+async function tunnel(options: NodeServerOptions, request: IncomingMessage, client: Duplex): Promise<void> {
+  const gone = new AbortController();
+  client.on("error", () => client.destroy());
+  client.once("close", () => gone.abort());
+  if (!isAuthorised(request.headers["proxy-authorization"], options.secret)) return refuse(client, "401 Unauthorized");
+  const [id = "", portText = ""] = (request.url ?? "").split(":");
+  const sandboxId = parseSandboxId(id);
+  const port = parsePort(portText);
+  if (!sandboxId || port === undefined) return refuse(client, "400 Bad Request");
+  try {
+    const upstream = await dialSandbox(options.sandboxes, { sandboxId, port }, gone.signal);
+    client.write("HTTP/1.1 200 Connection Established\r\n\r\n");
+    upstream.once("error", () => reset(client));
+    // Half-closes pass through `pipe`; an end of one side in any other way ends both.
+    upstream.once("close", () => (upstream.readableEnded ? client.end() : reset(client)));
+    client.once("close", () => upstream.destroy());
+    upstream.pipe(client);
+    client.pipe(upstream);
+  } catch (error) {
+    const code = error instanceof PlatformError ? error.code : "internal";
+    refuse(client, code === "sandbox_gone" ? "404 Not Found" : "502 Bad Gateway");
+  }
+}
+
+function refuse(client: Duplex, status: string): void {
+  client.end(`HTTP/1.1 ${status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`);
+}
+
+function reset(client: Duplex): void {
+  if ("resetAndDestroy" in client && typeof client.resetAndDestroy === "function") client.resetAndDestroy();
+  else client.destroy();
+}
+
+/** Compares digests, so that neither content nor length of the secret shows in the time it takes. */
+function isAuthorised(header: string | undefined, secret: Secret): boolean {
+  const digest = (text: string) => createHash("sha256").update(text).digest();
+  return timingSafeEqual(digest(header ?? ""), digest(`Bearer ${secret.reveal()}`));
+}
+
+async function closeServer(server: Server): Promise<void> {
+  server.closeAllConnections();
+  await new Promise<void>((resolve) => server.close(() => resolve()));
+}

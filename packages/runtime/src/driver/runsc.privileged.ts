@@ -1,0 +1,38 @@
+import { mkdirSync, readdirSync } from "node:fs";
+import type { Runtime } from "../runtime.ts";
+import type { HostFacts } from "../spec/build-spec.ts";
+import { destroyContainer, type OciDriver, startContainer } from "./oci-driver.privileged.ts";
+
+/** gVisor: a kernel in user space between the guest and the host. `stateDir` is created; keep its path short, sockets live in it. */
+export function createRunscRuntime(options: { binary: string; stateDir: string; host: HostFacts }): Runtime {
+  mkdirSync(options.stateDir, { recursive: true, mode: 0o700 });
+  const driver: OciDriver = {
+    binary: options.binary,
+    host: options.host,
+    globalArgs: [
+      `--root=${options.stateDir}`,
+      // The platform that needs neither KVM nor ptrace.
+      "--platform=systrap",
+      // The guest's packets go through gVisor's own network stack, never through host sockets.
+      "--network=sandbox",
+      // The root file system is a host overlay already: files stay on disk, checkpoints hold memory only.
+      "--overlay2=none",
+      // Without it set-user-id programs (sudo) do nothing.
+      "--allow-suid",
+    ],
+  };
+  return {
+    name: "gvisor",
+    capabilities: { checkpoint: true, userNamespace: false },
+    start: (plan) => startContainer(driver, plan),
+    destroy: (target) => destroyContainer(driver, target),
+    // State files are named `<id>_sandbox:<id>.state` and `.lock`.
+    list: async () => [
+      ...new Set(
+        readdirSync(options.stateDir)
+          .map((name) => /^([a-z0-9]+)_sandbox:/.exec(name)?.[1])
+          .filter((id) => id !== undefined),
+      ),
+    ],
+  };
+}

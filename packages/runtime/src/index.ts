@@ -1,0 +1,25 @@
+export { cgroupProcesses, cgroupRoots, destroyCgroup, listCgroups } from "./cgroup.privileged.ts";
+export { createRuncRuntime } from "./driver/runc.privileged.ts";
+export { createRunscRuntime } from "./driver/runsc.privileged.ts";
+export { type AddressPlan, planAddresses, type SlotAddresses } from "./network/addresses.ts";
+export { applyFirewall, blockInternet, removeFirewall, unblockInternet } from "./network/firewall.privileged.ts";
+export { type NetworkNames, networkNames } from "./network/names.ts";
+export {
+  createSlot,
+  destroySlot,
+  listSlots,
+  type NetworkSlot,
+  readdressSlot,
+  routedPrefixes,
+} from "./network/slot.privileged.ts";
+export type {
+  ContainerLimits,
+  ContainerPlan,
+  Runtime,
+  RuntimeCapabilities,
+  RuntimeName,
+  StartedContainer,
+  UserNamespace,
+} from "./runtime.ts";
+export { buildSpec, type HostFacts } from "./spec/build-spec.ts";
+export { AGENT_MOUNT_POINT } from "./spec/mounts.ts";

@@ -1,0 +1,84 @@
+// What sandboxes may reach, as one nftables table that is the same for all of them: nothing is added on the path of a
+// create. Rules match interfaces by prefix, so other software's traffic never meets them.
+//
+//   sandbox -> this machine      only answers to connections that this machine opened
+//   sandbox -> sandbox           no
+//   sandbox -> private ranges    no (other hosts of the site, cloud metadata), except the resolvers given
+//   sandbox -> public internet   yes, behind this machine's address; no for interfaces in `no_internet`
+//   anybody -> sandbox           no; this machine's root alone opens connections to sandbox addresses
+
+import type { NetworkNames } from "./names.ts";
+
+export interface ReasonedRange {
+  readonly range: string;
+  readonly why: string;
+}
+
+/** Never reachable from a sandbox, whatever lists a caller gives. */
+export const CLOSED_RANGES: readonly ReasonedRange[] = [
+  { range: "0.0.0.0/8", why: "this network (RFC 1122)" },
+  { range: "10.0.0.0/8", why: "private (RFC 1918); other sandboxes" },
+  { range: "100.64.0.0/10", why: "carrier and overlay networks (RFC 6598)" },
+  { range: "127.0.0.0/8", why: "loopback" },
+  { range: "169.254.0.0/16", why: "link-local; cloud metadata services" },
+  { range: "172.16.0.0/12", why: "private (RFC 1918)" },
+  { range: "192.0.0.0/24", why: "protocol assignments (RFC 6890)" },
+  { range: "192.168.0.0/16", why: "private (RFC 1918)" },
+  { range: "198.18.0.0/15", why: "benchmarks and site networks (RFC 2544)" },
+  { range: "224.0.0.0/3", why: "multicast, reserved, broadcast" },
+];
+
+export function firewallRules(options: {
+  names: NetworkNames;
+  pool: string;
+  resolvers: readonly string[];
+  blocked: readonly string[];
+}): string {
+  const { names, pool, resolvers, blocked } = options;
+  const sandbox = `"${names.interfacePrefix}*"`;
+  const closed = CLOSED_RANGES.map(({ range }) => range).join(", ");
+  const resolverRules = resolvers.flatMap((address) =>
+    ["udp", "tcp"].map((protocol) => `    ip daddr ${address} ${protocol} dport 53 accept`),
+  );
+  return `
+table inet ${names.table}
+delete table inet ${names.table}
+table inet ${names.table} {
+  set no_internet {
+    type ifname
+${blocked.length > 0 ? `    elements = { ${blocked.map((name) => `"${name}"`).join(", ")} }\n` : ""}  }
+  chain spoofed {
+    type filter hook prerouting priority raw; policy accept;
+    iifname ${sandbox} meta nfproto ipv6 drop
+    iifname ${sandbox} fib saddr . iif oif missing drop
+  }
+  chain to_host {
+    type filter hook input priority filter; policy accept;
+    iifname != ${sandbox} accept
+    ct state established,related accept
+    drop
+  }
+  chain from_host {
+    type filter hook output priority filter; policy accept;
+    oifname ${sandbox} ct state new meta skuid != 0 reject
+  }
+  chain through_host {
+    type filter hook forward priority filter; policy accept;
+    iifname != ${sandbox} oifname != ${sandbox} accept
+    iifname ${sandbox} oifname ${sandbox} drop
+    oifname ${sandbox} ct state established,related accept
+    oifname ${sandbox} drop
+    ct state established,related accept
+    iifname @no_internet drop
+${resolverRules.join("\n")}
+    ip daddr { ${closed} } drop
+    meta nfproto ipv6 drop
+    accept
+  }
+  chain behind_host {
+    type nat hook postrouting priority srcnat; policy accept;
+    ip saddr ${pool} oifname != ${sandbox} masquerade
+  }
+}
+`;
+}

@@ -1,0 +1,153 @@
+// A slot is a prepared network namespace with one interface pair to the host, made ahead of time and used again.
+//
+// For runtimes with a user namespace the network namespace must belong to it, or root inside could neither bind port 80
+// nor see /sys: both are made by one process and pinned, the network namespace in /run/netns, the user namespace in a
+// file of ours. A pin is a mount, so nothing needs to keep running, and both are found by name after a crash.
+
+import { closeSync, mkdirSync, openSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { PlatformError, runCommand, SubprocessError, spawnCommand } from "@skerry/base";
+import { MS_BIND, mount, unmount } from "@skerry/base/linux";
+import type { SlotAddresses } from "./addresses.ts";
+import type { NetworkNames } from "./names.ts";
+
+const NETNS_DIR = "/run/netns";
+/** Host ids of user namespaces start here: above every ordinary account and the usual subordinate ranges. */
+const ID_BASE = 0x4000_0000;
+const ID_RANGE = 65_536;
+
+export interface NetworkSlot {
+  readonly number: number;
+  readonly addresses: SlotAddresses;
+  readonly hostInterface: string;
+  readonly namespacePath: string;
+  readonly userNamespace?: { readonly path: string; readonly idBase: number };
+}
+
+export interface SlotRequest {
+  readonly number: number;
+  readonly names: NetworkNames;
+  readonly addresses: SlotAddresses;
+  /** Folder for pinned user namespaces, when the slot needs one. */
+  readonly usernsDir?: string;
+}
+
+/** Preconditions: nothing of this slot exists (`destroySlot` first after a crash). */
+export async function createSlot(request: SlotRequest): Promise<NetworkSlot> {
+  const { number, names, addresses } = request;
+  const namespace = names.namespace(number);
+  const hostInterface = names.hostInterface(number);
+  const userNamespace = request.usernsDir === undefined ? undefined : await createOwnedNamespace(request, request.usernsDir);
+  await ip([
+    ...(userNamespace ? [] : [`netns add ${namespace}`]),
+    `link add ${hostInterface} type veth peer name eth0 netns ${namespace}`,
+    `link set ${hostInterface} addrgenmode none`,
+    `addr add ${addresses.host}/31 dev ${hostInterface}`,
+    `link set ${hostInterface} up`,
+  ]);
+  const slot: NetworkSlot = {
+    number,
+    addresses,
+    hostInterface,
+    namespacePath: join(NETNS_DIR, namespace),
+    ...(userNamespace ? { userNamespace } : {}),
+  };
+  await readdressSlot(slot, namespace);
+  return slot;
+}
+
+/** Gives the namespace's interface its address and route again: gVisor takes them over when it starts. */
+export async function readdressSlot(slot: Pick<NetworkSlot, "addresses">, namespace: string): Promise<void> {
+  const { guest, host } = slot.addresses;
+  await ip(
+    [
+      "link set lo up",
+      "link set eth0 addrgenmode none",
+      `addr replace ${guest}/31 dev eth0`,
+      "link set eth0 up",
+      `route replace default via ${host} dev eth0`,
+    ],
+    ["-n", namespace],
+  );
+}
+
+export async function destroySlot(options: { number: number; names: NetworkNames; usernsDir: string }): Promise<void> {
+  const { number, names, usernsDir } = options;
+  // The interface first: a namespace is taken down by the kernel later, in its own time.
+  await ipUnlessGone([`link del ${names.hostInterface(number)}`]);
+  await ipUnlessGone([`netns del ${names.namespace(number)}`]);
+  const pin = join(usernsDir, String(number));
+  unmount(pin, { detach: true });
+  rmSync(pin, { force: true });
+}
+
+/** Numbers of all slots of this instance that the host has anything of. */
+export function listSlots(options: { names: NetworkNames; usernsDir: string }): number[] {
+  const { names, usernsDir } = options;
+  const numbers = new Set<number>();
+  for (const namespace of readDirIfThere(NETNS_DIR)) {
+    const slot = names.slotOf(namespace);
+    if (slot !== undefined) numbers.add(slot);
+  }
+  for (const name of readDirIfThere("/sys/class/net")) {
+    if (name.startsWith(names.interfacePrefix)) numbers.add(Number(name.slice(names.interfacePrefix.length)));
+  }
+  for (const name of readDirIfThere(usernsDir)) numbers.add(Number(name));
+  return [...numbers].sort((a, b) => a - b);
+}
+
+/** Prefixes of every route of this machine, to keep away from. */
+export async function routedPrefixes(): Promise<string[]> {
+  const { stdout } = await runCommand("ip", ["-4", "-json", "route", "show", "table", "all"]);
+  const routes = JSON.parse(stdout || "[]") as { dst?: string }[];
+  return routes.map(({ dst = "default" }) => (dst === "default" ? "0.0.0.0/0" : dst.includes("/") ? dst : `${dst}/32`));
+}
+
+async function createOwnedNamespace(request: SlotRequest, usernsDir: string): Promise<{ path: string; idBase: number }> {
+  const idBase = ID_BASE + request.number * ID_RANGE;
+  mkdirSync(usernsDir, { recursive: true, mode: 0o700 });
+  // `cat` answers once it runs, and by then unshare has made both namespaces.
+  const holder = spawnCommand("unshare", ["--user", "--net", "--", "cat"], { stdin: "pipe", stdout: "pipe" });
+  try {
+    await new Promise<void>((resolve, reject) => {
+      holder.once("error", reject);
+      holder.once("exit", (code) =>
+        reject(new PlatformError("namespace_failed", `unshare ended with exit code ${code}: are user namespaces allowed?`)),
+      );
+      holder.stdout?.once("data", () => resolve());
+      holder.stdin?.on("error", () => {});
+      holder.stdin?.write("\n");
+    });
+    const mapping = `0 ${idBase} ${ID_RANGE}`;
+    writeFileSync(`/proc/${holder.pid}/uid_map`, mapping);
+    writeFileSync(`/proc/${holder.pid}/gid_map`, mapping);
+    await ip([`netns attach ${request.names.namespace(request.number)} ${holder.pid}`]);
+    const path = join(usernsDir, String(request.number));
+    closeSync(openSync(path, "w", 0o600));
+    mount({ source: `/proc/${holder.pid}/ns/user`, target: path, type: "none", flags: MS_BIND });
+    return { path, idBase };
+  } finally {
+    holder.kill("SIGKILL");
+  }
+}
+
+async function ip(lines: readonly string[], args: readonly string[] = []): Promise<void> {
+  await runCommand("ip", [...args, "-batch", "-"], { input: `${lines.join("\n")}\n` });
+}
+
+async function ipUnlessGone(lines: readonly string[]): Promise<void> {
+  try {
+    await ip(lines);
+  } catch (error) {
+    if (!(error instanceof SubprocessError) || !/Cannot find device|No such file or directory/.test(error.stderr)) throw error;
+  }
+}
+
+function readDirIfThere(path: string): string[] {
+  try {
+    return readdirSync(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+    throw error;
+  }
+}

@@ -1,0 +1,58 @@
+/** What runs a sandbox's processes. Nothing above this interface knows which one it is. */
+export interface Runtime {
+  readonly name: RuntimeName;
+  /** What this runtime can do beyond start and destroy; what it can't do is refused above with an error that names one which can. */
+  readonly capabilities: RuntimeCapabilities;
+  /**
+   * Starts a prepared sandbox and answers when its first process runs.
+   * Throws PlatformError("runtime_failed") with the runtime's own words; what was acquired until then is for `destroy`.
+   */
+  start(plan: ContainerPlan): Promise<StartedContainer>;
+  /** Ends every process of the sandbox and removes what the runtime and the kernel keep for it. Safe in any state, also for an id never seen. */
+  destroy(target: { id: string; cgroupPath: string }): Promise<void>;
+  /** Ids that this runtime's state folder holds anything of. */
+  list(): Promise<string[]>;
+}
+
+export type RuntimeName = "gvisor" | "runc";
+
+export interface RuntimeCapabilities {
+  /** Processes and memory can be written to an image and brought back. */
+  readonly checkpoint: boolean;
+  /** The sandbox runs in a user namespace: `ContainerPlan.userNamespace` is needed, and `upper` is owned by its root. */
+  readonly userNamespace: boolean;
+}
+
+export interface ContainerPlan {
+  readonly id: string;
+  /** Folder for `config.json` and the runtime's log; exists. */
+  readonly bundleDir: string;
+  /** The mounted root file system; no link on the way to it (runsc refuses one). */
+  readonly rootDir: string;
+  /** The agent's tree on the host, shown read-only at `/.skerry`. */
+  readonly agentDir: string;
+  readonly args: readonly string[];
+  readonly hostname: string;
+  readonly networkNamespacePath: string;
+  readonly userNamespace?: UserNamespace;
+  /** Absolute within the cgroup hierarchy, like `/skerry-1a2b/<id>`. */
+  readonly cgroupPath: string;
+  readonly limits: ContainerLimits;
+}
+
+export interface UserNamespace {
+  readonly path: string;
+  /** Host id of the namespace's root; ids 0 to 65,535 inside follow it. */
+  readonly idBase: number;
+}
+
+export interface ContainerLimits {
+  readonly cpuCount: number;
+  readonly memoryBytes: number;
+  readonly pids: number;
+}
+
+export interface StartedContainer {
+  /** Host pid whose end is the sandbox's end. */
+  readonly pid: number;
+}

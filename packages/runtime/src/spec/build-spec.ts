@@ -1,0 +1,71 @@
+// From a plan to the OCI specification: pure, so that what a sandbox may do can be read and tested without starting one.
+
+import type { ContainerPlan } from "../runtime.ts";
+import { CAPABILITIES } from "./capabilities.ts";
+import { MASKED_PATHS, READONLY_PATHS } from "./kernel-paths.ts";
+import { baseMounts } from "./mounts.ts";
+import type { OciSpec } from "./oci.ts";
+import { seccompFilter } from "./seccomp.ts";
+import { SYSCTLS } from "./sysctls.ts";
+
+const CPU_PERIOD_US = 100_000;
+const ID_RANGE = 65_536;
+
+export interface HostFacts {
+  /** Node.js' name: "x64" or "arm64". */
+  readonly arch: string;
+  /** The hard limit of open files that the daemon itself has: raising it needs a capability that hosts differ in. */
+  readonly maxOpenFiles: number;
+}
+
+export function buildSpec(plan: ContainerPlan, host: HostFacts): OciSpec {
+  const capabilities = CAPABILITIES.map((capability) => capability.name);
+  return {
+    ociVersion: "1.0.2",
+    process: {
+      terminal: false,
+      user: { uid: 0, gid: 0 },
+      args: plan.args,
+      env: ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"],
+      cwd: "/",
+      // sudo must work inside.
+      noNewPrivileges: false,
+      capabilities: { bounding: capabilities, effective: capabilities, permitted: capabilities },
+      rlimits: [{ type: "RLIMIT_NOFILE", soft: host.maxOpenFiles, hard: host.maxOpenFiles }],
+    },
+    root: { path: plan.rootDir, readonly: false },
+    hostname: plan.hostname,
+    mounts: baseMounts(plan.agentDir).map(({ why: _why, ...mount }) => mount),
+    linux: {
+      namespaces: [
+        { type: "pid" },
+        { type: "ipc" },
+        { type: "uts" },
+        { type: "mount" },
+        { type: "network", path: plan.networkNamespacePath },
+        ...(plan.userNamespace ? [{ type: "user", path: plan.userNamespace.path }] : []),
+      ],
+      cgroupsPath: plan.cgroupPath,
+      resources: {
+        memory: { limit: plan.limits.memoryBytes },
+        cpu: { shares: 1024, quota: plan.limits.cpuCount * CPU_PERIOD_US, period: CPU_PERIOD_US },
+        pids: { limit: plan.limits.pids },
+        ...(plan.userNamespace ? { devices: [{ allow: false, access: "rwm" }] } : {}),
+      },
+      ...(plan.userNamespace ? sharedKernelPart(plan.userNamespace.idBase, host) : {}),
+    },
+  };
+}
+
+/** What a sandbox on the host's own kernel needs on top. */
+function sharedKernelPart(idBase: number, host: HostFacts) {
+  const mappings = [{ containerID: 0, hostID: idBase, size: ID_RANGE }];
+  return {
+    uidMappings: mappings,
+    gidMappings: mappings,
+    sysctl: Object.fromEntries(SYSCTLS.map(({ name, value }) => [name, value])),
+    maskedPaths: MASKED_PATHS.map(({ path }) => path),
+    readonlyPaths: READONLY_PATHS.map(({ path }) => path),
+    seccomp: seccompFilter(host.arch),
+  };
+}

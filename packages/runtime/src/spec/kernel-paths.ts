@@ -1,0 +1,30 @@
+export interface ReasonedPath {
+  readonly path: string;
+  readonly why: string;
+}
+
+/** Hidden from the guest on a shared kernel (runc). gVisor has its own kernel behind these paths. */
+export const MASKED_PATHS: readonly ReasonedPath[] = [
+  { path: "/proc/acpi", why: "firmware of the host" },
+  { path: "/proc/asound", why: "devices of the host" },
+  { path: "/proc/interrupts", why: "timing side channel to the host" },
+  { path: "/proc/kcore", why: "memory of the host" },
+  { path: "/proc/keys", why: "keyrings are not separated by namespace" },
+  { path: "/proc/latency_stats", why: "timing side channel to the host" },
+  { path: "/proc/sched_debug", why: "shows processes of the host" },
+  { path: "/proc/scsi", why: "devices of the host" },
+  { path: "/proc/timer_list", why: "shows processes of the host" },
+  { path: "/proc/timer_stats", why: "shows processes of the host" },
+  { path: "/sys/devices/virtual/powercap", why: "power side channel" },
+  { path: "/sys/firmware", why: "firmware of the host" },
+  { path: "/sys/kernel/debug", why: "kernel internals" },
+  { path: "/sys/kernel/security", why: "security modules of the host" },
+];
+
+export const READONLY_PATHS: readonly ReasonedPath[] = [
+  { path: "/proc/bus", why: "devices of the host" },
+  { path: "/proc/fs", why: "file systems of the host" },
+  { path: "/proc/irq", why: "interrupts of the host" },
+  { path: "/proc/sys", why: "settings of the host's kernel" },
+  { path: "/proc/sysrq-trigger", why: "reboots the host" },
+];

@@ -1,0 +1,55 @@
+import type { OciMount } from "./oci.ts";
+
+export interface ReasonedMount extends OciMount {
+  readonly why: string;
+}
+
+/** Where the agent's tree appears in every sandbox. */
+export const AGENT_MOUNT_POINT = "/.skerry";
+
+export function baseMounts(agentDir: string): readonly ReasonedMount[] {
+  return [
+    {
+      destination: "/proc",
+      type: "proc",
+      source: "proc",
+      options: ["nosuid", "noexec", "nodev"],
+      why: "every program reads it",
+    },
+    {
+      destination: "/dev",
+      type: "tmpfs",
+      source: "tmpfs",
+      options: ["nosuid", "strictatime", "mode=755", "size=65536k"],
+      why: "null, zero, random and friends, which the runtime makes; no host devices",
+    },
+    {
+      destination: "/dev/pts",
+      type: "devpts",
+      source: "devpts",
+      options: ["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5"],
+      why: "terminals of this sandbox only",
+    },
+    {
+      destination: "/dev/shm",
+      type: "tmpfs",
+      source: "shm",
+      options: ["nosuid", "noexec", "nodev", "mode=1777"],
+      why: "POSIX shared memory: browsers, PostgreSQL, Python's multiprocessing; counts against the memory limit",
+    },
+    {
+      destination: "/sys",
+      type: "sysfs",
+      source: "sysfs",
+      options: ["nosuid", "noexec", "nodev", "ro"],
+      why: "programs look up processors and network interfaces; read-only",
+    },
+    {
+      destination: AGENT_MOUNT_POINT,
+      type: "bind",
+      source: agentDir,
+      options: ["bind", "ro", "nosuid", "nodev"],
+      why: "the agent with its own Node.js and libraries, so that any image works; read-only and shared by all sandboxes",
+    },
+  ];
+}
