@@ -1,0 +1,72 @@
+import { type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
+import { connect } from "node:net";
+import type { Duplex } from "node:stream";
+import { connect as connectTls } from "node:tls";
+import { asError, PlatformError, type Secret } from "@skerry/base";
+import type { Dial, DialErrorCode, Route } from "./ports.ts";
+import { STREAM_BUFFER_BYTES } from "./stream-buffer.ts";
+
+/** How long a node may take to answer; it tries a closed port for about a second before it says so. */
+const ANSWER_TIMEOUT_MS = 15_000;
+
+/** Reaches sandboxes through their node's RPC listener: `CONNECT {sandboxID}:{port}`, after which the connection is raw bytes. */
+export function connectDialer(secret: Secret): Dial {
+  return async (route, target, signal) => {
+    const authority = `${target.sandboxId}:${target.port}`;
+    const request = httpRequest({
+      createConnection: () => openConnection(route),
+      method: "CONNECT",
+      path: authority,
+      headers: ["Host", authority, "Proxy-Authorization", `Bearer ${secret.reveal()}`],
+      setHost: false,
+    });
+    // Neither of the two may touch the stream once it was handed over.
+    const abort = () => request.destroy(new Error("the caller went away"));
+    signal.addEventListener("abort", abort, { once: true });
+    const timer = setTimeout(() => request.destroy(new Error("no answer in time")), ANSWER_TIMEOUT_MS);
+    if (signal.aborted) abort();
+    try {
+      return await tunnelOf(request, route);
+    } finally {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", abort);
+    }
+  };
+}
+
+function tunnelOf(request: ClientRequest, route: Route): Promise<Duplex> {
+  return new Promise((resolve, reject) => {
+    request.once("connect", (response: IncomingMessage, stream: Duplex, head: Buffer) => {
+      if (response.statusCode === 200) {
+        if (head.length > 0) stream.unshift(head);
+        resolve(stream);
+        return;
+      }
+      stream.destroy();
+      reject(failure(route, { status: response.statusCode ?? 0 }));
+    });
+    request.on("error", (error) => reject(failure(route, { cause: asError(error) })));
+    request.end();
+  });
+}
+
+function openConnection(route: Route): Duplex {
+  const url = new URL(route.nodeUrl);
+  const secure = url.protocol === "https:";
+  const options = {
+    host: url.hostname.replace(/^\[|\]$/g, ""),
+    port: url.port === "" ? (secure ? 443 : 80) : Number(url.port),
+    allowHalfOpen: true,
+    noDelay: true,
+    keepAlive: true,
+    highWaterMark: STREAM_BUFFER_BYTES,
+  };
+  return secure ? connectTls({ ...options, servername: options.host, ALPNProtocols: ["http/1.1"] }) : connect(options);
+}
+
+const CODES: Readonly<Record<number, DialErrorCode>> = { 404: "sandbox_gone", 502: "port_closed" };
+
+function failure(route: Route, why: { status: number } | { cause: Error }): PlatformError<DialErrorCode> {
+  if ("cause" in why) return new PlatformError("node_unreachable", `node ${route.nodeId} cannot be reached`, { cause: why.cause });
+  return new PlatformError(CODES[why.status] ?? "node_unreachable", `node ${route.nodeId} answered a CONNECT with ${why.status}`);
+}

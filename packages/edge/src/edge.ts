@@ -1,0 +1,83 @@
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Duplex } from "node:stream";
+import { isUpgrade } from "./forward-upgrade.ts";
+import type { UpstreamDeps } from "./open-upstream.ts";
+import { refuseConnect, serveRequest, serveUpgrade } from "./serve.ts";
+import { STREAM_BUFFER_BYTES } from "./stream-buffer.ts";
+
+export interface EdgeConfig {
+  readonly host: string;
+  /** 0 takes a free port. */
+  readonly port: number;
+  /** Longest request line and header fields together, in both directions. Over it: 431, or 502 for an answer. */
+  readonly maxHeaderBytes?: number;
+  /** How long a client's connection may stay open without a request. */
+  readonly idleTimeoutMs?: number;
+}
+
+export type EdgeDeps = UpstreamDeps;
+
+export interface Edge {
+  /** Resolves to the address that clients reach it at. */
+  listen(): Promise<AddressInfo>;
+  /** Takes no more connections and resets those that are open. */
+  close(): Promise<void>;
+  /** Throws when it does not listen. */
+  readonly address: AddressInfo;
+}
+
+/** The front door for sandbox traffic: finds the sandbox a request is for and moves bytes, with no limit on size or time. */
+export function createEdge(config: EdgeConfig, deps: EdgeDeps): Edge {
+  const maxHeaderBytes = config.maxHeaderBytes ?? 64 * 1024;
+  const server = createServer({
+    maxHeaderSize: maxHeaderBytes,
+    highWaterMark: STREAM_BUFFER_BYTES,
+    keepAliveTimeout: config.idleTimeoutMs ?? 610_000,
+    // A slow head is an attack; a slow body is a user's stream.
+    headersTimeout: 60_000,
+    requestTimeout: 0,
+    keepAlive: true,
+    noDelay: true,
+    insecureHTTPParser: false,
+    shouldUpgradeCallback: isUpgrade,
+  });
+  server.maxHeadersCount = 0;
+  const open = new Set<Duplex>();
+  server.on("connection", (socket: Duplex) => {
+    open.add(socket);
+    socket.once("close", () => open.delete(socket));
+  });
+
+  const limits = { maxHeaderBytes };
+  const onRequest = (req: IncomingMessage, res: ServerResponse) => void serveRequest(deps, limits, { req, res });
+  server.on("request", onRequest);
+  // The sandbox's own server decides whether the client may go on.
+  server.on("checkContinue", onRequest);
+  server.on("checkExpectation", onRequest);
+  server.on("upgrade", (req: IncomingMessage, client: Duplex, clientHead: Buffer) => {
+    void serveUpgrade(deps, limits, { req, client, clientHead });
+  });
+  server.on("connect", refuseConnect);
+
+  return {
+    listen: () =>
+      new Promise((resolve, reject) => {
+        server.once("error", reject);
+        server.listen({ host: config.host, port: config.port, backlog: 4096 }, () => {
+          server.off("error", reject);
+          resolve(server.address() as AddressInfo);
+        });
+      }),
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        for (const socket of open) socket.destroy();
+      }),
+    get address() {
+      const address = server.address();
+      if (address === null || typeof address === "string") throw new Error("the edge does not listen");
+      return address;
+    },
+  };
+}

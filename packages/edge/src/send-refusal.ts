@@ -1,0 +1,21 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { renderPage } from "./error-page.ts";
+import type { Refusal } from "./refusal.ts";
+import { wantsHtml } from "./wants-html.ts";
+
+export function sendRefusal(req: IncomingMessage, res: ServerResponse, refusal: Refusal): void {
+  if (res.headersSent || res.destroyed) return;
+  const { type, text } = encode(req, refusal);
+  const body = Buffer.from(text);
+  const headers = ["Content-Type", type, "Content-Length", String(body.length), "X-Content-Type-Options", "nosniff"];
+  // A client that waits for "100 Continue" may now send its next request where we would read the body of this one.
+  if (req.headers.expect !== undefined) headers.push("Connection", "close");
+  res.writeHead(refusal.status, headers);
+  res.end(req.method === "HEAD" ? undefined : body);
+}
+
+function encode(req: IncomingMessage, refusal: Refusal): { type: string; text: string } {
+  if (refusal.kind === "text") return { type: "text/plain; charset=utf-8", text: refusal.text };
+  if (wantsHtml(req.headers)) return { type: "text/html; charset=utf-8", text: renderPage(refusal.status, refusal.page) };
+  return { type: "application/json; charset=utf-8", text: JSON.stringify(refusal.body) };
+}

@@ -1,0 +1,68 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
+import { admit } from "./admit.ts";
+import { forward } from "./forward.ts";
+import { forwardUpgrade } from "./forward-upgrade.ts";
+import { explainFailure, type UpstreamDeps } from "./open-upstream.ts";
+import { responseOn } from "./response-on.ts";
+import type { RequestHead } from "./routing.ts";
+import { sendRefusal } from "./send-refusal.ts";
+
+export interface Limits {
+  readonly maxHeaderBytes: number;
+}
+
+export async function serveRequest(
+  deps: UpstreamDeps,
+  limits: Limits,
+  { req, res }: { req: IncomingMessage; res: ServerResponse },
+): Promise<void> {
+  const gone = new AbortController();
+  res.on("error", () => {});
+  res.once("close", () => gone.abort());
+  const admission = await admit(deps, headOf(req), gone.signal);
+  if (admission.kind === "refused") return sendRefusal(req, res, admission.refusal);
+  const { target, path, framing, upstream } = admission;
+  if (gone.signal.aborted) {
+    upstream.destroy();
+    return;
+  }
+  const onBroken = async (err: Error) => {
+    deps.logger.info({ err, sandbox_id: target.sandboxId, port: target.port }, "sandbox broke off before its answer");
+    sendRefusal(req, res, await explainFailure(deps, target));
+  };
+  forward({ req, res, upstream, path, framing, maxHeaderBytes: limits.maxHeaderBytes, onBroken });
+}
+
+export async function serveUpgrade(
+  deps: UpstreamDeps,
+  limits: Limits,
+  { req, client, clientHead }: { req: IncomingMessage; client: Duplex; clientHead: Buffer },
+): Promise<void> {
+  const gone = new AbortController();
+  client.on("error", () => {});
+  client.once("close", () => gone.abort());
+  const admission = await admit(deps, headOf(req), gone.signal);
+  if (client.destroyed) {
+    if (admission.kind === "admitted") admission.upstream.destroy();
+    return;
+  }
+  if (admission.kind === "refused") return sendRefusal(req, responseOn(req, client), admission.refusal);
+  const { target, path, upstream } = admission;
+  const onBroken = async (err: Error) => {
+    deps.logger.info({ err, sandbox_id: target.sandboxId, port: target.port }, "sandbox broke off before its answer");
+    const refusal = await explainFailure(deps, target);
+    if (!client.destroyed) sendRefusal(req, responseOn(req, client), refusal);
+  };
+  forwardUpgrade({ req, client, clientHead, upstream, path, maxHeaderBytes: limits.maxHeaderBytes, onBroken });
+}
+
+/** CONNECT makes no sense here: sandboxes are reached by name, never by address. */
+export function refuseConnect(req: IncomingMessage, client: Duplex): void {
+  client.on("error", () => {});
+  sendRefusal(req, responseOn(req, client), { kind: "text", status: 405, text: "Method not allowed" });
+}
+
+function headOf(req: IncomingMessage): RequestHead {
+  return { method: req.method ?? "", url: req.url ?? "", rawHeaders: req.rawHeaders };
+}

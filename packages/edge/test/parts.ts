@@ -1,0 +1,145 @@
+// Real parts around an edge: servers that play the program in a sandbox, a dial over TCP, a node's CONNECT listener.
+
+import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
+import { type AddressInfo, connect, createServer as createTcpServer, type Socket, type Server as TcpServer } from "node:net";
+import type { Duplex } from "node:stream";
+import { createLogger, PlatformError, Secret } from "@skerry/base";
+import type { Target } from "@skerry/wire";
+import { connectDialer, createEdge, type Dial, type Edge, type Route, type RouteTable } from "../src/index.ts";
+
+export const SANDBOX_ID = "iaaaaaaaaaaaaaaaaaaaa";
+export const SECRET = new Secret("a cluster secret");
+
+/** Sandboxes that exist, and where their ports are on loopback. */
+export class Sandboxes {
+  readonly ports = new Map<string, Map<number, number>>();
+  readonly sockets = new Set<Socket>();
+  dials = 0;
+
+  open(sandboxId: string, guestPort: number, hostPort: number): void {
+    const ports = this.ports.get(sandboxId) ?? new Map<number, number>();
+    this.ports.set(sandboxId, ports.set(guestPort, hostPort));
+  }
+
+  /** As a node does it: the sandbox is unknown from now on, its connections are reset. */
+  kill(sandboxId: string): void {
+    this.ports.delete(sandboxId);
+    for (const socket of this.sockets) socket.resetAndDestroy();
+  }
+
+  readonly dial = async (target: Target): Promise<Socket> => {
+    this.dials++;
+    const ports = this.ports.get(target.sandboxId);
+    if (!ports) throw new PlatformError("sandbox_gone", "no such sandbox");
+    const port = ports.get(target.port);
+    if (port === undefined) throw new PlatformError("port_closed", "nothing listens");
+    const socket = connect({ host: "127.0.0.1", port, allowHalfOpen: true, noDelay: true });
+    await new Promise<void>((resolve, reject) => {
+      socket.once("connect", resolve);
+      socket.once("error", (cause) => reject(new PlatformError("port_closed", "nothing listens", { cause })));
+    });
+    this.sockets.add(socket);
+    socket.once("close", () => this.sockets.delete(socket));
+    return socket;
+  };
+}
+
+export interface World extends AsyncDisposable {
+  readonly edge: Edge;
+  readonly port: number;
+  readonly sandboxes: Sandboxes;
+  readonly routes: RouteTable & { forgotten: string[] };
+  /** Starts an HTTP server as port `guestPort` of the sandbox. */
+  serve(guestPort: number, listener: RequestListener): Promise<Server>;
+  serveTcp(guestPort: number, onConnection: (socket: Socket) => void): Promise<TcpServer>;
+}
+
+/** How the edge reaches sandboxes: by itself, or through a node's CONNECT listener. */
+export type Reach = "direct" | "connect";
+
+export async function createWorld(reach: Reach): Promise<World> {
+  const stack = new AsyncDisposableStack();
+  const sandboxes = new Sandboxes();
+  sandboxes.ports.set(SANDBOX_ID, new Map());
+  let nodeUrl = "http://127.0.0.1:1";
+  let dial: Dial = (_route, target) => sandboxes.dial(target);
+  if (reach === "connect") {
+    const node = createNodeListener(sandboxes);
+    nodeUrl = `http://127.0.0.1:${await listen(node, stack)}`;
+    dial = connectDialer(SECRET);
+  }
+  const routes = tableOf(sandboxes, () => ({ nodeId: "node-1", nodeUrl }));
+  const edge = createEdge({ host: "127.0.0.1", port: 0 }, { routes, dial, logger: createLogger({ name: "edge", level: "error" }) });
+  const { port } = await edge.listen();
+  stack.defer(() => edge.close());
+  return {
+    edge,
+    port,
+    sandboxes,
+    routes,
+    async serve(guestPort, listener) {
+      const server = createServer({ requestTimeout: 0 }, listener);
+      sandboxes.open(SANDBOX_ID, guestPort, await listen(server, stack));
+      return server;
+    },
+    async serveTcp(guestPort, onConnection) {
+      const server = createTcpServer({ allowHalfOpen: true }, (socket) => {
+        socket.on("error", () => {});
+        onConnection(socket);
+      });
+      sandboxes.open(SANDBOX_ID, guestPort, await listen(server, stack));
+      return server;
+    },
+    [Symbol.asyncDispose]: () => stack.disposeAsync(),
+  };
+}
+
+function tableOf(sandboxes: Sandboxes, route: () => Route): RouteTable & { forgotten: string[] } {
+  const forgotten: string[] = [];
+  return {
+    forgotten,
+    find: async (sandboxId) => (sandboxes.ports.has(sandboxId) ? route() : undefined),
+    forget: (sandboxId) => void forgotten.push(sandboxId),
+  };
+}
+
+function createNodeListener(sandboxes: Sandboxes): Server {
+  const server = createServer();
+  server.on("connect", async (req: IncomingMessage, client: Duplex, head: Buffer) => {
+    client.on("error", () => {});
+    const refuse = (status: number) => client.end(`HTTP/1.1 ${status} refused\r\nConnection: close\r\n\r\n`);
+    if (req.headers["proxy-authorization"] !== `Bearer ${SECRET.reveal()}`) return refuse(401);
+    const [sandboxId, port] = (req.url ?? "").split(":");
+    try {
+      const stream = await sandboxes.dial({ sandboxId: sandboxId as Target["sandboxId"], port: Number(port) });
+      client.write("HTTP/1.1 200 OK\r\n\r\n");
+      if (head.length > 0) stream.write(head);
+      client.pipe(stream).pipe(client);
+      stream.on("error", () => (client as Socket).resetAndDestroy());
+      client.on("close", () => stream.destroy());
+      stream.on("close", () => {
+        if (!stream.readableEnded) (client as Socket).resetAndDestroy();
+      });
+    } catch (error) {
+      refuse(error instanceof PlatformError && error.code === "sandbox_gone" ? 404 : 502);
+    }
+  });
+  return server;
+}
+
+export async function listen(server: Server | TcpServer, stack: AsyncDisposableStack): Promise<number> {
+  const sockets = new Set<Socket>();
+  server.on("connection", (socket: Socket) => {
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  stack.defer(
+    () =>
+      new Promise<void>((resolve) => {
+        server.close(() => resolve());
+        for (const socket of sockets) socket.destroy();
+      }),
+  );
+  return (server.address() as AddressInfo).port;
+}
