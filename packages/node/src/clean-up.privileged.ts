@@ -29,6 +29,7 @@ export async function cleanUpNode(config: NodeConfig, logger: Logger): Promise<N
   const entries = hadFolders ? readJournal(paths) : [];
   for (const { sandboxId, record } of entries) await release(deps, sandboxId, record?.runtime);
   const remains = await removeRemains(deps, [], logger);
+  for (const runtime of config.runtimes) await runtime.cleanUp();
   const firewall = await removeFirewall(names);
   await destroyCgroup(`/skerry-${config.instance}`);
   if (hadFolders) await emptyTrash(paths, logger);

@@ -12,6 +12,8 @@ export interface Runtime {
   destroy(target: { id: string; cgroupPath: string }): Promise<void>;
   /** Ids that this runtime's state folder holds anything of. */
   list(): Promise<string[]>;
+  /** Removes what the runtime keeps for all its sandboxes together. Preconditions: none of them is left. */
+  cleanUp(): Promise<void>;
 }
 
 export type RuntimeName = "gvisor" | "runc";

@@ -74,7 +74,7 @@ export async function removeRemains(deps: HostDeps, keep: readonly SandboxRecord
   for (const path of stray) unmountRootFilesystem(path);
   const slots = listSlots({ names, usernsDir: paths.userns }).filter((number) => !keptSlots.has(number));
   for (const number of slots) await destroySlot({ number, names, usernsDir: paths.userns });
-  const remains = { sandboxes, slots: slots.length, cgroups: cgroups.length, mounts: stray.length };
+  const remains = { sandboxes, slots: slots.length, cgroups: cgroups.length, mounts: mounts.length };
   logger.info({ ...remains, kept: kept.size }, "remains removed");
   return remains;
 }

@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync } from "node:fs";
+import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { PlatformError } from "@skerry/base";
 import type { Runtime } from "../runtime.ts";
 import type { HostFacts } from "../spec/build-spec.ts";
@@ -17,5 +17,6 @@ export function createRuncRuntime(options: { binary: string; stateDir: string; h
     },
     destroy: (target) => destroyContainer(driver, target),
     list: async () => readdirSync(options.stateDir),
+    cleanUp: async () => rmSync(options.stateDir, { recursive: true, force: true }),
   };
 }

@@ -1,4 +1,6 @@
-import { mkdirSync, readdirSync } from "node:fs";
+import { mkdirSync, readdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { unmount } from "@skerry/base/linux";
 import type { Runtime } from "../runtime.ts";
 import type { HostFacts } from "../spec/build-spec.ts";
 import { destroyContainer, type OciDriver, startContainer } from "./oci-driver.privileged.ts";
@@ -34,5 +36,10 @@ export function createRunscRuntime(options: { binary: string; stateDir: string; 
           .filter((id) => id !== undefined),
       ),
     ],
+    async cleanUp() {
+      // An empty network namespace that runsc pins for its file servers.
+      unmount(join(options.stateDir, "null-netns"), { detach: true });
+      rmSync(options.stateDir, { recursive: true, force: true });
+    },
   };
 }

@@ -1,0 +1,13 @@
+import { readFileSync } from "node:fs";
+import type { HostFacts } from "./spec/build-spec.ts";
+
+/** A guest can use more, but the tables of the kernel that many open files need are the host's memory. */
+const MAX_OPEN_FILES = 1_048_576;
+
+export function readHostFacts(limits: string = readFileSync("/proc/self/limits", "utf8")): HostFacts {
+  const line = limits.split("\n").find((one) => one.startsWith("Max open files"));
+  const hard = line?.trim().split(/\s{2,}/)[2];
+  const parsed = hard === "unlimited" ? MAX_OPEN_FILES : Number(hard);
+  if (!Number.isSafeInteger(parsed)) throw new Error(`no limit of open files in /proc/self/limits: ${line}`);
+  return { arch: process.arch, maxOpenFiles: Math.min(parsed, MAX_OPEN_FILES) };
+}
