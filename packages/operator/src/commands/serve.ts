@@ -1,0 +1,17 @@
+import type { OperatorContext } from "../context.ts";
+
+export interface ServeOptions {
+  readonly data?: string;
+  readonly roles?: string;
+  readonly runtime?: string;
+}
+
+/** Runs the platform in this process until it is told to stop. Everything is a SKERRY_ setting; the options are short forms. */
+export async function serve(context: OperatorContext, options: ServeOptions): Promise<void> {
+  await context.serve({
+    ...context.env,
+    ...(options.data !== undefined && { SKERRY_DATA: options.data }),
+    ...(options.roles !== undefined && { SKERRY_ROLES: options.roles }),
+    ...(options.runtime !== undefined && { SKERRY_RUNTIME: options.runtime }),
+  });
+}

@@ -1,0 +1,15 @@
+import type { CleanupCounts } from "./cleanup-report.ts";
+
+/** What the composition root hands to the commands: the platform itself stays out of this package. */
+export interface OperatorContext {
+  readonly version: string;
+  /** The checkout that this runs from. */
+  readonly repoRoot: string;
+  /** The script that runs `serve` when it is started with that argument. */
+  readonly mainScript: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Runs the platform in this process; resolves after a clean stop. */
+  serve(env: Record<string, string | undefined>): Promise<void>;
+  /** Destroys everything on this machine that belongs to the data folder's platform. */
+  cleanup(dataDir: string): Promise<CleanupCounts>;
+}

@@ -1,0 +1,73 @@
+import { open, readFile, stat } from "node:fs/promises";
+import { setTimeout as sleep } from "node:timers/promises";
+import { spawnCommand } from "@skerry/base";
+import type { DataFolder } from "../data-folder.ts";
+import { OperatorError } from "../operator-error.ts";
+import { clientUrls, type PlatformSettings, serveEnvironment } from "../settings.ts";
+import { formatLogLine } from "../terminal/log-line.ts";
+import { isHealthy } from "./health.ts";
+import { describeProcess, removeProcessRecord, writeProcessRecord } from "./process-record.ts";
+
+const START_LIMIT_MS = 60_000;
+
+/** Starts `skerry serve` in a session of its own and returns its pid when the API answers. */
+export async function startDaemon(
+  folder: DataFolder,
+  options: { settings: PlatformSettings; mainScript: string; env: Readonly<Record<string, string | undefined>>; signal: AbortSignal },
+): Promise<number> {
+  const { settings, mainScript, env, signal } = options;
+  const log = await open(folder.logFile, "a", 0o640);
+  const logStart = (await stat(folder.logFile)).size;
+  try {
+    const child = spawnCommand(process.execPath, [mainScript, "serve"], {
+      cwd: "/",
+      env: serveEnvironment(folder, settings, env),
+      stdout: log.fd,
+      stderr: log.fd,
+      detached: true,
+    });
+    const startError = new Promise<never>((_, reject) => child.once("error", reject));
+    startError.catch(() => {});
+    child.unref();
+    const pid = child.pid;
+    if (pid === undefined) return await startError;
+    await writeProcessRecord(folder.pidFile, pid);
+    try {
+      await untilHealthy({ pid, settings, signal });
+    } catch (error) {
+      if (await describeProcess(pid)) process.kill(pid, "SIGTERM");
+      await removeProcessRecord(folder.pidFile);
+      signal.throwIfAborted();
+      throw await explain(error, folder, logStart);
+    }
+    return pid;
+  } finally {
+    await log.close();
+  }
+}
+
+async function untilHealthy({ pid, settings, signal }: { pid: number; settings: PlatformSettings; signal: AbortSignal }): Promise<void> {
+  const { api } = clientUrls(settings);
+  const deadline = performance.now() + START_LIMIT_MS;
+  for (;;) {
+    signal.throwIfAborted();
+    // A healthy answer only counts while our process lives: somebody else may hold the port.
+    const healthy = await isHealthy(api);
+    if (!(await describeProcess(pid))) throw new Error("the platform's process ended while it started");
+    if (healthy) return;
+    if (performance.now() > deadline) throw new Error(`the platform did not answer on ${api} within ${START_LIMIT_MS / 1000} s`);
+    await sleep(50);
+  }
+}
+
+async function explain(cause: unknown, folder: DataFolder, logStart: number): Promise<OperatorError> {
+  const text = (await readFile(folder.logFile)).subarray(logStart).toString("utf8");
+  const last = text.trim().split("\n").slice(-8);
+  return new OperatorError(cause instanceof Error ? cause.message : String(cause), {
+    mend: [
+      ...last.map((line) => `  ${formatLogLine(line)}`),
+      `The whole log: ${folder.logFile}    What this machine lacks: ./skerry doctor`,
+    ],
+    cause,
+  });
+}

@@ -1,0 +1,54 @@
+import { chmod, mkdir, realpath } from "node:fs/promises";
+import { join } from "node:path";
+
+/** Every path that the operator's side reads or writes in a data folder. */
+export interface DataFolder {
+  readonly root: string;
+  readonly secretsFile: string;
+  readonly toolsFile: string;
+  readonly settingsFile: string;
+  readonly pidFile: string;
+  readonly lockFile: string;
+  readonly logFile: string;
+  readonly binDir: string;
+  readonly agentDir: string;
+  readonly agentFile: string;
+  readonly layersDir: string;
+  readonly templateFile: string;
+  readonly workDir: string;
+}
+
+export const DEFAULT_DATA_DIR = "/var/lib/skerry";
+
+export function dataFolder(root: string): DataFolder {
+  return {
+    root,
+    secretsFile: join(root, "secrets.json"),
+    toolsFile: join(root, "tools.json"),
+    settingsFile: join(root, "settings.json"),
+    pidFile: join(root, "skerry.pid"),
+    lockFile: join(root, "setup.lock"),
+    logFile: join(root, "logs/skerry.log"),
+    binDir: join(root, "bin"),
+    agentDir: join(root, "agent"),
+    agentFile: join(root, "agent/current.json"),
+    layersDir: join(root, "layers"),
+    templateFile: join(root, "templates/base.json"),
+    workDir: join(root, "work"),
+  };
+}
+
+/** Makes the folder and returns it by its real path: instance names and container configurations are made from that. */
+export async function createDataFolder(path: string): Promise<DataFolder> {
+  await mkdir(path, { recursive: true, mode: 0o711 });
+  const root = await realpath(path);
+  // A sandbox's mapped root has to pass through to its root file system, but may not look around.
+  await chmod(root, 0o711);
+  const folder = dataFolder(root);
+  for (const dir of [folder.binDir, folder.agentDir, folder.layersDir, join(root, "templates")]) {
+    await mkdir(dir, { recursive: true, mode: 0o711 });
+  }
+  await mkdir(join(root, "logs"), { recursive: true, mode: 0o750 });
+  await mkdir(folder.workDir, { recursive: true, mode: 0o700 });
+  return folder;
+}

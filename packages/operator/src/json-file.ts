@@ -1,0 +1,37 @@
+import { randomBytes } from "node:crypto";
+import { open, readFile, rename, rm } from "node:fs/promises";
+import { OperatorError } from "./operator-error.ts";
+
+/** The parsed file, or undefined when there is none. */
+export async function readJsonFile<T>(path: string): Promise<T | undefined> {
+  let text: string;
+  try {
+    text = await readFile(path, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+  try {
+    return JSON.parse(text) as T;
+  } catch (cause) {
+    throw new OperatorError(`${path} is damaged: it is not JSON`, { mend: [`Restore it from a backup, or remove it: rm ${path}`], cause });
+  }
+}
+
+/** Replaces the file as a whole: readers see the old one or the new one, also after a crash. */
+export async function writeJsonFile(path: string, value: unknown, mode = 0o644): Promise<void> {
+  const staged = `${path}.${randomBytes(4).toString("hex")}`;
+  try {
+    const file = await open(staged, "wx", mode);
+    try {
+      await file.writeFile(`${JSON.stringify(value, null, 2)}\n`);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rename(staged, path);
+  } catch (error) {
+    await rm(staged, { force: true });
+    throw error;
+  }
+}

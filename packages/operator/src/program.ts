@@ -1,0 +1,98 @@
+import { Command, CommanderError, Option } from "commander";
+import type { OperatorContext } from "./context.ts";
+import { DEFAULT_DATA_DIR } from "./data-folder.ts";
+import { EXIT_CODES } from "./exit-codes.ts";
+import { reportFailure } from "./report-failure.ts";
+
+/** Runs one ./skerry command line and returns its exit code. Commands load their own modules, so that `env` stays quick. */
+export async function runOperator(context: OperatorContext, args: readonly string[]): Promise<number> {
+  const program = createProgram(context);
+  try {
+    await program.parseAsync(args, { from: "user" });
+    return Number(process.exitCode ?? EXIT_CODES.ok.code);
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_CODES.ok.code : EXIT_CODES.usage.code;
+    return reportFailure(error);
+  }
+}
+
+function createProgram(context: OperatorContext): Command {
+  const program = new Command("skerry")
+    .description("Sandboxes for code you don't trust, on this machine: E2B's API, gVisor's isolation, one command.")
+    .version(context.version)
+    .exitOverride()
+    .showHelpAfterError("(./skerry --help lists the commands)")
+    .addHelpText("after", helpFooter);
+  addPlatformCommands(program, context);
+  addInsightCommands(program, context);
+  addDeveloperCommands(program, context);
+  return program;
+}
+
+function dataOption(): Option {
+  return new Option("--data <dir>", `data folder (SKERRY_DATA, else ${DEFAULT_DATA_DIR})`);
+}
+
+function addPlatformCommands(program: Command, context: OperatorContext): void {
+  program
+    .command("up")
+    .summary("set up what is missing, start the platform, run a first sandbox")
+    .description("Sets up what is missing on this machine, starts the platform, runs a first sandbox and prints how to connect.")
+    .option("-d, --detach", "return when the platform answers, instead of showing its log until Ctrl-C")
+    .option("--runtime <name>", "gvisor (default) or runc")
+    .option("--listen <address>", "address to listen on (default 127.0.0.1)")
+    .option("--api-port <port>", "port of the API (default 4680)")
+    .option("--edge-port <port>", "port of the edge, which leads into sandboxes (default 4681)")
+    .option("--domain <name>", "domain that sandbox host names end in (default localhost:<edge port>)")
+    .addOption(dataOption())
+    .action(async (options) => (await import("./commands/up.ts")).up(context, options));
+  program
+    .command("down")
+    .summary("stop the platform and every sandbox, leave nothing behind")
+    .description(
+      "Stops the platform and every sandbox. No process, namespace, interface, firewall table, mount or cgroup stays; data does.",
+    )
+    .option("--purge", "remove the data folder too")
+    .addOption(dataOption())
+    .action(async (options) => (await import("./commands/down.ts")).down(context, options));
+}
+
+function addInsightCommands(program: Command, context: OperatorContext): void {
+  program
+    .command("status")
+    .summary("what runs, where, on what")
+    .option("--json", "for programs")
+    .addOption(dataOption())
+    .action(async (options) => (await import("./commands/status.ts")).status(context, options));
+  program
+    .command("env")
+    .summary('what a client needs: eval "$(./skerry env)"')
+    .description("Prints export lines with which any E2B client talks to this platform.")
+    .option("--all", "the access token, the admin token and the ids as well")
+    .option("--json", "for programs")
+    .addOption(dataOption())
+    .action(async (options) => (await import("./commands/env.ts")).env(context, options));
+  program
+    .command("logs")
+    .summary("the platform's log")
+    .option("-f, --follow", "go on with what is added")
+    .option("-n, --lines <count>", "how many of the last lines", "50")
+    .option("--json", "lines as they are in the file")
+    .addOption(dataOption())
+    .action(async (options) => (await import("./commands/logs.ts")).logs(context, options));
+}
+
+function addDeveloperCommands(program: Command, context: OperatorContext): void {
+  program
+    .command("serve")
+    .summary("run the platform in the foreground (what up starts; settings are SKERRY_ variables)")
+    .option("--roles <list>", "api, edge, node: any of them (SKERRY_ROLES)")
+    .option("--runtime <name>", "gvisor or runc (SKERRY_RUNTIME)")
+    .addOption(dataOption())
+    .action(async (options) => (await import("./commands/serve.ts")).serve(context, options));
+}
+
+function helpFooter(): string {
+  const codes = Object.values(EXIT_CODES).map(({ code, meaning }) => `  ${String(code).padEnd(4)} ${meaning}`);
+  return ["", "Exit codes:", ...codes, "", 'First steps: ./skerry up    then: eval "$(./skerry env)" in the shell of a client.'].join("\n");
+}

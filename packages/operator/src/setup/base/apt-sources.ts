@@ -1,0 +1,61 @@
+// Which package archive the base template is made from: this machine's own, because that is the one that is known to
+// be reachable from here (a mirror, a proxy, an archive in a closed network).
+
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+
+export interface AptSource {
+  readonly uri: string;
+  readonly suite: string;
+  readonly components: readonly string[];
+  readonly signedBy: string | undefined;
+}
+
+/** All binary-package sources of an /etc/apt directory, in both file formats. */
+export async function readAptSources(etcApt: string): Promise<AptSource[]> {
+  const sources = parseListFile(await readFile(join(etcApt, "sources.list"), "utf8").catch(() => ""));
+  const dir = join(etcApt, "sources.list.d");
+  for (const name of (await readdir(dir).catch(() => [])).sort()) {
+    if (name.endsWith(".list")) sources.push(...parseListFile(await readFile(join(dir, name), "utf8")));
+    if (name.endsWith(".sources")) sources.push(...parseDeb822(await readFile(join(dir, name), "utf8")));
+  }
+  return sources;
+}
+
+/** Those that hold the distribution itself: third parties' packages have no place in the template. */
+export function distributionSources(sources: readonly AptSource[], codename: string): AptSource[] {
+  const suites = new Set([codename, `${codename}-updates`, `${codename}-security`]);
+  const archive = /(\/(debian|ubuntu)(-security|-ports)?(\/\d{8}T\d{6}Z)?\/?|\/mirrors\/(debian|ubuntu)[^/]*\.list)$/;
+  return sources.filter((source) => suites.has(source.suite) && source.components.includes("main") && archive.test(source.uri));
+}
+
+/** One line of sources.list, which every version of mmdebstrap takes as an argument. */
+export function formatSource(source: AptSource, wantedComponents: readonly string[]): string {
+  const components = wantedComponents.filter((component) => source.components.includes(component));
+  const option = source.signedBy === undefined ? "" : `[signed-by=${source.signedBy}] `;
+  return `deb ${option}${source.uri} ${source.suite} ${components.join(" ")}`;
+}
+
+export function parseListFile(text: string): AptSource[] {
+  return text.split("\n").flatMap((line) => {
+    const match = /^\s*deb\s+(?:\[([^\]]*)\]\s+)?(\S+)\s+(\S+)\s+([^#]+)/.exec(line);
+    if (!match) return [];
+    const signedBy = /\bsigned-by=(\S+)/i.exec(match[1] ?? "")?.[1];
+    return [{ uri: match[2] ?? "", suite: match[3] ?? "", components: words(match[4]), signedBy }];
+  });
+}
+
+export function parseDeb822(text: string): AptSource[] {
+  const withoutComments = text.replace(/^#.*\n?/gm, "");
+  return withoutComments.split(/\n\s*\n/).flatMap((stanza) => {
+    const field = (name: string) => new RegExp(`^${name}:(.*(?:\\n[ \\t].*)*)`, "im").exec(stanza)?.[1]?.trim();
+    if (!words(field("Types")).includes("deb") || /^no$/i.test(field("Enabled") ?? "")) return [];
+    // A key written into the stanza itself can't be put on one line; apt's own key rings are asked then.
+    const signedBy = field("Signed-By")?.startsWith("/") ? field("Signed-By") : undefined;
+    return words(field("URIs")).flatMap((uri) =>
+      words(field("Suites")).map((suite) => ({ uri, suite, components: words(field("Components")), signedBy })),
+    );
+  });
+}
+
+const words = (text: string | undefined): string[] => (text ?? "").split(/\s+/).filter((word) => word !== "");

@@ -1,0 +1,19 @@
+import { rm } from "node:fs/promises";
+import { runCommand } from "@skerry/base";
+import { toolEnvironment } from "./tool-environment.ts";
+
+/** Fetches a file with curl, which knows this machine's proxies and certificates. Gives up quickly where there is no way out. */
+export async function download(options: { url: string; target: string; maxSeconds: number; signal: AbortSignal }): Promise<void> {
+  const { url, target, maxSeconds, signal } = options;
+  try {
+    const args = ["--fail", "--silent", "--show-error", "--location", "--proto", "=https,http", "--connect-timeout", "5"];
+    await runCommand("curl", [...args, "--max-time", String(maxSeconds), "--output", target, url], {
+      env: toolEnvironment(),
+      timeoutMs: (maxSeconds + 5) * 1000,
+      signal,
+    });
+  } catch (error) {
+    await rm(target, { force: true });
+    throw error;
+  }
+}

@@ -1,0 +1,65 @@
+import type { DataFolder } from "../data-folder.ts";
+import { ensureSecrets } from "../secrets.ts";
+import type { RuntimeName } from "../settings.ts";
+import type { Steps } from "../terminal/steps.ts";
+import { ensureBaseTemplate } from "./base/ensure-base.ts";
+import { ensureDebianPackages, PLATFORM_PACKAGES } from "./debian-packages.ts";
+import { ensureAgent } from "./ensure-agent.ts";
+import { ensureRunsc } from "./runsc/ensure-runsc.ts";
+import { readTools, recordTools } from "./tools.ts";
+
+export interface SetUpOptions {
+  readonly repoRoot: string;
+  readonly runtime: RuntimeName;
+  readonly extraPackages?: readonly string[];
+  readonly steps: Steps;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Brings a data folder to where a platform can start from it. Every step looks first, does only what is missing,
+ * and leaves something whole or nothing, so that it can be interrupted and run again.
+ */
+export async function setUp(folder: DataFolder, options: SetUpOptions): Promise<void> {
+  const { steps, signal, runtime, repoRoot } = options;
+  const packages = [...Object.keys(PLATFORM_PACKAGES), ...(options.extraPackages ?? [])];
+  await steps.run(
+    "Debian packages",
+    (report) => ensureDebianPackages(packages, { report, signal }),
+    ({ present, installed }) => (installed.length === 0 ? `${present} present` : `${present} present, installed ${installed.join(", ")}`),
+  );
+  signal.throwIfAborted();
+  const recordedSha512 = (await readTools(folder))?.runsc?.sha512;
+  if (runtime === "gvisor") {
+    await steps.run(
+      "gVisor (runsc)",
+      async (report) => {
+        const runsc = await ensureRunsc(folder, { recordedSha512, report, signal });
+        await recordTools(folder, runsc);
+        return runsc;
+      },
+      ({ version, sha512, source }) => `${version}, ${source}, sha512 ${sha512.slice(0, 12)}`,
+    );
+  } else {
+    steps.warn("runc was asked for: sandboxes share the host's kernel, and there is no pause with memory, snapshot or fork");
+    await recordTools(folder, undefined);
+  }
+  signal.throwIfAborted();
+  await steps.run(
+    "sandbox agent",
+    () => ensureAgent(folder),
+    ({ version, digest, changed }) => `${version}, ${digest.replace("sha256:", "").slice(0, 12)}${changed ? ", assembled" : ""}`,
+  );
+  signal.throwIfAborted();
+  await steps.run(
+    "keys and tokens",
+    () => ensureSecrets(folder),
+    ({ created }) => (created ? `made, in ${folder.secretsFile}` : "present"),
+  );
+  await steps.run(
+    "base template",
+    (report) => ensureBaseTemplate(folder, { repoRoot, report, signal }),
+    ({ template, built }) => `${template.distribution}, ${template.layers[0]?.slice(7, 19)}${built ? ", made" : ""}`,
+  );
+  signal.throwIfAborted();
+}

@@ -1,0 +1,22 @@
+// The one program behind ./skerry: the operator's commands, with the platform itself plugged in.
+
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { runOperator } from "@skerry/operator";
+
+const repoRoot = join(import.meta.dirname, "../..");
+const { version } = JSON.parse(readFileSync(join(repoRoot, "package.json"), "utf8")) as { version: string };
+
+process.exit(
+  await runOperator(
+    {
+      version,
+      repoRoot,
+      mainScript: import.meta.filename,
+      env: process.env,
+      serve: async (env) => (await import("./serve.ts")).serve(env),
+      cleanup: async (dataDir) => ({ ...(await (await import("./cleanup.ts")).cleanup(dataDir)) }),
+    },
+    process.argv.slice(2),
+  ),
+);
