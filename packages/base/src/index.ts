@@ -1,3 +1,4 @@
+export { isBearer } from "./bearer.ts";
 export { type Clock, systemClock } from "./clock.ts";
 export { ConfigReader } from "./config.ts";
 export { asError, errnoOf, PlatformError, type PlatformErrorOptions } from "./error.ts";

@@ -13,7 +13,7 @@ export interface NodeCleanUp {
   readonly slots: number;
   readonly cgroups: number;
   readonly mounts: number;
-  readonly firewall: boolean;
+  readonly tables: number;
 }
 
 /**
@@ -30,9 +30,9 @@ export async function cleanUpNode(config: NodeConfig, logger: Logger): Promise<N
   for (const { sandboxId, record } of entries) await release(deps, sandboxId, record?.runtime);
   const remains = await removeRemains(deps, [], logger);
   for (const runtime of config.runtimes) await runtime.cleanUp();
-  const firewall = await removeFirewall(names);
+  const tables = (await removeFirewall(names)) ? 1 : 0;
   await destroyCgroup(`/skerry-${config.instance}`);
   if (hadFolders) await emptyTrash(paths, logger);
   rmSync(paths.userns, { recursive: true, force: true });
-  return { ...remains, sandboxes: remains.sandboxes + entries.length, firewall };
+  return { ...remains, sandboxes: remains.sandboxes + entries.length, tables };
 }

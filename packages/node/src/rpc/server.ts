@@ -1,13 +1,12 @@
 // The listener for split roles: the RPC for the control plane and, on CONNECT, raw tunnels into sandboxes for the edge.
 // Both ask for the cluster secret first.
 
-import { createHash, timingSafeEqual } from "node:crypto";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
-import { type Logger, PlatformError, type Secret } from "@skerry/base";
+import { isBearer, type Logger, PlatformError, type Secret } from "@skerry/base";
 import { parsePort, parseSandboxId } from "@skerry/wire";
 import { NodeService } from "@skerry/wire/node";
 import type { Sandboxes } from "../sandboxes/sandboxes.ts";
@@ -27,7 +26,7 @@ export async function listenNodeServer(
 ): Promise<{ port: number; close(): Promise<void> }> {
   const handle = connectNodeAdapter({ routes: (router) => router.service(NodeService, options.service), grpc: false, grpcWeb: false });
   const server = createServer({ requestTimeout: 0 }, (request, response) => {
-    if (!isAuthorised(request.headers.authorization, options.secret)) {
+    if (!isBearer(request.headers.authorization, options.secret)) {
       response.writeHead(401, { "Content-Type": "application/json" });
       response.end(JSON.stringify({ code: "unauthenticated", message: "the cluster secret is missing or wrong" }));
       return;
@@ -48,7 +47,7 @@ async function tunnel(options: NodeServerOptions, request: IncomingMessage, clie
   const gone = new AbortController();
   client.on("error", () => client.destroy());
   client.once("close", () => gone.abort());
-  if (!isAuthorised(request.headers["proxy-authorization"], options.secret)) return refuse(client, "401 Unauthorized");
+  if (!isBearer(request.headers["proxy-authorization"], options.secret)) return refuse(client, "401 Unauthorized");
   const [id = "", portText = ""] = (request.url ?? "").split(":");
   const sandboxId = parseSandboxId(id);
   const port = parsePort(portText);
@@ -75,12 +74,6 @@ function refuse(client: Duplex, status: string): void {
 function reset(client: Duplex): void {
   if ("resetAndDestroy" in client && typeof client.resetAndDestroy === "function") client.resetAndDestroy();
   else client.destroy();
-}
-
-/** Compares digests, so that neither content nor length of the secret shows in the time it takes. */
-function isAuthorised(header: string | undefined, secret: Secret): boolean {
-  const digest = (text: string) => createHash("sha256").update(text).digest();
-  return timingSafeEqual(digest(header ?? ""), digest(`Bearer ${secret.reveal()}`));
 }
 
 async function closeServer(server: Server): Promise<void> {

@@ -1,0 +1,30 @@
+import { existsSync, realpathSync } from "node:fs";
+import { join } from "node:path";
+import { createLogger } from "@skerry/base";
+import { openLayerStore } from "@skerry/layers";
+import { cleanUpNode, type NodeCleanUp } from "@skerry/node";
+import { instanceOf, setUpRuntimes } from "./node-host.ts";
+
+export type CleanupReport = NodeCleanUp;
+
+const NOTHING: CleanupReport = { sandboxes: 0, slots: 0, cgroups: 0, mounts: 0, tables: 0 };
+
+/** Removes everything that the platform of this data folder has on this machine. Preconditions: root; its daemon does not run. Idempotent. */
+export async function cleanup(dataDir: string): Promise<CleanupReport> {
+  if (!existsSync(join(dataDir, "tools.json"))) return NOTHING;
+  const root = realpathSync(dataDir);
+  return cleanUpNode(
+    {
+      nodeId: "clean-up",
+      instance: instanceOf(root),
+      dir: join(root, "node"),
+      runtimes: setUpRuntimes(root),
+      layers: await openLayerStore(join(root, "layers")),
+      agent: { dir: "", command: [], version: "" },
+      networkPool: undefined,
+      resolvers: [],
+      readySlots: 0,
+    },
+    createLogger({ name: "clean-up", level: "warn", fd: 2 }),
+  );
+}

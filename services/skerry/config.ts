@@ -1,0 +1,105 @@
+import { ConfigReader } from "@skerry/base";
+
+export type Role = "api" | "edge" | "node";
+const ROLES: readonly Role[] = ["api", "edge", "node"];
+
+export interface ServeConfig {
+  readonly dataDir: string;
+  readonly roles: ReadonlySet<Role>;
+  readonly listen: string;
+  readonly apiPort: number;
+  readonly edgePort: number;
+  readonly nodePort: number;
+  readonly controlPort: number;
+  readonly databaseUrl: string | undefined;
+  readonly nodes: readonly string[];
+  readonly controlUrl: string | undefined;
+  readonly runtime: "gvisor" | "runc";
+  readonly domain: string;
+  readonly advertiseDomain: string | undefined;
+  readonly logLevel: "debug" | "info" | "warn" | "error";
+  readonly networkPool: string | undefined;
+  readonly dns: readonly string[];
+  readonly maxTimeoutHours: number;
+  readonly secretsFile: string | undefined;
+  readonly readySlots: number;
+}
+
+/** Every setting of `skerry serve`, without its prefix; docs/config.md is compared with it. */
+export const SETTINGS = [
+  "DATA",
+  "ROLES",
+  "LISTEN",
+  "API_PORT",
+  "EDGE_PORT",
+  "NODE_PORT",
+  "CONTROL_PORT",
+  "DATABASE_URL",
+  "NODES",
+  "CONTROL_URL",
+  "RUNTIME",
+  "DOMAIN",
+  "ADVERTISE_DOMAIN",
+  "LOG_LEVEL",
+  "NETWORK_POOL",
+  "DNS",
+  "MAX_TIMEOUT_HOURS",
+  "SECRETS_FILE",
+  "READY_SLOTS",
+] as const;
+
+const PORT = { min: 0, max: 65_535 };
+
+/** Reads the settings strictly; throws one error that names every problem. */
+export function parseServeConfig(env: Readonly<Record<string, string | undefined>>): ServeConfig {
+  const reader = new ConfigReader(env, "SKERRY_");
+  const edgePort = reader.integer("EDGE_PORT", 4681, PORT);
+  const config: ServeConfig = {
+    dataDir: reader.string("DATA", "/var/lib/skerry"),
+    roles: parseRoles(reader),
+    listen: reader.string("LISTEN", "127.0.0.1"),
+    apiPort: reader.integer("API_PORT", 4680, PORT),
+    edgePort,
+    nodePort: reader.integer("NODE_PORT", 4682, PORT),
+    controlPort: reader.integer("CONTROL_PORT", 4683, PORT),
+    databaseUrl: reader.optional("DATABASE_URL"),
+    nodes: reader.list("NODES", []),
+    controlUrl: reader.optional("CONTROL_URL"),
+    runtime: reader.choice("RUNTIME", "gvisor", ["gvisor", "runc"]),
+    domain: reader.string("DOMAIN", `localhost:${edgePort}`),
+    advertiseDomain: reader.optional("ADVERTISE_DOMAIN"),
+    logLevel: reader.choice("LOG_LEVEL", "info", ["debug", "info", "warn", "error"]),
+    networkPool: reader.optional("NETWORK_POOL"),
+    dns: reader.list("DNS", ["8.8.8.8"]),
+    maxTimeoutHours: reader.integer("MAX_TIMEOUT_HOURS", 24, { min: 1, max: 24 * 365 }),
+    secretsFile: reader.optional("SECRETS_FILE"),
+    readySlots: reader.integer("READY_SLOTS", 8, { min: 0, max: 1024 }),
+  };
+  checkCombination(config, reader);
+  reader.finish();
+  return config;
+}
+
+function parseRoles(reader: ConfigReader): ReadonlySet<Role> {
+  const names = reader.list("ROLES", ROLES);
+  const unknown = names.filter((name) => !ROLES.some((role) => role === name));
+  if (unknown.length > 0 || names.length === 0) {
+    reader.problem(`SKERRY_ROLES must be a list of ${ROLES.join(", ")}, not "${names.join(",")}"`);
+  }
+  return new Set(ROLES.filter((role) => names.includes(role)));
+}
+
+function checkCombination(config: ServeConfig, reader: ConfigReader): void {
+  const { roles } = config;
+  if (roles.has("api") && !roles.has("node") && config.nodes.length === 0) {
+    reader.problem("SKERRY_NODES must name the nodes' RPC addresses (http://host:4682,…) when the api role runs without the node role");
+  }
+  if (roles.has("edge") && !roles.has("api") && config.controlUrl === undefined) {
+    reader.problem(
+      "SKERRY_CONTROL_URL must name the api's control address (http://host:4683) when the edge role runs without the api role",
+    );
+  }
+  for (const address of config.dns) {
+    if (!/^\d{1,3}(\.\d{1,3}){3}$/.test(address)) reader.problem(`SKERRY_DNS takes IPv4 addresses, not "${address}"`);
+  }
+}

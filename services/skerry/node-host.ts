@@ -1,0 +1,68 @@
+// From a data folder to the node's configuration: which runtimes are set up, where the agent and the layers are.
+
+import { createHash } from "node:crypto";
+import { readFileSync, realpathSync } from "node:fs";
+import { hostname } from "node:os";
+import { join } from "node:path";
+import { agentCommand } from "@skerry/agent";
+import { asError, PlatformError } from "@skerry/base";
+import { openLayerStore } from "@skerry/layers";
+import type { NodeConfig } from "@skerry/node";
+import { createRuncRuntime, createRunscRuntime, type Runtime, type RuntimeName, readHostFacts } from "@skerry/runtime";
+
+/** Names everything that a platform makes on its host: the same for a data folder over restarts, another for every other folder. */
+export function instanceOf(dataDir: string): string {
+  return createHash("sha256").update(realpathSync(dataDir)).digest("hex").slice(0, 4);
+}
+
+export interface NodeSettings {
+  readonly dataDir: string;
+  readonly runtime: RuntimeName;
+  readonly networkPool: string | undefined;
+  readonly dns: readonly string[];
+  readonly readySlots: number;
+}
+
+/** Throws PlatformError("config_invalid") when the default runtime is not set up. */
+export async function nodeConfigOf(settings: NodeSettings): Promise<NodeConfig> {
+  const dataDir = realpathSync(settings.dataDir);
+  const instance = instanceOf(dataDir);
+  const runtimes = setUpRuntimes(dataDir).sort((a, b) => Number(b.name === settings.runtime) - Number(a.name === settings.runtime));
+  if (runtimes[0]?.name !== settings.runtime) {
+    throw new PlatformError(
+      "config_invalid",
+      `the runtime ${settings.runtime} is not set up in ${dataDir}: run ./skerry up --runtime ${settings.runtime}`,
+    );
+  }
+  const { digest, version } = readJson<{ digest: string; version: string }>(join(dataDir, "agent/current.json"));
+  return {
+    nodeId: `${hostname()}-${instance}`,
+    instance,
+    dir: join(dataDir, "node"),
+    runtimes,
+    layers: await openLayerStore(join(dataDir, "layers")),
+    agent: { dir: join(dataDir, "agent", digest), command: agentCommand(process.arch === "arm64" ? "arm64" : "x64"), version },
+    networkPool: settings.networkPool,
+    resolvers: settings.dns,
+    readySlots: settings.readySlots,
+  };
+}
+
+/** The runtimes that the data folder's tools.json records. */
+export function setUpRuntimes(dataDir: string): Runtime[] {
+  const tools = readJson<{ runsc?: { path: string }; runc?: { path: string } }>(join(dataDir, "tools.json"));
+  const host = readHostFacts();
+  const stateDir = (name: string) => join(dataDir, "node", name);
+  return [
+    ...(tools.runsc ? [createRunscRuntime({ binary: tools.runsc.path, stateDir: stateDir("runsc"), host })] : []),
+    ...(tools.runc ? [createRuncRuntime({ binary: tools.runc.path, stateDir: stateDir("runc"), host })] : []),
+  ];
+}
+
+function readJson<T>(file: string): T {
+  try {
+    return JSON.parse(readFileSync(file, "utf8")) as T;
+  } catch (error) {
+    throw new PlatformError("config_invalid", `${file} can't be read: run ./skerry up to set this machine up`, { cause: asError(error) });
+  }
+}

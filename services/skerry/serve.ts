@@ -1,0 +1,139 @@
+// `skerry serve`: one process with all roles, or any subset of them. In one process the roles meet through in-memory
+// transports of the same interfaces that they use over the network.
+
+import { join } from "node:path";
+import { createClient, createRouterTransport } from "@connectrpc/connect";
+import { createApi, type NodeDirectory } from "@skerry/api";
+import { createLogger, type Logger, PlatformError, systemClock } from "@skerry/base";
+import { connectDialer, createEdge, type Dial, routeTableFrom } from "@skerry/edge";
+import { createNode, type Node } from "@skerry/node";
+import { openStore } from "@skerry/store";
+import { AGENT_VERSION } from "@skerry/wire";
+import { RouteService } from "@skerry/wire/control";
+import { NodeService } from "@skerry/wire/node";
+import { parseServeConfig, type ServeConfig } from "./config.ts";
+import { listenControlServer } from "./control-server.ts";
+import { nodeConfigOf } from "./node-host.ts";
+import { remoteNodes, rpcTransport } from "./remote-nodes.ts";
+import { type PlatformSecrets, readSecrets } from "./secrets.ts";
+
+/** Runs until SIGTERM or SIGINT. Sandboxes go on running without it: the next start adopts them. */
+export async function serve(env: Readonly<Record<string, string | undefined>>): Promise<void> {
+  const config = parseServeConfig(env);
+  const secrets = readSecrets(config.secretsFile ?? join(config.dataDir, "secrets.json"));
+  const logger = createLogger({ name: "skerry", level: config.logLevel });
+  const stopped = new Promise<string>((resolve) => {
+    for (const signal of ["SIGTERM", "SIGINT"]) process.once(signal, () => resolve(signal));
+  });
+  await using roles = await startRoles({ config, secrets, logger });
+  logger.info({ roles: [...config.roles], pid: process.pid }, "platform ready");
+  logger.info({ signal: await stopped }, "platform stopping");
+  await roles.disposeAsync();
+  logger.info({}, "platform stopped");
+}
+
+interface RoleContext {
+  readonly config: ServeConfig;
+  readonly secrets: PlatformSecrets;
+  readonly logger: Logger;
+}
+
+async function startRoles(context: RoleContext): Promise<AsyncDisposableStack> {
+  const { config, secrets, logger } = context;
+  const stack = new AsyncDisposableStack();
+  try {
+    const alone = config.roles.size === 3;
+    const node = config.roles.has("node") ? await startNode(context, stack) : undefined;
+    if (node && !alone) {
+      const listener = await node.listen({ host: config.listen, port: config.nodePort, secret: secrets.internalSecret });
+      stack.defer(() => listener.close());
+    }
+    const routes = config.roles.has("api") ? await startApi(context, stack, node) : undefined;
+    if (config.roles.has("edge")) {
+      const transport = routes ?? rpcTransport(config.controlUrl ?? "", secrets.internalSecret);
+      await startEdge(context, stack, { transport, node });
+    }
+    return stack;
+  } catch (error) {
+    logger.error({ err: error }, "platform did not start");
+    await stack.disposeAsync();
+    throw error;
+  }
+}
+
+async function startNode({ config, logger }: RoleContext, stack: AsyncDisposableStack): Promise<Node> {
+  const node = await createNode(await nodeConfigOf(config), logger.child({ role: "node" }));
+  stack.defer(() => node.close());
+  return node;
+}
+
+/** Returns the transport on which the route RPC is reached in this process. */
+async function startApi({ config, secrets, logger }: RoleContext, stack: AsyncDisposableStack, node: Node | undefined) {
+  if (!secrets.control) throw new PlatformError("config_invalid", "the secrets file has no tokenSeed, which the api role needs");
+  const store = await openStore(config.databaseUrl ?? `sqlite:${join(config.dataDir, "skerry.db")}`);
+  stack.defer(() => store.close());
+  const api = createApi(
+    {
+      host: config.listen,
+      port: config.apiPort,
+      maxTimeoutHours: config.maxTimeoutHours,
+      ownerId: `api-${config.listen}:${config.apiPort}`,
+      agentVersion: AGENT_VERSION,
+      templatesDir: join(config.dataDir, "templates"),
+      ...(config.advertiseDomain === undefined ? {} : { advertiseDomain: config.advertiseDomain }),
+    },
+    {
+      store,
+      nodes: await nodeDirectory({ config, secrets, logger }, stack, node),
+      secrets: secrets.control,
+      clock: systemClock,
+      logger: logger.child({ role: "api" }),
+    },
+  );
+  await api.listen();
+  stack.defer(() => api.close());
+  if (!config.roles.has("edge")) {
+    const control = await listenControlServer({
+      host: config.listen,
+      port: config.controlPort,
+      secret: secrets.internalSecret,
+      service: api.routeService,
+    });
+    stack.defer(() => control.close());
+  }
+  return createRouterTransport((router) => router.service(RouteService, api.routeService));
+}
+
+async function nodeDirectory(
+  { config, secrets, logger }: RoleContext,
+  stack: AsyncDisposableStack,
+  node: Node | undefined,
+): Promise<NodeDirectory> {
+  if (node) {
+    const client = createClient(
+      NodeService,
+      createRouterTransport((router) => router.service(NodeService, node.service)),
+    );
+    const { nodeId } = await client.getInfo({});
+    const handle = { nodeId, url: `http://${config.listen}:${config.nodePort}`, client };
+    return { list: () => [handle] };
+  }
+  const nodes = remoteNodes({ urls: config.nodes, secret: secrets.internalSecret, logger });
+  stack.defer(() => nodes.close());
+  await nodes.ready();
+  return nodes;
+}
+
+async function startEdge(
+  { config, secrets, logger }: RoleContext,
+  stack: AsyncDisposableStack,
+  { transport, node }: { transport: ReturnType<typeof rpcTransport>; node: Node | undefined },
+): Promise<void> {
+  const dial: Dial = node ? (_route, target, signal) => node.dial(target, signal) : connectDialer(secrets.internalSecret);
+  const edge = createEdge(
+    { host: config.listen, port: config.edgePort },
+    { routes: routeTableFrom(createClient(RouteService, transport)), dial, logger: logger.child({ role: "edge" }) },
+  );
+  await edge.listen();
+  stack.defer(() => edge.close());
+}
