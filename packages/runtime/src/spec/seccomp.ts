@@ -43,7 +43,7 @@ export const SYSCALL_GROUPS: readonly SyscallGroup[] = [
       "inotify_rm_watch fanotify_mark pipe pipe2",
   },
   {
-    why: "memory",
+    why: "memory of the process itself",
     names:
       "brk mmap mmap2 munmap mremap mprotect madvise mincore msync mlock mlock2 mlockall munlock munlockall memfd_create membarrier " +
       "get_mempolicy set_mempolicy mbind remap_file_pages pkey_alloc pkey_free pkey_mprotect process_madvise map_shadow_stack mseal",
@@ -70,7 +70,7 @@ export const SYSCALL_GROUPS: readonly SyscallGroup[] = [
     rule: { errnoRet: ENOSYS },
   },
   {
-    why: "signals",
+    why: "signals between processes of the sandbox",
     names:
       "kill tkill tgkill rt_sigaction rt_sigpending rt_sigprocmask rt_sigqueueinfo rt_sigreturn rt_sigsuspend rt_sigtimedwait " +
       "rt_tgsigqueueinfo sigaction sigaltstack sigpending sigprocmask sigreturn sigsuspend pause alarm",
