@@ -3,6 +3,7 @@ import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import { isUpgrade } from "./forward-upgrade.ts";
 import type { UpstreamDeps } from "./open-upstream.ts";
+import { reset } from "./reset.ts";
 import { refuseConnect, serveRequest, serveUpgrade } from "./serve.ts";
 import { STREAM_BUFFER_BYTES } from "./stream-buffer.ts";
 
@@ -72,7 +73,7 @@ export function createEdge(config: EdgeConfig, deps: EdgeDeps): Edge {
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
-        for (const socket of open) socket.destroy();
+        for (const socket of open) reset(socket);
       }),
     get address() {
       const address = server.address();

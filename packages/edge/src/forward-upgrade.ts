@@ -53,18 +53,27 @@ export function forwardUpgrade(exchange: UpgradeExchange): void {
     splice(client, stream);
   });
   outgoing.once("response", (answer) => {
+    const framing = framingOf(answer.rawHeaders);
+    if (framing === undefined) {
+      answer.on("error", () => {});
+      outgoing.destroy(new Error("unsupported transfer coding in an answer"));
+      return;
+    }
     answered = true;
     answer.once("error", () => reset(client));
-    const framing = framingOf(answer.rawHeaders) ?? "close";
     const res = responseOn(req, client);
     res.sendDate = false;
     const headers = [...responseHeaders(answer.rawHeaders, framing), "Connection", "close"];
     res.writeHead(answer.statusCode ?? 502, answer.statusMessage ?? "", headers);
     answer.pipe(res);
   });
-  outgoing.on("error", (error) => {
-    if (!answered) onBroken(error);
-  });
+  const broken = (error: Error) => {
+    if (answered || client.destroyed) return;
+    answered = true;
+    onBroken(error);
+  };
+  outgoing.on("error", broken);
+  outgoing.once("close", () => broken(new Error("closed without an answer")));
   outgoing.end();
 }
 

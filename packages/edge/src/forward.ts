@@ -38,11 +38,16 @@ export function forward(exchange: Exchange): void {
   outgoing.once("continue", () => {
     if (req.headers.expect !== undefined && !res.headersSent) res.writeContinue();
   });
-  outgoing.on("error", (error) => {
+  const broken = (error: Error) => {
     // After a whole answer the sandbox may break the connection as it likes.
     if (answer?.complete || res.destroyed) return;
     if (res.headersSent) reset(req.socket);
     else exchange.onBroken(error);
+  };
+  outgoing.on("error", broken);
+  // Node drops an answer that changes the protocol unasked without an error.
+  outgoing.once("close", () => {
+    if (!answer) broken(new Error("closed without an answer"));
   });
   sendBody(exchange, outgoing);
 }
@@ -76,15 +81,17 @@ function sendBody({ req, framing }: Exchange, outgoing: ClientRequest): void {
   });
 }
 
-function answerClient({ req, res }: Exchange, exchange: { outgoing: ClientRequest; incoming: IncomingMessage }): void {
+function answerClient({ req, res, onBroken }: Exchange, exchange: { outgoing: ClientRequest; incoming: IncomingMessage }): void {
   const { outgoing, incoming } = exchange;
-  incoming.once("error", () => reset(req.socket));
   const framing = framingOf(incoming.rawHeaders);
   if (framing === undefined) {
-    // A coding that we would pass on undone. The head is not sent yet, so this becomes a 502.
-    outgoing.destroy(new Error("unsupported transfer coding in an answer"));
+    // Its coding would be lost on the way.
+    incoming.on("error", () => {});
+    outgoing.destroy();
+    onBroken(new Error("unsupported transfer coding in an answer"));
     return;
   }
+  incoming.once("error", () => reset(req.socket));
   // HTTP/1.0 knows no chunks: the end of the connection is the end of the body.
   const framingOut = framing === "chunked" && req.httpVersion === "1.0" ? "close" : framing;
   const headers = responseHeaders(incoming.rawHeaders, framingOut);

@@ -32,7 +32,7 @@ export function routeRequest(head: RequestHead): Routing {
   if (path === undefined) return refused(badRequest("Invalid request target"));
   const framing = framingOf(head.rawHeaders);
   if (framing === undefined) return refused({ kind: "text", status: 501, text: "Unsupported transfer coding" });
-  if (isReservedPath(parsed.target, path)) return refused(reservedPath(path));
+  if (isReservedPath(parsed.target, path)) return refused(reservedPath(path.split("?", 1)[0] ?? path));
   return { kind: "routed", target: parsed.target, path, framing };
 }
 

@@ -8,10 +8,17 @@ export function sendRefusal(req: IncomingMessage, res: ServerResponse, refusal: 
   const { type, text } = encode(req, refusal);
   const body = Buffer.from(text);
   const headers = ["Content-Type", type, "Content-Length", String(body.length), "X-Content-Type-Options", "nosniff"];
-  // A client that waits for "100 Continue" may now send its next request where we would read the body of this one.
-  if (req.headers.expect !== undefined) headers.push("Connection", "close");
+  if (mustClose(req, refusal)) headers.push("Connection", "close");
   res.writeHead(refusal.status, headers);
   res.end(req.method === "HEAD" ? undefined : body);
+}
+
+/**
+ * A request that we could not make sense of may have an end other than where we think it is. And a client that still waits for
+ * "100 Continue" may now send its next request where we would read the body of this one.
+ */
+function mustClose(req: IncomingMessage, refusal: Refusal): boolean {
+  return (refusal.kind === "text" && refusal.status !== 502) || req.headers.expect !== undefined;
 }
 
 function encode(req: IncomingMessage, refusal: Refusal): { type: string; text: string } {

@@ -27,7 +27,10 @@ export async function serveRequest(
     upstream.destroy();
     return;
   }
+  let explained = false;
   const onBroken = async (err: Error) => {
+    if (explained) return;
+    explained = true;
     deps.logger.info({ err, sandbox_id: target.sandboxId, port: target.port }, "sandbox broke off before its answer");
     sendRefusal(req, res, await explainFailure(deps, target));
   };

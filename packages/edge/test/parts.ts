@@ -116,7 +116,7 @@ function createNodeListener(sandboxes: Sandboxes): Server {
       if (head.length > 0) stream.write(head);
       client.pipe(stream).pipe(client);
       stream.on("error", () => (client as Socket).resetAndDestroy());
-      client.on("close", () => stream.destroy());
+      client.on("close", () => stream.resetAndDestroy());
       stream.on("close", () => {
         if (!stream.readableEnded) (client as Socket).resetAndDestroy();
       });
