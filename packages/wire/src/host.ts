@@ -16,7 +16,8 @@ export interface TargetHeaders {
 
 export type TargetResult = { readonly kind: "target"; readonly target: Target } | { readonly kind: "invalid"; readonly message: string };
 
-const HOST_LABEL = /^(\d+)-([a-z0-9]+)(?:-[a-z0-9]+)*$/i;
+/** `{port}-{sandboxID}`, and whatever older clients append. */
+const HOST_LABEL = /^\d+-[a-z0-9]+(?:-.*)?$/i;
 
 /** Decimal, no sign, no leading zero, 1 to 65535; undefined otherwise. */
 export function parsePort(text: string): number | undefined {
@@ -31,16 +32,29 @@ export function parsePort(text: string): number | undefined {
  * Source: `docs/compatibility.md`, edge routing.
  */
 export function parseTarget(host: string | undefined, headers: TargetHeaders): TargetResult {
-  const label = (host ?? "").split(":")[0]?.split(".") ?? [];
-  const match = label.length > 1 ? HOST_LABEL.exec(label[0] ?? "") : null;
-  if (match) return fromParts(match[2]?.toLowerCase() ?? "", match[1] ?? "");
+  const label = firstLabel(host ?? "");
+  if (label !== undefined && HOST_LABEL.test(label)) return fromLabel(label);
   if (headers.sandboxId === undefined && headers.port === undefined) {
-    return { kind: "invalid", message: "Invalid host" };
+    // Say what is wrong with a name that was meant to be one of ours.
+    return label?.includes("-") ? fromLabel(label) : { kind: "invalid", message: "Invalid host" };
   }
   if (headers.sandboxId === undefined || headers.port === undefined) {
     return { kind: "invalid", message: "missing header" };
   }
   return fromParts(headers.sandboxId, headers.port);
+}
+
+/** The text before the first dot; undefined when there is no dot, as in `localhost` and `[::1]`. */
+function firstLabel(host: string): string | undefined {
+  const [name = ""] = host.split(":", 1);
+  const dot = name.indexOf(".");
+  return dot < 0 ? undefined : name.slice(0, dot);
+}
+
+/** Host names have no case, ids have one: everything else that is not exactly right is refused. */
+function fromLabel(label: string): TargetResult {
+  const [port = "", id = ""] = label.toLowerCase().split("-", 2);
+  return fromParts(id, port);
 }
 
 function fromParts(id: string, portText: string): TargetResult {
