@@ -1,0 +1,82 @@
+// Makes the read-only tree that is mounted at /.skerry in every sandbox. It runs on the host and never in a sandbox.
+//
+// Trees are named by their content and never change: sandboxes that run keep theirs while new ones get the next.
+// Layout: agent.js, bin/{node,tini}, lib/<loader and libraries>, native/<addons>.
+
+import { createHash } from "node:crypto";
+import { constants, createReadStream } from "node:fs";
+import { access, chmod, copyFile, mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { errnoOf } from "@skerry/base";
+import { AGENT_VERSION } from "@skerry/wire";
+import { bundleAgent } from "./bundle.ts";
+import { agentEntry, collectSources, hostArch, type SourceFile } from "./sources.ts";
+
+export interface AssembleOptions {
+  /** The tree becomes `<outDir>/<digest>`. */
+  readonly outDir: string;
+  /** For the half-made tree; on the same file system as outDir. */
+  readonly workDir: string;
+}
+
+export interface AssembledAgent {
+  readonly digest: string;
+  readonly version: string;
+  readonly path: string;
+}
+
+export async function assembleAgent(options: AssembleOptions): Promise<AssembledAgent> {
+  const bundle = await bundleAgent(agentEntry());
+  const sources = await collectSources(hostArch());
+  const digest = await digestOf(bundle, sources);
+  const path = join(options.outDir, digest);
+  const assembled = { digest, version: AGENT_VERSION, path };
+  if (await exists(path)) return assembled;
+
+  await mkdir(options.outDir, { recursive: true });
+  await mkdir(options.workDir, { recursive: true });
+  const stage = await mkdtemp(join(options.workDir, "agent-"));
+  try {
+    for (const file of sources) await install(stage, file);
+    await writeFile(join(stage, "agent.js"), bundle, { mode: 0o644 });
+    await chmod(stage, 0o755);
+    await publish(stage, path);
+  } finally {
+    await rm(stage, { recursive: true, force: true });
+  }
+  return assembled;
+}
+
+async function install(stage: string, file: SourceFile): Promise<void> {
+  const target = join(stage, file.target);
+  await mkdir(dirname(target), { recursive: true, mode: 0o755 });
+  await copyFile(file.source, target, constants.COPYFILE_FICLONE);
+  await chmod(target, file.mode);
+}
+
+/** Whoever renames first wins; the tree that the other one made is the same. */
+async function publish(stage: string, path: string): Promise<void> {
+  try {
+    await rename(stage, path);
+  } catch (error) {
+    if (errnoOf(error) !== "ENOTEMPTY" && errnoOf(error) !== "EEXIST") throw error;
+  }
+}
+
+async function digestOf(bundle: Uint8Array, sources: readonly SourceFile[]): Promise<string> {
+  const hash = createHash("sha256").update(bundle);
+  for (const file of sources) {
+    hash.update(`\0${file.target}\0${file.mode}\0`);
+    for await (const chunk of createReadStream(file.source, { highWaterMark: 1024 * 1024 })) hash.update(chunk as Buffer);
+  }
+  return hash.digest("hex").slice(0, 16);
+}
+
+async function exists(path: string): Promise<boolean> {
+  try {
+    await access(path);
+    return true;
+  } catch {
+    return false;
+  }
+}

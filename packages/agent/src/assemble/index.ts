@@ -1,0 +1,1 @@
+export { type AssembledAgent, type AssembleOptions, assembleAgent } from "./assemble-agent.ts";

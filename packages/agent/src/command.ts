@@ -1,0 +1,30 @@
+/** Where the read-only tree of `assembleAgent` is mounted in every sandbox. */
+export const AGENT_ROOT = "/.skerry";
+
+export type AgentArch = "x64" | "arm64";
+
+/** The dynamic loader's file name, which is part of each architecture's ABI. */
+export function loaderName(arch: AgentArch): string {
+  return arch === "x64" ? "ld-linux-x86-64.so.2" : "ld-linux-aarch64.so.1";
+}
+
+/**
+ * Node.js through our own loader and libraries, so that it starts in an image with another libc or with none.
+ * `--library-path` rather than LD_LIBRARY_PATH: the environment would reach the guest's own programs.
+ */
+export function nodeCommand(arch: AgentArch, root: string): readonly string[] {
+  return [`${root}/lib/${loaderName(arch)}`, "--library-path", `${root}/lib`, `${root}/bin/node`];
+}
+
+/**
+ * The argv of a sandbox's first process. tini is PID 1: it reaps what guests leave behind and passes SIGTERM on.
+ * No secret is in here; the access token arrives by `POST /init`.
+ */
+export function agentCommand(arch: AgentArch, options: { root?: string; port?: number } = {}): readonly string[] {
+  const root = options.root ?? AGENT_ROOT;
+  const port = options.port === undefined ? [] : ["--port", String(options.port)];
+  return [`${root}/bin/tini`, "--", ...nodeCommand(arch, root), ...NODE_FLAGS, `${root}/agent.js`, ...port];
+}
+
+// The agent is a small program beside a guest that wants the memory: a small young generation, and no inspector signal.
+const NODE_FLAGS: readonly string[] = ["--disable-sigusr1"];

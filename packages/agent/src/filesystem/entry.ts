@@ -1,0 +1,59 @@
+import type { BigIntStats } from "node:fs";
+import { lstat, realpath, stat } from "node:fs/promises";
+import { posix } from "node:path";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { type EntryInfoSchema, FileType } from "@skerry/wire/filesystem";
+import type { NameTable } from "../accounts/accounts.ts";
+import { loadLibc } from "../native/libc.ts";
+import { readMetadata } from "./metadata.ts";
+import { permissionString } from "./permissions.ts";
+
+export type EntryInit = MessageInitShape<typeof EntryInfoSchema>;
+
+/** One file as clients see it. Size, owner and times are the link's own; kind and mode bits are the target's. */
+export async function readEntry(path: string, names: NameTable): Promise<EntryInit> {
+  await loadLibc();
+  return await describeEntry(path, await lstat(path, { bigint: true }), names);
+}
+
+async function describeEntry(path: string, own: BigIntStats, names: NameTable): Promise<EntryInit> {
+  const isSymlink = own.isSymbolicLink();
+  const target = isSymlink ? await targetOf(path) : { stats: own, path };
+  const metadata = target.stats?.isFile() || target.stats?.isDirectory() ? readMetadata(target.path) : {};
+  return {
+    name: path === "/" ? "/" : posix.basename(path),
+    path,
+    type: fileType(target.stats),
+    size: own.size,
+    mode: target.stats === undefined ? 0 : Number(target.stats.mode) & 0o777,
+    permissions: permissionString(Number(own.mode)),
+    owner: names.user(Number(own.uid)),
+    group: names.group(Number(own.gid)),
+    modifiedTime: timestamp(own.mtimeNs),
+    ...(isSymlink ? { symlinkTarget: target.path } : {}),
+    metadata: { ...metadata },
+    isSymlink,
+  };
+}
+
+// A link whose target cannot be resolved stands for itself.
+async function targetOf(path: string): Promise<{ stats: BigIntStats | undefined; path: string }> {
+  try {
+    const resolved = await realpath(path);
+    return { stats: await stat(resolved, { bigint: true }), path: resolved };
+  } catch {
+    return { stats: undefined, path };
+  }
+}
+
+function fileType(stats: BigIntStats | undefined): FileType {
+  if (stats?.isFile()) return FileType.FILE;
+  if (stats?.isDirectory()) return FileType.DIRECTORY;
+  return FileType.UNSPECIFIED;
+}
+
+// Euclidean division, so that times before 1970 have positive nanoseconds.
+function timestamp(nanoseconds: bigint): { seconds: bigint; nanos: number } {
+  const nanos = ((nanoseconds % 1_000_000_000n) + 1_000_000_000n) % 1_000_000_000n;
+  return { seconds: (nanoseconds - nanos) / 1_000_000_000n, nanos: Number(nanos) };
+}

@@ -1,0 +1,48 @@
+import { chown, mkdir, stat } from "node:fs/promises";
+import { posix } from "node:path";
+import { errnoOf } from "@skerry/base";
+import type { Credentials } from "../accounts/accounts.ts";
+
+/** An ancestor, or the path itself, is there and is no directory. */
+export class NotADirectoryError extends Error {
+  constructor(path: string) {
+    super(`path is a file: ${path}`);
+    this.name = "NotADirectoryError";
+  }
+}
+
+/**
+ * Makes a directory and what is missing above it, top down, each owned by the user; what exists keeps mode and owner.
+ * Several requests may do this at once for one path.
+ */
+export async function makeDirectories(path: string, owner: Credentials): Promise<void> {
+  const missing: string[] = [];
+  for (let current = path; ; current = posix.dirname(current)) {
+    const kind = await kindOf(current);
+    if (kind === "directory") break;
+    if (kind === "other") throw new NotADirectoryError(current);
+    missing.push(current);
+    if (current === "/" || current === ".") break;
+  }
+  for (const folder of missing.reverse()) {
+    try {
+      await mkdir(folder, 0o755);
+    } catch (error) {
+      if (errnoOf(error) !== "EEXIST") throw error;
+      if ((await kindOf(folder)) !== "directory") throw new NotADirectoryError(folder);
+      continue;
+    }
+    await chown(folder, owner.uid, owner.gid);
+  }
+}
+
+async function kindOf(path: string): Promise<"directory" | "other" | "missing"> {
+  try {
+    return (await stat(path)).isDirectory() ? "directory" : "other";
+  } catch (error) {
+    if (errnoOf(error) === "ENOENT") return "missing";
+    // Something above is a file: the walk upwards finds it.
+    if (errnoOf(error) === "ENOTDIR") return "missing";
+    throw error;
+  }
+}

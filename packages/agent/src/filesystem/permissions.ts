@@ -1,0 +1,25 @@
+// The textual mode that clients show: Go's form, which differs from ls. Letters of special kinds come first and
+// accumulate ("dt" for a sticky directory, "ug" for setuid and setgid) and stand in front of plain rwx bits.
+
+const S_IFMT = 0o170000;
+
+const KINDS: Readonly<Record<number, string>> = {
+  9604: "d",
+  21609: "L",
+  14406: "D",
+  2401: "p",
+  26411: "S",
+  4802: "Dc",
+};
+
+export function permissionString(mode: number): string {
+  const kind = KINDS[mode & S_IFMT] ?? "";
+  // Go's fixed order of the letters: d L D p S u g c t.
+  const [device, character] = kind === "Dc" ? ["D", "c"] : [kind, ""];
+  const setuid = mode & 0o4000 ? "u" : "";
+  const setgid = mode & 0o2000 ? "g" : "";
+  const sticky = mode & 0o1000 ? "t" : "";
+  const prefix = device + setuid + setgid + character + sticky;
+  const bits = [..."rwxrwxrwx"].map((letter, index) => (mode & (0o400 >> index) ? letter : "-")).join("");
+  return (prefix === "" ? "-" : prefix) + bits;
+}

@@ -1,0 +1,21 @@
+import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
+import { asError, errnoOf } from "@skerry/base";
+import type { StatRequest } from "@skerry/wire/filesystem";
+import { NameTable } from "../accounts/accounts.ts";
+import { type FilesystemContext, resolvePath } from "./context.ts";
+import { type EntryInit, readEntry } from "./entry.ts";
+
+export async function stat(filesystem: FilesystemContext, request: StatRequest, context: HandlerContext): Promise<{ entry: EntryInit }> {
+  const { path } = resolvePath(filesystem, request.path, context);
+  return { entry: await entryOf(path) };
+}
+
+/** Also what MakeDir and Move answer with. */
+export async function entryOf(path: string): Promise<EntryInit> {
+  try {
+    return await readEntry(path, new NameTable());
+  } catch (error) {
+    if (errnoOf(error) === "ENOENT") throw new ConnectError(`file not found: ${path}`, Code.NotFound);
+    throw new ConnectError(`error getting file info: ${asError(error).message}`, Code.Internal);
+  }
+}

@@ -1,0 +1,46 @@
+// The platform's word to the agent. It is called again and again with short patience, so everything is cheap,
+// synchronous once the body is read (which serialises callers), and repeatable.
+
+import { AGENT_VERSION } from "@skerry/wire";
+import type { AgentState } from "../state.ts";
+import { equalSecrets, headerToken } from "./access.ts";
+import { type Exchange, HttpError, sendNothing } from "./exchange.ts";
+import { type InitRequest, parseInit } from "./init-request.ts";
+import { readBody } from "./read-body.ts";
+
+const MAX_BODY_BYTES = 4 * 1024 * 1024;
+
+export async function init({ req, res, state }: Exchange): Promise<void> {
+  res.setHeader("X-Envd-Version", AGENT_VERSION);
+  const request = parseInit(await readBody(req, MAX_BODY_BYTES));
+  if (!request) throw new HttpError(400, "", "empty");
+  authorise(state, request.accessToken, headerToken(req));
+  if (request.unsupported.length > 0) {
+    throw new HttpError(501, `not implemented by this agent yet: ${request.unsupported.join(", ")}`, "text");
+  }
+  const isStale = request.timestamp !== undefined && state.newestInit !== undefined && request.timestamp < state.newestInit;
+  if (!isStale) apply(state, request);
+  sendNothing(res);
+}
+
+/**
+ * The first caller wins, and later ones prove that they know the current token: by repeating it in the body, or, to
+ * set another one or none (a fork of this sandbox has its own), in the header.
+ */
+function authorise(state: AgentState, wanted: string | undefined, presented: string | undefined): void {
+  const current = state.accessToken;
+  if (current === undefined) return;
+  if (presented !== undefined && equalSecrets(presented, current)) return;
+  if (wanted === undefined) throw new HttpError(401, "access token reset not authorized", "text");
+  if (!equalSecrets(wanted, current)) throw new HttpError(401, "access token validation failed", "text");
+}
+
+function apply(state: AgentState, request: InitRequest): void {
+  state.newestInit = request.timestamp ?? state.newestInit;
+  if (request.envVars !== undefined) state.userEnv = new Map(Object.entries(request.envVars));
+  state.accessToken = request.accessToken;
+  if (request.defaultUser) state.defaultUser = request.defaultUser;
+  if (request.defaultWorkdir) state.defaultWorkdir = request.defaultWorkdir;
+  if (request.sandboxId) state.internalEnv.set("E2B_SANDBOX_ID", request.sandboxId);
+  if (request.templateId) state.internalEnv.set("E2B_TEMPLATE_ID", request.templateId);
+}

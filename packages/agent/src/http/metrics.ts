@@ -1,0 +1,6 @@
+import { HttpError } from "./exchange.ts";
+
+/** Not built yet. */
+export function metrics(): never {
+  throw new HttpError(501, "not implemented by this agent yet");
+}

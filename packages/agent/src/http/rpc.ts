@@ -1,0 +1,60 @@
+// Connect RPC inside our own pipeline: the same checks as every route, the Connect protocol only, identity responses.
+
+import type { DescMethod } from "@bufbuild/protobuf";
+import { createContextValues } from "@connectrpc/connect";
+import { compressionGzip, connectNodeAdapter } from "@connectrpc/connect-node";
+import { Filesystem } from "@skerry/wire/filesystem";
+import { Process } from "@skerry/wire/process";
+import { filesystemService } from "../filesystem/service.ts";
+import type { ProcessContext } from "../process/context.ts";
+import { processService } from "../process/service.ts";
+import { basicName, basicUser, identityKey } from "../request-user.ts";
+import type { Exchange, Route } from "./exchange.ts";
+
+/** The longest delay that a timer takes. */
+const MAX_TIMER_MS = 0x7fffffff;
+
+const UNARY_TYPES = ["application/json", "application/json; charset=utf-8", "application/proto"];
+const STREAM_TYPES = ["application/connect+json", "application/connect+json; charset=utf-8", "application/connect+proto"];
+const UNARY_PATTERN = /^application\/(?:json(?:; ?charset=utf-?8)?|proto)$/i;
+const STREAM_PATTERN = /^application\/connect\+(?:json(?:; ?charset=utf-?8)?|proto)$/i;
+
+export function rpcRoutes(process: ProcessContext): [path: string, route: Route][] {
+  const handler = connectNodeAdapter({
+    grpc: false,
+    grpcWeb: false,
+    acceptCompression: [compressionGzip],
+    contextValues: (req) =>
+      createContextValues().set(identityKey, { state: process.state, basicName: basicName(req.headers.authorization) }),
+    // Before the body is read: credentials that name nobody fail every call, in the form of the call.
+    requestGate: (context) => {
+      const name = context.values.get(identityKey)?.basicName;
+      if (name !== undefined) basicUser(name);
+    },
+    routes: (router) => {
+      router.service(Process, processService(process));
+      router.service(Filesystem, filesystemService(process));
+    },
+  });
+  return [Process, Filesystem].flatMap((service) =>
+    service.methods.map((method): [string, Route] => [
+      `/${service.typeName}/${method.name}`,
+      (exchange) => serve(handler, method, exchange),
+    ]),
+  );
+}
+
+function serve(handler: ReturnType<typeof connectNodeAdapter>, method: DescMethod, { req, res }: Exchange): void {
+  const isUnary = method.methodKind === "unary";
+  if (!(isUnary ? UNARY_PATTERN : STREAM_PATTERN).test(req.headers["content-type"] ?? "")) {
+    res.writeHead(415, { "Accept-Post": (isUnary ? UNARY_TYPES : STREAM_TYPES).join(", "), "Content-Length": "0" }).end();
+    return;
+  }
+  // What we take; what we send is never compressed, which every client can read.
+  res.setHeader(isUnary ? "Accept-Encoding" : "Connect-Accept-Encoding", "gzip");
+  delete req.headers["accept-encoding"];
+  delete req.headers["connect-accept-encoding"];
+  const timeout = req.headers["connect-timeout-ms"];
+  if (typeof timeout === "string" && /^\d{10}$/.test(timeout) && Number(timeout) > MAX_TIMER_MS) delete req.headers["connect-timeout-ms"];
+  handler(req, res);
+}

@@ -1,0 +1,19 @@
+// Signed file URLs, version 1: whoever knows the access token can let others read or write one path for a while.
+
+import { createHash } from "node:crypto";
+
+export interface SignedRequest {
+  /** As received, not resolved; empty when absent. */
+  readonly path: string;
+  readonly operation: "read" | "write";
+  /** As received; empty when absent, also where a default user will be used. */
+  readonly username: string;
+  /** Unix seconds. */
+  readonly expiration: number | undefined;
+}
+
+export function fileSignature(request: SignedRequest, token: string): string {
+  const parts = [request.path, request.operation, request.username, token];
+  if (request.expiration !== undefined) parts.push(String(request.expiration));
+  return `v1_${createHash("sha256").update(parts.join(":"), "utf8").digest("base64").replace(/=+$/, "")}`;
+}

@@ -1,0 +1,1 @@
+export { AGENT_ROOT, type AgentArch, agentCommand } from "./command.ts";

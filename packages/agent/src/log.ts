@@ -1,0 +1,8 @@
+/** Diagnostics of the agent itself. A line on stderr is all it needs: the node keeps it, and a logging library costs start time. */
+export type Logger = (message: string, error?: unknown) => void;
+
+export const stderrLogger: Logger = (message, error) => {
+  const detail =
+    error instanceof Error ? { error: error.message, stack: error.stack } : error === undefined ? {} : { error: String(error) };
+  process.stderr.write(`${JSON.stringify({ component: "agent", message, ...detail })}\n`);
+};

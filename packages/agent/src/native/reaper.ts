@@ -1,0 +1,40 @@
+import { libc } from "./libc.ts";
+
+const WNOHANG = 1;
+
+/** How a process ended: one of the two is set. */
+export interface ExitStatus {
+  readonly exitCode: number | undefined;
+  readonly signal: number | undefined;
+  readonly coreDumped: boolean;
+}
+
+/** Collects the exits of processes that `spawnProgram` started. Only pids given to `watch` are waited for. */
+export class Reaper {
+  readonly #watched = new Map<number, (status: ExitStatus) => void>();
+
+  constructor() {
+    process.on("SIGCHLD", () => this.poll());
+  }
+
+  watch(pid: number, onExit: (status: ExitStatus) => void): void {
+    this.#watched.set(pid, onExit);
+  }
+
+  /** Also called before a process is looked up or started, so that an answer never rests on a signal still under way. */
+  poll(): void {
+    for (const [pid, onExit] of this.#watched) {
+      const status = new Int32Array(1);
+      if (libc().waitpid(pid, new Uint8Array(status.buffer), WNOHANG) !== pid) continue;
+      this.#watched.delete(pid);
+      onExit(decodeStatus(status[0] ?? 0));
+    }
+  }
+}
+
+/** The wait(2) status word. */
+export function decodeStatus(word: number): ExitStatus {
+  const signal = word & 0x7f;
+  if (signal === 0) return { exitCode: (word >> 8) & 0xff, signal: undefined, coreDumped: false };
+  return { exitCode: undefined, signal, coreDumped: (word & 0x80) !== 0 };
+}

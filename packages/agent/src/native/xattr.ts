@@ -1,0 +1,50 @@
+// Extended attributes of a file, following symlinks. A file system without them reads as "none".
+
+import { constants } from "node:os";
+import { libc } from "./libc.ts";
+
+export class XattrError extends Error {
+  readonly errnoName: string;
+  constructor(operation: string, errno: number) {
+    const name = Object.entries(constants.errno).find(([, value]) => value === errno)?.[0] ?? `errno ${errno}`;
+    super(`${operation}: ${name}`);
+    this.name = "XattrError";
+    this.errnoName = name;
+  }
+}
+
+export function listXattrs(path: string): string[] {
+  const bytes = grow((buffer, size) => libc().listxattr(path, buffer, size));
+  return bytes === undefined
+    ? []
+    : bytes
+        .toString("latin1")
+        .split("\0")
+        .filter((name) => name !== "");
+}
+
+/** Undefined when it is gone or unreadable. */
+export function readXattr(path: string, name: string): Buffer | undefined {
+  return grow((buffer, size) => libc().getxattr(path, name, buffer, size));
+}
+
+export function writeXattr(path: string, name: string, value: string): void {
+  const bytes = Buffer.from(value, "utf8");
+  if (libc().setxattr(path, name, bytes, bytes.length, 0) !== 0) throw new XattrError("setxattr", libc().errno());
+}
+
+export function removeXattr(path: string, name: string): void {
+  if (libc().removexattr(path, name) !== 0) throw new XattrError("removexattr", libc().errno());
+}
+
+// Both reading calls tell the size when given none; the value may grow in between, hence the second try.
+function grow(call: (buffer: Buffer | null, size: number) => number): Buffer | undefined {
+  for (let attempt = 0; attempt < 2; attempt++) {
+    const size = call(null, 0);
+    if (size <= 0) return size === 0 ? Buffer.alloc(0) : undefined;
+    const buffer = Buffer.alloc(size);
+    const length = call(buffer, size);
+    if (length >= 0) return buffer.subarray(0, length);
+  }
+  return undefined;
+}

@@ -1,0 +1,32 @@
+// Which file a path of a request means. REST and RPC share these rules.
+
+import { posix } from "node:path";
+
+export class PathError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = "PathError";
+  }
+}
+
+export interface PathContext {
+  readonly home: string;
+  /** What an empty path means; unset: the home directory. Anything relative goes to the home directory all the same. */
+  readonly defaultWorkdir: string | undefined;
+}
+
+/** Absolute paths come back untouched, not even normalised: clients get them echoed. */
+export function expandPath(path: string, context: PathContext): string {
+  const wanted = path === "" ? (context.defaultWorkdir ?? "") : path;
+  if (wanted.startsWith("~")) {
+    if (wanted.length > 1 && wanted[1] !== "/" && wanted[1] !== "\\") throw new PathError("cannot expand user-specific home dir");
+    return cleanJoin(context.home, wanted.slice(1));
+  }
+  if (wanted.startsWith("/")) return wanted;
+  return cleanJoin(context.home, wanted);
+}
+
+function cleanJoin(base: string, rest: string): string {
+  const joined = posix.join(base, rest);
+  return joined.length > 1 && joined.endsWith("/") ? joined.slice(0, -1) : joined;
+}

@@ -1,0 +1,156 @@
+// One process that was started through the API, from spawn to the `end` event.
+//
+// It ends when it has exited and its output reached EOF: a background child that holds the pipe keeps it listed and
+// its late output is delivered. After SendSignal with KILL or TERM the exit alone counts, or a killed shell's
+// orphans would keep clients waiting.
+
+import { Socket } from "node:net";
+import { ReadStream } from "node:tty";
+import { type PtySize, resizePty } from "../native/pty.ts";
+import type { ExitStatus } from "../native/reaper.ts";
+import type { OutputStream, ProcessEvent } from "./event.ts";
+import { type EndFields, endFields } from "./exit-status.ts";
+import type { Launched } from "./launch.ts";
+import { Subscriber } from "./subscriber.ts";
+
+const PIPE_EVENT_BYTES = 32 * 1024;
+const PTY_EVENT_BYTES = 16 * 1024;
+/** After a signal: how long output that is already in the pipes is still read. */
+const LAST_READ_MS = 10;
+
+export interface ProcessIdentity {
+  readonly cmd: string;
+  readonly args: readonly string[];
+  readonly envs: Readonly<Record<string, string>>;
+  readonly cwd: string | undefined;
+  readonly tag: string | undefined;
+}
+
+export class GuestProcess {
+  readonly pid: number;
+  readonly identity: ProcessIdentity;
+  /** Where input goes: stdin of a pipe process, or the terminal. */
+  readonly input: ProcessInputTarget;
+  readonly #subscribers = new Set<Subscriber>();
+  readonly #outputs = new Set<Socket>();
+  readonly #onEnd: (process: GuestProcess) => void;
+  readonly #ended = Promise.withResolvers<void>();
+  #exit: ExitStatus | undefined;
+  #signalled = false;
+  #end: EndFields | undefined;
+
+  constructor(launched: Launched, identity: ProcessIdentity, onEnd: (process: GuestProcess) => void) {
+    this.pid = launched.pid;
+    this.identity = identity;
+    this.#onEnd = onEnd;
+    if (launched.kind === "pty") {
+      const terminal = new ReadStream(launched.master);
+      this.#read(terminal, "pty", PTY_EVENT_BYTES);
+      this.input = { kind: "pty", stream: terminal, master: launched.master };
+    } else {
+      this.#read(new Socket({ fd: launched.stdout, readable: true, writable: false }), "stdout", PIPE_EVENT_BYTES);
+      this.#read(new Socket({ fd: launched.stderr, readable: true, writable: false }), "stderr", PIPE_EVENT_BYTES);
+      this.input = { kind: "pipe", stream: launched.stdin === undefined ? undefined : openStdin(launched.stdin) };
+    }
+  }
+
+  /** Set once the process is over; its exit may have been earlier. */
+  get end(): EndFields | undefined {
+    return this.#end;
+  }
+
+  /** Resolves when the process is over. */
+  get ended(): Promise<void> {
+    return this.#ended.promise;
+  }
+
+  subscribe(): Subscriber {
+    const subscriber = new Subscriber(() => this.#adjustFlow());
+    if (this.#end === undefined) {
+      this.#subscribers.add(subscriber);
+    } else {
+      subscriber.push({ case: "end", value: this.#end }, 0);
+      subscriber.close();
+    }
+    return subscriber;
+  }
+
+  unsubscribe(subscriber: Subscriber): void {
+    this.#subscribers.delete(subscriber);
+    this.#adjustFlow();
+  }
+
+  resize(size: PtySize): void {
+    if (this.input.kind === "pty") resizePty(this.input.master, size);
+  }
+
+  /** To the process alone, not to a group. After its exit there is nobody to signal, only the wait for EOF to give up. */
+  signal(signal: "SIGKILL" | "SIGTERM"): void {
+    this.#signalled = true;
+    if (this.#exit === undefined) process.kill(this.pid, signal);
+    else this.#finishSoon();
+  }
+
+  exited(status: ExitStatus): void {
+    this.#exit = status;
+    if (this.#outputs.size === 0) this.#finish();
+    else if (this.#signalled) this.#finishSoon();
+  }
+
+  #read(stream: Socket, name: OutputStream, limit: number): void {
+    this.#outputs.add(stream);
+    stream.on("data", (chunk: Buffer<ArrayBuffer>) => {
+      for (let from = 0; from < chunk.length; from += limit) this.#output(name, chunk.subarray(from, from + limit));
+      this.#adjustFlow();
+    });
+    // EIO is how a terminal says that its last process is gone; on a pipe no error leaves anything to read.
+    stream.on("error", () => stream.destroy());
+    stream.on("close", () => {
+      this.#outputs.delete(stream);
+      if (this.#exit !== undefined && this.#outputs.size === 0) this.#finish();
+    });
+  }
+
+  #output(name: OutputStream, bytes: Uint8Array<ArrayBuffer>): void {
+    this.#broadcast({ case: "data", value: { output: { case: name, value: bytes } } }, bytes.length);
+  }
+
+  #broadcast(event: ProcessEvent, bytes: number): void {
+    for (const subscriber of this.#subscribers) subscriber.push(event, bytes);
+  }
+
+  // Nobody listening: output is read and dropped, so that the process never blocks.
+  #adjustFlow(): void {
+    const blocked = this.#subscribers.size > 0 && [...this.#subscribers].every((subscriber) => subscriber.isFull);
+    for (const stream of this.#outputs) {
+      if (blocked) stream.pause();
+      else if (stream.isPaused()) stream.resume();
+    }
+  }
+
+  #finishSoon(): void {
+    setTimeout(() => this.#finish(), LAST_READ_MS);
+  }
+
+  #finish(): void {
+    if (this.#end !== undefined || this.#exit === undefined) return;
+    this.#end = endFields(this.#exit);
+    for (const stream of this.#outputs) stream.destroy();
+    this.input.stream?.destroy();
+    this.#onEnd(this);
+    this.#broadcast({ case: "end", value: this.#end }, 0);
+    for (const subscriber of this.#subscribers) subscriber.close();
+    this.#ended.resolve();
+  }
+}
+
+export type ProcessInputTarget =
+  | { readonly kind: "pipe"; readonly stream: Socket | undefined }
+  | { readonly kind: "pty"; readonly stream: Socket; readonly master: number };
+
+function openStdin(fd: number): Socket {
+  const stream = new Socket({ fd, readable: false, writable: true });
+  // Each write reports its own failure; without a listener a gone reader would end the agent.
+  stream.on("error", () => {});
+  return stream;
+}

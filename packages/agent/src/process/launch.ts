@@ -1,0 +1,172 @@
+// From a Start request to a running program: environment, working directory, program lookup, descriptors, spawn.
+
+import { accessSync, closeSync, constants, openSync, statSync, writeFileSync } from "node:fs";
+import { setPriority } from "node:os";
+import { posix } from "node:path";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { asError, errnoOf } from "@skerry/base";
+import type { User } from "../accounts/accounts.ts";
+import { asUser } from "../native/credentials.ts";
+import { libc } from "../native/libc.ts";
+import { openPty, type PtySize } from "../native/pty.ts";
+import { SpawnError, type SpawnTarget, spawnProgram } from "../native/spawn.ts";
+
+const O_CLOEXEC = 0o2000000;
+
+export interface LaunchRequest {
+  readonly user: User;
+  readonly cmd: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  /** Absolute already. */
+  readonly cwd: string;
+  readonly pty: PtySize | undefined;
+  readonly stdin: boolean;
+  /** tini, which says why a program cannot be run (exit code 127 or 126) without a shell in the image. */
+  readonly fallback: string;
+}
+
+/** Our ends of the new process's descriptors. */
+export type Launched =
+  | { readonly kind: "pipes"; readonly pid: number; readonly stdin: number | undefined; readonly stdout: number; readonly stderr: number }
+  | { readonly kind: "pty"; readonly pid: number; readonly master: number };
+
+export function launch(request: LaunchRequest): Launched {
+  refuseNul(request);
+  if (!exists(request.cwd)) throw new ConnectError(`cwd '${request.cwd}' does not exist`, Code.InvalidArgument);
+  const launched = request.pty === undefined ? launchWithPipes(request) : launchWithPty(request, request.pty);
+  adjust(launched.pid);
+  return launched;
+}
+
+function launchWithPipes(request: LaunchRequest): Launched {
+  const opened: number[] = [];
+  const kept: number[] = [];
+  try {
+    return asUser(request.user, () => {
+      // Made as the guest's user, so that the program may open its own /dev/stdout again.
+      const [stdout, childStdout] = pipe(opened);
+      const [stderr, childStderr] = pipe(opened);
+      const [childStdin, stdin] = request.stdin ? pipe(opened) : [devNull(), undefined];
+      const pid = exec(request, [childStdin, childStdout, childStderr]);
+      kept.push(stdout, stderr, ...(stdin === undefined ? [] : [stdin]));
+      return { kind: "pipes", pid, stdin, stdout, stderr };
+    });
+  } catch (error) {
+    throw startError(error, `error starting process '${[request.cmd, ...request.args].join(" ")}'`);
+  } finally {
+    for (const fd of opened) if (!kept.includes(fd)) closeSync(fd);
+  }
+}
+
+function launchWithPty(request: LaunchRequest, size: PtySize): Launched {
+  let master: number | undefined;
+  try {
+    return asUser(request.user, () => {
+      const pty = openPty(size);
+      master = pty.master;
+      return { kind: "pty", pid: exec(request, { terminal: pty.terminal }), master: pty.master };
+    });
+  } catch (error) {
+    if (master !== undefined) closeSync(master);
+    const command = [request.cmd, ...request.args].join(" ");
+    const where = `in dir '${request.cwd}' with '${size.cols}' cols and '${size.rows}' rows`;
+    throw startError(error, `error starting pty with command '${command}' ${where}`);
+  }
+}
+
+function exec(request: LaunchRequest, stdio: SpawnTarget["stdio"]): number {
+  const common = { env: request.env, cwd: request.cwd, stdio };
+  const fallback = { ...common, path: request.fallback, argv: ["tini", "-s", "--", request.cmd, ...request.args] };
+  enterable(request.cwd);
+  const path = findProgram(request);
+  if (path === undefined) return spawnProgram(fallback);
+  try {
+    return spawnProgram({ ...common, path, argv: [request.cmd, ...request.args] });
+  } catch (error) {
+    if (!(error instanceof SpawnError)) throw error;
+    // A script without `#!` is the shell's, as execvp has it.
+    if (error.errnoName === "ENOEXEC") return spawnProgram({ ...common, path: "/bin/sh", argv: ["sh", path, ...request.args] });
+    // A missing interpreter, a mount without exec: the program is at fault and not the request, so it ends with a status.
+    if (error.errnoName === "ENOENT" || error.errnoName === "EACCES") return spawnProgram(fallback);
+    throw error;
+  }
+}
+
+// execvp's lookup, with the child's PATH and the child's rights; a relative PATH entry counts from the child's directory.
+function findProgram(request: LaunchRequest): string | undefined {
+  if (request.cmd === "") return undefined;
+  const folders = request.cmd.includes("/") ? [""] : (request.env["PATH"] ?? "/bin:/usr/bin").split(":");
+  return folders.map((folder) => posix.join(folder, request.cmd)).find((path) => isExecutable(posix.resolve(request.cwd, path)));
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return statSync(path).isFile();
+  } catch {
+    return false;
+  }
+}
+
+function enterable(cwd: string): void {
+  if (!statSync(cwd).isDirectory()) throw new Error(`chdir ${cwd}: not a directory`);
+  try {
+    accessSync(cwd, constants.X_OK);
+  } catch (cause) {
+    throw new Error(`chdir ${cwd}: permission denied`, { cause });
+  }
+}
+
+function exists(path: string): boolean {
+  try {
+    statSync(path);
+    return true;
+  } catch (error) {
+    // Anything else is for the start itself to say.
+    return errnoOf(error) !== "ENOENT";
+  }
+}
+
+let nullFd: number | undefined;
+
+function devNull(): number {
+  nullFd ??= openSync("/dev/null", constants.O_RDWR);
+  return nullFd;
+}
+
+function pipe(opened: number[]): [read: number, write: number] {
+  const fds = new Int32Array(2);
+  if (libc().pipe2(new Uint8Array(fds.buffer), O_CLOEXEC) !== 0) throw new Error(`pipe failed with errno ${libc().errno()}`);
+  const [read = -1, write = -1] = fds;
+  opened.push(read, write);
+  return [read, write];
+}
+
+// Guests go before the agent when memory runs out, and never get its priority. Hosts differ in what they permit.
+function adjust(pid: number): void {
+  try {
+    writeFileSync(`/proc/${pid}/oom_score_adj`, "100");
+  } catch {
+    // Ended already, or no /proc: nothing depends on it.
+  }
+  try {
+    setPriority(pid, 0);
+  } catch {
+    // Not permitted: then the agent has no better priority to hand on either.
+  }
+}
+
+function refuseNul(request: LaunchRequest): void {
+  const texts = [request.cmd, request.cwd, ...request.args, ...Object.keys(request.env), ...Object.values(request.env)];
+  if (texts.some((text) => text.includes("\0"))) {
+    throw new ConnectError(
+      `error starting process '${request.cmd.replaceAll("\0", "")}': a NUL byte in its arguments`,
+      Code.InvalidArgument,
+    );
+  }
+}
+
+function startError(error: unknown, prefix: string): ConnectError {
+  return new ConnectError(`${prefix}: ${asError(error).message}`, Code.InvalidArgument, undefined, undefined, error);
+}

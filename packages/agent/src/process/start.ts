@@ -1,0 +1,74 @@
+import type { HandlerContext } from "@connectrpc/connect";
+import { Code, ConnectError } from "@connectrpc/connect";
+import type { StartRequest } from "@skerry/wire/process";
+import type { User } from "../accounts/accounts.ts";
+import { loadLibc } from "../native/libc.ts";
+import { PathError } from "../paths.ts";
+import { requestUser } from "../request-user.ts";
+import type { ProcessContext } from "./context.ts";
+import { deadlineError, follow } from "./follow.ts";
+import { GuestProcess } from "./guest-process.ts";
+import { launch } from "./launch.ts";
+import type { Subscriber } from "./subscriber.ts";
+
+export async function* start(process: ProcessContext, request: StartRequest, context: HandlerContext): ReturnType<typeof follow> {
+  const timeoutMs = context.timeoutMs();
+  if (timeoutMs !== undefined && timeoutMs <= 0) throw deadlineError();
+  await loadLibc();
+  const started = startProcess(process, request, requestUser(context));
+  const subscriber = started.subscribe();
+  if (timeoutMs !== undefined) limitLifetime(started, subscriber, timeoutMs);
+  yield* follow(started, subscriber, context);
+}
+
+function startProcess(process: ProcessContext, request: StartRequest, user: User): GuestProcess {
+  const config = request.process;
+  const cwd = expandCwd(process, config?.cwd ?? "", user);
+  const identity = {
+    cmd: config?.cmd ?? "",
+    args: config?.args ?? [],
+    envs: config?.envs ?? {},
+    cwd: config?.cwd,
+    tag: request.tag,
+  };
+  const launched = launch({
+    user,
+    cmd: identity.cmd,
+    args: identity.args,
+    env: {
+      PATH: process.state.path,
+      HOME: user.home,
+      USER: user.name,
+      LOGNAME: user.name,
+      ...process.state.environment(),
+      ...identity.envs,
+      PWD: cwd,
+    },
+    cwd,
+    pty: request.pty === undefined ? undefined : { cols: request.pty.size?.cols ?? 0, rows: request.pty.size?.rows ?? 0 },
+    stdin: request.stdin ?? true,
+    fallback: process.tini,
+  });
+  const started = new GuestProcess(launched, identity, (ended) => process.table.retire(ended));
+  process.table.add(started);
+  return started;
+}
+
+function expandCwd(process: ProcessContext, cwd: string, user: User): string {
+  try {
+    return process.state.expand(cwd, user);
+  } catch (error) {
+    if (error instanceof PathError) throw new ConnectError(`error resolving cwd: ${error.message}`, Code.InvalidArgument);
+    throw error;
+  }
+}
+
+// The deadline of a Start call is the process's own: it holds after the client is gone too. The stream fails before the
+// kill, because clients take an `end` in front of the error for an ordinary exit.
+function limitLifetime(started: GuestProcess, subscriber: Subscriber, timeoutMs: number): void {
+  const timer = setTimeout(() => {
+    subscriber.fail(deadlineError());
+    if (started.end === undefined) started.signal("SIGKILL");
+  }, timeoutMs);
+  started.ended.finally(() => clearTimeout(timer));
+}

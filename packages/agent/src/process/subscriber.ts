@@ -1,0 +1,77 @@
+// One follower of one process. Each has its own queue, so one that stops reading never starves another.
+//
+// Flow control: the process's pipes are read while at least one follower keeps up. A follower alone thus slows the
+// process down, as a pipe would, and loses nothing; beside a faster one it may lag MAX_LAG_BYTES behind and is then
+// cut off with an error, because the alternative is memory without a limit.
+
+import { Code, ConnectError } from "@connectrpc/connect";
+import type { ProcessEvent } from "./event.ts";
+
+const HIGH_WATER_BYTES = 512 * 1024;
+const MAX_LAG_BYTES = 16 * 1024 * 1024;
+
+export class Subscriber {
+  readonly #queue: ProcessEvent[] = [];
+  readonly #onDrain: () => void;
+  #queuedBytes = 0;
+  #closed = false;
+  #failure: ConnectError | undefined;
+  #wake: (() => void) | undefined;
+
+  constructor(onDrain: () => void) {
+    this.#onDrain = onDrain;
+  }
+
+  get isFull(): boolean {
+    return this.#queuedBytes >= HIGH_WATER_BYTES;
+  }
+
+  push(event: ProcessEvent, bytes: number): void {
+    if (this.#closed) return;
+    this.#queue.push(event);
+    this.#queuedBytes += bytes;
+    if (this.#queuedBytes > MAX_LAG_BYTES) this.fail(new ConnectError("the stream was not read fast enough", Code.ResourceExhausted));
+    this.#wake?.();
+  }
+
+  /** No more events; those queued are still delivered. */
+  close(): void {
+    this.#closed = true;
+    this.#wake?.();
+  }
+
+  /** Ends the stream with an error now; what is queued is dropped. */
+  fail(error: ConnectError): void {
+    if (this.#failure) return;
+    this.#failure = error;
+    this.#queue.length = 0;
+    this.#queuedBytes = 0;
+    this.close();
+    this.#onDrain();
+  }
+
+  /** The next event; `idle` when none came within `idleMs`; undefined at the end. */
+  async next(idleMs: number): Promise<ProcessEvent | "idle" | undefined> {
+    if (this.#queue.length === 0 && !this.#closed) await this.#wait(idleMs);
+    if (this.#failure) throw this.#failure;
+    const event = this.#queue.shift();
+    if (event === undefined) return this.#closed ? undefined : "idle";
+    const wasFull = this.isFull;
+    this.#queuedBytes -= event.case === "data" ? (event.value.output.value?.length ?? 0) : 0;
+    if (wasFull && !this.isFull) this.#onDrain();
+    return event;
+  }
+
+  #wait(idleMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(done, idleMs);
+      const self = this;
+      function done(): void {
+        clearTimeout(timer);
+        self.#wake = undefined;
+        resolve();
+      }
+      this.#wake = done;
+    });
+  }
+}

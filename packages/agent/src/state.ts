@@ -1,0 +1,34 @@
+// What /init sets and everything else reads. The token is the only secret here, and it never leaves the process.
+
+import { findUser, type User } from "./accounts/accounts.ts";
+import { expandPath } from "./paths.ts";
+
+export class AgentState {
+  accessToken: string | undefined;
+  defaultUser = "root";
+  defaultWorkdir: string | undefined;
+  /** Newest accepted /init, nanoseconds since the epoch; undefined before the first one that carried a time. */
+  newestInit: bigint | undefined;
+  /** Set by the platform; guests and /init variables cannot replace them. */
+  readonly internalEnv = new Map<string, string>([["E2B_SANDBOX", "true"]]);
+  userEnv: ReadonlyMap<string, string> = new Map();
+  /** PATH of processes that get no other: the agent's own. */
+  readonly path: string;
+
+  constructor(options: { path: string }) {
+    this.path = options.path;
+  }
+
+  /** Everything a process gets beside its identity: /init variables, then the platform's. */
+  environment(): Record<string, string> {
+    return { ...Object.fromEntries(this.userEnv), ...Object.fromEntries(this.internalEnv) };
+  }
+
+  user(name: string | undefined): User {
+    return findUser(name ?? this.defaultUser);
+  }
+
+  expand(path: string, user: User): string {
+    return expandPath(path, { home: user.home, defaultWorkdir: this.defaultWorkdir });
+  }
+}

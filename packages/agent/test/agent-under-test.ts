@@ -1,0 +1,118 @@
+// A real agent for tests: the assembled tree, started as a sandbox starts it except for the port.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { type Client, createClient, type Transport } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import { agentCommand } from "@skerry/agent";
+import { type AssembledAgent, assembleAgent } from "@skerry/agent/assemble";
+import { Filesystem } from "@skerry/wire/filesystem";
+import { Process } from "@skerry/wire/process";
+
+export interface AgentUnderTest extends AsyncDisposable {
+  readonly url: string;
+  readonly port: number;
+  readonly tree: string;
+  readonly process: Client<typeof Process>;
+  readonly filesystem: Client<typeof Filesystem>;
+  transport(options?: { binary?: boolean; headers?: Record<string, string> }): Transport;
+  fetch(path: string, init?: RequestInit): Promise<Response>;
+  init(body: object, headers?: Record<string, string>): Promise<Response>;
+}
+
+let assembling: Promise<AssembledAgent> | undefined;
+
+/** One tree per test run; left in the temporary folder, where the next run finds it made. */
+export function assembledTree(): Promise<AssembledAgent> {
+  const outDir = join(tmpdir(), "skerry-test-agent");
+  assembling ??= assembleAgent({ outDir, workDir: join(outDir, "work") });
+  return assembling;
+}
+
+export async function startAgentUnderTest(options: { env?: Record<string, string> } = {}): Promise<AgentUnderTest> {
+  const tree = (await assembledTree()).path;
+  const arch = process.arch === "arm64" ? "arm64" : "x64";
+  const [command = "", ...args] = [...agentCommand(arch, { root: tree, port: 0 }), "--host", "127.0.0.1", "--announce"];
+  const cwd = await mkdtemp(join(tmpdir(), "skerry-agent-test-"));
+  // -s: natively tini is not PID 1, and this still lets it collect orphans.
+  const child = spawn(command, ["-s", ...args], {
+    cwd,
+    env: { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", ...options.env },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const port = Number(await firstLine(child));
+  const url = `http://127.0.0.1:${port}`;
+  const transport: AgentUnderTest["transport"] = ({ binary = false, headers = {} } = {}) =>
+    createConnectTransport({
+      baseUrl: url,
+      httpVersion: "1.1",
+      useBinaryFormat: binary,
+      interceptors: [
+        (next) => (request) => {
+          for (const [name, value] of Object.entries(headers)) request.header.set(name, value);
+          return next(request);
+        },
+      ],
+    });
+  return {
+    url,
+    port,
+    tree,
+    transport,
+    process: createClient(Process, transport()),
+    filesystem: createClient(Filesystem, transport()),
+    fetch: (path, init) => fetch(url + path, init),
+    init: (body, headers = {}) => fetch(`${url}/init`, { method: "POST", body: JSON.stringify(body), headers }),
+    async [Symbol.asyncDispose]() {
+      child.kill("SIGTERM");
+      if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
+      await rm(cwd, { recursive: true, force: true });
+    },
+  };
+}
+
+async function firstLine(child: ChildProcess): Promise<string> {
+  if (!child.stdout) throw new Error("no stdout");
+  for await (const line of createInterface({ input: child.stdout })) return line;
+  throw new Error("the agent ended before it announced its port");
+}
+
+export interface RunOutcome {
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly pty: string;
+  readonly exitCode: number;
+  readonly error: string | undefined;
+  readonly pid: number;
+}
+
+/** Starts a program and collects everything up to its end. */
+export async function run(
+  agent: AgentUnderTest,
+  cmd: string,
+  args: string[] = [],
+  more: { envs?: Record<string, string>; cwd?: string; stdin?: boolean; user?: string } = {},
+): Promise<RunOutcome> {
+  const { user, stdin = false, ...config } = more;
+  const headers = user === undefined ? {} : { Authorization: `Basic ${Buffer.from(`${user}:`).toString("base64")}` };
+  const output = { stdout: [] as Uint8Array[], stderr: [] as Uint8Array[], pty: [] as Uint8Array[] };
+  let pid = 0;
+  for await (const { event } of agent.process.start({ process: { cmd, args, ...config }, stdin }, { headers })) {
+    const inner = event?.event;
+    if (inner?.case === "start") pid = inner.value.pid;
+    if (inner?.case === "data" && inner.value.output.case) output[inner.value.output.case].push(inner.value.output.value);
+    if (inner?.case === "end") {
+      const { exitCode, error } = inner.value;
+      return { stdout: text(output.stdout), stderr: text(output.stderr), pty: text(output.pty), exitCode, error, pid };
+    }
+  }
+  throw new Error("the stream ended without an end event");
+}
+
+function text(chunks: readonly Uint8Array[]): string {
+  return Buffer.concat(chunks).toString("utf8");
+}
