@@ -17,13 +17,13 @@ export interface InitRequest {
 export function parseInit(text: string): InitRequest | undefined {
   const body = text.trim() === "" ? {} : parseObject(text);
   if (!body) return undefined;
-  const envVars = stringMap(body["envVars"]);
-  const accessToken = optionalString(body["accessToken"]);
-  const timestamp = parseTimestamp(optionalString(body["timestamp"]));
-  const defaultUser = optionalString(body["defaultUser"]);
-  const defaultWorkdir = optionalString(body["defaultWorkdir"]);
-  const sandboxId = optionalString(body["sandboxId"]);
-  const templateId = optionalString(body["templateId"]);
+  const envVars = stringMap(body.envVars);
+  const accessToken = optionalString(body.accessToken);
+  const timestamp = parseTimestamp(optionalString(body.timestamp));
+  const defaultUser = optionalString(body.defaultUser);
+  const defaultWorkdir = optionalString(body.defaultWorkdir);
+  const sandboxId = optionalString(body.sandboxId);
+  const templateId = optionalString(body.templateId);
   const fields = { envVars, accessToken, timestamp, defaultUser, defaultWorkdir, sandboxId, templateId };
   if (Object.values(fields).includes(INVALID)) return undefined;
   // An empty token would look like a token that protects; a backslash cannot be carried by every client.

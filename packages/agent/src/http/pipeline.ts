@@ -2,6 +2,7 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { ConnectError } from "@connectrpc/connect";
+import { asError } from "@skerry/base";
 import type { Logger } from "../log.ts";
 import { basicName, basicUser } from "../request-user.ts";
 import type { AgentState } from "../state.ts";

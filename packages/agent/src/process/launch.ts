@@ -96,7 +96,7 @@ function exec(request: LaunchRequest, stdio: SpawnTarget["stdio"]): number {
 // execvp's lookup, with the child's PATH and the child's rights; a relative PATH entry counts from the child's directory.
 function findProgram(request: LaunchRequest): string | undefined {
   if (request.cmd === "") return undefined;
-  const folders = request.cmd.includes("/") ? [""] : (request.env["PATH"] ?? "/bin:/usr/bin").split(":");
+  const folders = request.cmd.includes("/") ? [""] : (request.env.PATH ?? "/bin:/usr/bin").split(":");
   return folders.map((folder) => posix.join(folder, request.cmd)).find((path) => isExecutable(posix.resolve(request.cwd, path)));
 }
 
