@@ -14,6 +14,13 @@ export interface Steps {
   warn(text: string): void;
 }
 
+/** Runs the steps without a word: for tests, where a failure's own message says enough. */
+export const silentSteps: Steps = {
+  run: (_name, work) => work(() => {}),
+  note: () => {},
+  warn: () => {},
+};
+
 const NAME_WIDTH = 18;
 const FRAMES = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 const SLOW_MS = 2_000;

@@ -1,0 +1,24 @@
+import type { Secrets } from "./secrets.ts";
+import { clientUrls, type PlatformSettings } from "./settings.ts";
+
+/** What an E2B client reads from its environment; with `all` also what administration needs. */
+export function clientVariables(secrets: Secrets, settings: PlatformSettings, all: boolean): Record<string, string> {
+  const { api, edge } = clientUrls(settings);
+  return {
+    E2B_API_KEY: secrets.apiKey,
+    E2B_API_URL: api,
+    E2B_SANDBOX_URL: edge,
+    E2B_DOMAIN: settings.domain,
+    ...(all && {
+      E2B_ACCESS_TOKEN: secrets.accessToken,
+      E2B_TEAM_ID: secrets.teamId,
+      E2B_USER_ID: secrets.userId,
+      SKERRY_ADMIN_TOKEN: secrets.adminToken,
+    }),
+  };
+}
+
+/** Quoted so that any POSIX shell reads exactly this value. */
+export function shellQuote(value: string): string {
+  return /^[A-Za-z0-9_.:/@%+,=-]+$/.test(value) ? value : `'${value.replaceAll("'", "'\\''")}'`;
+}

@@ -1,0 +1,6 @@
+export { type FakeBehaviour, FakeNode, type FakeSandbox } from "./fake-node.ts";
+export { freePorts } from "./free-ports.ts";
+export { describeTraces, type HostTraces, instanceOf, readHostTraces } from "./leftovers.ts";
+export { type Platform, type StartPlatformOptions, startPlatform } from "./platform.ts";
+export { startPostgres, type TestPostgres } from "./postgres.ts";
+export { createTestDataFolder, prepareTestCache, testCacheDir } from "./test-cache.ts";

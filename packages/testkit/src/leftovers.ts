@@ -1,0 +1,74 @@
+// What a platform has on the host, found by its own traces and not by the platform's own code: a clean-up that forgets
+// a kind of thing must not be checked by the list that forgot it.
+
+import { createHash } from "node:crypto";
+import { existsSync, readdirSync, readFileSync, readlinkSync, realpathSync } from "node:fs";
+import { basename } from "node:path";
+import { runCommand } from "@skerry/base";
+
+export interface HostTraces {
+  readonly processes: readonly string[];
+  readonly namespaces: readonly string[];
+  readonly interfaces: readonly string[];
+  readonly tables: readonly string[];
+  readonly mounts: readonly string[];
+  readonly cgroups: readonly string[];
+}
+
+/** The four hex digits that name everything of this data folder's platform. */
+export function instanceOf(dataDir: string): string {
+  return createHash("sha256").update(realpathSync(dataDir)).digest("hex").slice(0, 4);
+}
+
+/** Everything on this host that belongs to the platform of the data folder. */
+export async function readHostTraces(dataDir: string): Promise<HostTraces> {
+  const root = realpathSync(dataDir);
+  const instance = instanceOf(root);
+  const ours = new RegExp(`\\bsk${instance}|skerry[-_]${instance}\\b`);
+  return {
+    processes: listProcesses(root, ours),
+    namespaces: (existsSync("/run/netns") ? readdirSync("/run/netns") : []).filter((name) => ours.test(name)),
+    interfaces: readdirSync("/sys/class/net").filter((name) => ours.test(name)),
+    tables: (await runCommand("nft", ["list", "tables"])).stdout.split("\n").filter((line) => ours.test(line)),
+    mounts: readFileSync("/proc/self/mountinfo", "utf8")
+      .split("\n")
+      .map((line) => line.split(" ")[4] ?? "")
+      .filter((path) => path.startsWith(`${root}/`) || ours.test(path)),
+    cgroups: listCgroups(ours),
+  };
+}
+
+/** One line for each thing that is there; none when the host is as if the platform had never been. */
+export function describeTraces(traces: HostTraces): string[] {
+  return Object.entries(traces).flatMap(([kind, found]) => (found as readonly string[]).map((name) => `${kind}: ${name}`));
+}
+
+function listProcesses(root: string, ours: RegExp): string[] {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
+    .flatMap((pid) => {
+      const text = (file: string) => readFileSync(`/proc/${pid}/${file}`, "utf8");
+      try {
+        const commandLine = text("cmdline").replaceAll("\0", " ");
+        const belongs = commandLine.includes(root) || text("environ").includes(`SKERRY_DATA=${root}`) || ours.test(text("cgroup"));
+        const inside = belongs || (readlinkSync(`/proc/${pid}/cwd`).startsWith(`${root}/`) && text("stat").length > 0);
+        return inside ? [`${pid} ${commandLine.slice(0, 200)}`] : [];
+      } catch {
+        // It ended, or it is a kernel thread.
+        return [];
+      }
+    });
+}
+
+function listCgroups(ours: RegExp): string[] {
+  return readdirSync("/sys/fs/cgroup", { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .flatMap((controller) => {
+      const path = `/sys/fs/cgroup/${controller.name}`;
+      // Version 2: the group itself. Version 1: one level down, in every controller.
+      if (ours.test(controller.name)) return [path];
+      return readdirSync(path, { withFileTypes: true })
+        .filter((entry) => entry.isDirectory() && ours.test(basename(entry.name)))
+        .map((entry) => `${path}/${entry.name}`);
+    });
+}

@@ -1,0 +1,222 @@
+// A whole platform for a test, as an operator runs it: real `skerry serve` processes with a data folder, ports and
+// names of their own. Disposing it stops and cleans up, and fails when anything of it is left on the host.
+
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { closeSync, openSync, readFileSync, rmSync } from "node:fs";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { runCommand, spawnCommand } from "@skerry/base";
+import { clientVariables, type DataFolder, ensureSecrets, type PlatformSettings, type Secrets } from "@skerry/operator/setup";
+import { freePorts } from "./free-ports.ts";
+import { describeTraces, readHostTraces } from "./leftovers.ts";
+import { createTestDataFolder } from "./test-cache.ts";
+
+const MAIN = join(import.meta.dirname, "../../../services/skerry/main.ts");
+const START_LIMIT_MS = 60_000;
+const STOP_LIMIT_MS = 30_000;
+
+export interface StartPlatformOptions {
+  readonly runtime?: "gvisor" | "runc";
+  /** Further SKERRY_ settings, for every process. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** The roles of each process; default one process with all of them. `["node", "api", "edge"]` makes three. */
+  readonly roles?: readonly string[];
+}
+
+export interface Platform {
+  readonly dataDir: string;
+  readonly apiUrl: string;
+  readonly edgeUrl: string;
+  readonly domain: string;
+  readonly ports: { readonly api: number; readonly edge: number; readonly node: number; readonly control: number };
+  readonly secrets: Secrets;
+  /** What `./skerry env --all` would print: for E2B clients. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Pids of the processes that run now, in the order of `roles`. */
+  pids(): number[];
+  /** Everything that the platform's processes have written so far. */
+  logs(): string;
+  /** Ends every process (or those of one role) at once, with no chance to tidy up. */
+  kill9(role?: string): Promise<void>;
+  /** Ends every process in an orderly way; sandboxes go on running. */
+  stop(): Promise<void>;
+  /** Starts what does not run, and waits until it answers. */
+  start(): Promise<void>;
+  /** Stops, cleans up, and fails when anything of this platform is left on the host. */
+  [Symbol.asyncDispose](): Promise<void>;
+  /** Orderly end, then start. */
+  restart(): Promise<void>;
+}
+
+export async function startPlatform(options: StartPlatformOptions = {}): Promise<Platform> {
+  const folder = await createTestDataFolder(`t-${randomBytes(6).toString("hex")}`);
+  const platform = await createPlatform(folder, options);
+  try {
+    await platform.start();
+  } catch (error) {
+    await platform[Symbol.asyncDispose]().catch(() => {});
+    throw error;
+  }
+  return platform;
+}
+
+async function createPlatform(folder: DataFolder, options: StartPlatformOptions): Promise<Platform> {
+  const [api = 0, edge = 0, node = 0, control = 0] = await freePorts(4);
+  const ports = { api, edge, node, control };
+  const { secrets } = await ensureSecrets(folder);
+  const runtime = options.runtime ?? "gvisor";
+  const settings: PlatformSettings = { runtime, listen: "127.0.0.1", apiPort: api, edgePort: edge, domain: `localhost:${edge}` };
+  const roles = options.roles ?? ["api,edge,node"];
+  const serveEnv = (processRoles: string) => serveVariables({ folder, settings, ports, roles: processRoles, extra: options.env ?? {} });
+  const processes = roles.map((processRoles) => new ServeProcess(processRoles, serveEnv(processRoles), folder, ports));
+  const each = (work: (process: ServeProcess) => Promise<void>) => Promise.all(processes.map(work));
+  const platform: Platform = {
+    dataDir: folder.root,
+    apiUrl: `http://127.0.0.1:${api}`,
+    edgeUrl: `http://127.0.0.1:${edge}`,
+    domain: settings.domain,
+    ports,
+    secrets,
+    env: clientVariables(secrets, settings, true),
+    pids: () => processes.flatMap((process) => process.pid ?? []),
+    logs: () => readFileSync(folder.logFile, "utf8"),
+    kill9: async (role) => {
+      await each((process) => (role === undefined || process.has(role) ? process.end("SIGKILL") : Promise.resolve()));
+    },
+    stop: async () => {
+      await each((process) => process.end("SIGTERM"));
+    },
+    start: async () => {
+      await each((process) => process.start());
+    },
+    restart: async () => {
+      await platform.stop();
+      await platform.start();
+    },
+    [Symbol.asyncDispose]: async () => {
+      await platform.stop();
+      await cleanUp(folder);
+    },
+  };
+  return platform;
+}
+
+async function cleanUp(folder: DataFolder): Promise<void> {
+  await runCommand(process.execPath, [MAIN, "down", "--data", folder.root], { timeoutMs: 120_000 });
+  const left = describeTraces(await readHostTraces(folder.root));
+  if (left.length > 0) throw new Error(`the platform of ${folder.root} left this on the host:\n  ${left.join("\n  ")}`);
+  rmSync(folder.root, { recursive: true, force: true });
+}
+
+function serveVariables(options: {
+  folder: DataFolder;
+  settings: PlatformSettings;
+  ports: Platform["ports"];
+  roles: string;
+  extra: Readonly<Record<string, string>>;
+}): Record<string, string> {
+  const { folder, settings, ports, roles, extra } = options;
+  const split = roles.split(",").length < 3;
+  return {
+    PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    HOME: "/root",
+    LANG: "C.UTF-8",
+    SKERRY_DATA: folder.root,
+    SKERRY_RUNTIME: settings.runtime,
+    SKERRY_ROLES: roles,
+    SKERRY_API_PORT: String(ports.api),
+    SKERRY_EDGE_PORT: String(ports.edge),
+    SKERRY_NODE_PORT: String(ports.node),
+    SKERRY_CONTROL_PORT: String(ports.control),
+    SKERRY_DOMAIN: settings.domain,
+    ...(split && { SKERRY_NODES: `http://127.0.0.1:${ports.node}`, SKERRY_CONTROL_URL: `http://127.0.0.1:${ports.control}` }),
+    ...extra,
+  };
+}
+
+/** One `skerry serve`. */
+class ServeProcess {
+  readonly #roles: readonly string[];
+  readonly #env: Readonly<Record<string, string>>;
+  readonly #folder: DataFolder;
+  readonly #ports: Platform["ports"];
+  #child: ReturnType<typeof spawnCommand> | undefined;
+
+  constructor(roles: string, env: Readonly<Record<string, string>>, folder: DataFolder, ports: Platform["ports"]) {
+    this.#roles = roles.split(",");
+    this.#env = env;
+    this.#folder = folder;
+    this.#ports = ports;
+  }
+
+  get pid(): number | undefined {
+    return this.#running ? this.#child?.pid : undefined;
+  }
+
+  has(role: string): boolean {
+    return this.#roles.includes(role);
+  }
+
+  get #running(): boolean {
+    return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+
+  async start(): Promise<void> {
+    if (this.#running) return;
+    const log = openSync(this.#folder.logFile, "a", 0o640);
+    this.#child = spawnCommand(process.execPath, [MAIN, "serve"], { cwd: "/", env: this.#env, stdout: log, stderr: log });
+    closeSync(log);
+    await this.#untilReady();
+  }
+
+  async #untilReady(): Promise<void> {
+    const port = this.has("api") ? this.#ports.api : this.has("edge") ? this.#ports.edge : this.#ports.node;
+    const ready = () => (this.has("api") ? answersHealth(port) : acceptsConnections(port));
+    const deadline = performance.now() + START_LIMIT_MS;
+    while (!(await ready())) {
+      if (!this.#running) throw new Error(`skerry serve (${this.#roles}) ended while it started:\n${this.#lastLog()}`);
+      if (performance.now() > deadline) throw new Error(`skerry serve (${this.#roles}) does not answer:\n${this.#lastLog()}`);
+      await sleep(25);
+    }
+  }
+
+  #lastLog(): string {
+    return readFileSync(this.#folder.logFile, "utf8").slice(-4_000);
+  }
+
+  async end(signal: "SIGTERM" | "SIGKILL"): Promise<void> {
+    const child = this.#child;
+    if (!child || !this.#running) return;
+    const ended = once(child, "exit");
+    child.kill(signal);
+    const late = sleep(STOP_LIMIT_MS, "late" as const, { ref: false });
+    if ((await Promise.race([ended, late])) === "late") {
+      child.kill("SIGKILL");
+      await ended;
+      throw new Error(`skerry serve (${this.#roles}) did not end within ${STOP_LIMIT_MS / 1000} s of SIGTERM:\n${this.#lastLog()}`);
+    }
+  }
+}
+
+async function answersHealth(port: number): Promise<boolean> {
+  try {
+    const response = await fetch(`http://127.0.0.1:${port}/health`, { signal: AbortSignal.timeout(2_000) });
+    await response.body?.cancel();
+    return response.ok;
+  } catch {
+    return false;
+  }
+}
+
+function acceptsConnections(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, "127.0.0.1");
+    socket.once("connect", () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.once("error", () => resolve(false));
+  });
+}

@@ -1,0 +1,43 @@
+// What every platform of a test run needs and none of them changes: runsc, the agent's tree, the base layer. Made by
+// the operator's own set-up, once, and shared by reference.
+
+import { cp, mkdir, readdir, symlink } from "node:fs/promises";
+import { join } from "node:path";
+import { createDataFolder, type DataFolder, setUp, silentSteps, takeSetupLock } from "@skerry/operator/setup";
+
+const REPO_ROOT = join(import.meta.dirname, "../../..");
+
+export const testCacheDir = (): string => process.env.SKERRY_TEST_CACHE || "/var/cache/skerry-test";
+
+let prepared: Promise<DataFolder> | undefined;
+
+/** The cache, brought up to date with this checkout. Processes that ask at the same time wait for each other. */
+export function prepareTestCache(): Promise<DataFolder> {
+  prepared ??= prepare();
+  return prepared;
+}
+
+async function prepare(): Promise<DataFolder> {
+  const folder = await createDataFolder(testCacheDir());
+  await using _lock = await takeSetupLock(folder.lockFile, { wait: true });
+  await setUp(folder, { repoRoot: REPO_ROOT, runtime: "gvisor", steps: silentSteps, signal: new AbortController().signal });
+  return folder;
+}
+
+/** A data folder of its own for one platform, on the cache's file system, from which a platform can start at once. */
+export async function createTestDataFolder(name: string): Promise<DataFolder> {
+  const cache = await prepareTestCache();
+  const folder = await createDataFolder(join(cache.root, "runs", name));
+  await cp(cache.toolsFile, folder.toolsFile);
+  await cp(cache.templateFile, folder.templateFile);
+  await cp(cache.agentFile, folder.agentFile);
+  for (const dir of ["agent", "layers"] as const) {
+    const from = join(cache.root, dir);
+    await mkdir(join(folder.root, dir), { recursive: true });
+    for (const entry of await readdir(from)) {
+      // Trees and records are never changed once they are there; what a platform adds goes into its own folder.
+      if (entry !== "staging" && entry !== "current.json") await symlink(join(from, entry), join(folder.root, dir, entry));
+    }
+  }
+  return folder;
+}
