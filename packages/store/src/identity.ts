@@ -76,6 +76,26 @@ export class IdentityRepository {
       .execute();
   }
 
+  /** Removes a team's keys of one name, except the one with this hash. */
+  async dropOtherKeys(keep: { readonly teamId: string; readonly name: string; readonly hash: string }): Promise<void> {
+    await this.#db
+      .deleteFrom("api_keys")
+      .where("team_id", "=", keep.teamId)
+      .where("name", "=", keep.name)
+      .where("hash", "!=", keep.hash)
+      .execute();
+  }
+
+  /** Removes a user's access tokens of one name, except the one with this hash. */
+  async dropOtherTokens(keep: { readonly userId: string; readonly name: string; readonly hash: string }): Promise<void> {
+    await this.#db
+      .deleteFrom("access_tokens")
+      .where("user_id", "=", keep.userId)
+      .where("name", "=", keep.name)
+      .where("hash", "!=", keep.hash)
+      .execute();
+  }
+
   async findKeyOwner(hash: string): Promise<KeyOwner | undefined> {
     const row = await this.#db
       .selectFrom("api_keys")
@@ -97,6 +117,10 @@ export class IdentityRepository {
 
   async findTeam(id: string): Promise<Team | undefined> {
     return await this.#db.selectFrom("teams").where("id", "=", id).select(["id", "slug", "name"]).executeTakeFirst();
+  }
+
+  async findTeamBySlug(slug: string): Promise<Team | undefined> {
+    return await this.#db.selectFrom("teams").where("slug", "=", slug).select(["id", "slug", "name"]).executeTakeFirst();
   }
 
   async listMemberships(userId: string): Promise<readonly Membership[]> {

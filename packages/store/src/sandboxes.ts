@@ -13,8 +13,6 @@ export interface SandboxTransition {
   readonly endReason?: EndReason;
   /** Set when it starts to run. */
   readonly started?: { readonly startedAt: number; readonly endAt: number; readonly runtime: string; readonly agentVersion: string };
-  /** Only if its time is over at `now`. */
-  readonly onlyExpired?: boolean;
 }
 
 export interface SandboxFilter {
@@ -70,7 +68,6 @@ export class SandboxRepository {
       const { startedAt, endAt, runtime, agentVersion } = change.started;
       update = update.set({ started_at: startedAt, end_at: endAt, runtime, agent_version: agentVersion });
     }
-    if (change.onlyExpired) update = update.where("end_at", "<=", change.now);
     return (await update.executeTakeFirst()).numUpdatedRows === 1n;
   }
 
@@ -109,15 +106,32 @@ export class SandboxRepository {
     return row.count;
   }
 
-  /** Running sandboxes whose time is over, the longest overdue first. */
-  async listExpired(now: number, limit: number): Promise<readonly Sandbox[]> {
+  /**
+   * Moves running sandboxes whose time is over to another state, the longest overdue first, in one statement:
+   * when hundreds expire together none waits for the others. Returns those that this call moved.
+   */
+  async transitionExpired(change: {
+    readonly to: SandboxState;
+    readonly endReason: EndReason;
+    readonly now: number;
+    readonly limit: number;
+  }): Promise<readonly Sandbox[]> {
     const rows = await this.#db
-      .selectFrom("sandboxes")
+      .updateTable("sandboxes")
+      .set({ state: change.to, state_changed_at: change.now, end_reason: change.endReason })
+      .where("id", "in", (eb) =>
+        eb
+          .selectFrom("sandboxes")
+          .where("state", "=", sql.lit("running"))
+          .where("end_at", "<=", change.now)
+          .orderBy("end_at")
+          .limit(change.limit)
+          .select("id"),
+      )
+      // Again, for the process that waited for another one's row lock.
       .where("state", "=", sql.lit("running"))
-      .where("end_at", "<=", now)
-      .orderBy("end_at")
-      .limit(limit)
-      .selectAll()
+      .where("end_at", "<=", change.now)
+      .returningAll()
       .execute();
     return rows.map(sandboxFrom);
   }

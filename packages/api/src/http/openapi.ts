@@ -1,0 +1,103 @@
+// The OpenAPI document, made from the operations. A shape with a `title` becomes a component and is referred to.
+
+import type { AuthScheme } from "../keys/authenticate.ts";
+import type { Operation, ResponseSpec } from "./operation.ts";
+
+type Json = Record<string, unknown>;
+
+const SECURITY_SCHEMES: Readonly<Record<AuthScheme, Json>> = {
+  apiKey: { type: "apiKey", in: "header", name: "X-API-Key", description: "A team's key: `e2b_` and hex digits." },
+  accessToken: { type: "http", scheme: "bearer", description: "A user's token: `sk_e2b_` and hex digits." },
+  admin: { type: "apiKey", in: "header", name: "X-Admin-Token", description: "The operator's token." },
+};
+
+const DESCRIPTION = [
+  "Creates, finds and ends sandboxes. Every error is JSON with `code` (the HTTP status again) and `message`.",
+  "What does not fit the shapes below is answered with 400 and a message that starts with `validation error`; fields that are not named here are ignored.",
+  "Every answer of 429 or 5xx has the header `Should-Retry`, `true` where sending the same request again is harmless and may help.",
+  "A body may have up to 16 MiB.",
+].join(" ");
+
+export function createOpenApi(operations: readonly Operation[]): Json {
+  const components: Json = {};
+  const paths: Record<string, Json> = {};
+  for (const operation of operations) {
+    const described = { [operation.method.toLowerCase()]: describe(operation, components) };
+    paths[operation.path] = { ...paths[operation.path], ...described };
+  }
+  return {
+    openapi: "3.1.0",
+    info: {
+      title: "Skerry platform API",
+      version: "0.1.0",
+      description: DESCRIPTION,
+      license: { name: "Apache-2.0", identifier: "Apache-2.0" },
+    },
+    paths,
+    components: { schemas: sortKeys(components), securitySchemes: SECURITY_SCHEMES },
+  };
+}
+
+function describe(operation: Operation, components: Json): Json {
+  const parameters = [...parametersOf(operation.params, "path", operation.path), ...parametersOf(operation.query, "query", operation.path)];
+  return {
+    operationId: operation.id,
+    tags: [operation.tag],
+    summary: operation.summary,
+    ...(operation.description === undefined ? {} : { description: operation.description }),
+    ...(operation.deprecated ? { deprecated: true } : {}),
+    security: operation.auth.map((scheme) => ({ [scheme]: [] })),
+    ...(parameters.length > 0 ? { parameters } : {}),
+    ...(operation.body
+      ? { requestBody: { required: operation.bodyOptional !== true, content: jsonContent(hoist(operation.body, components)) } }
+      : {}),
+    responses: Object.fromEntries(
+      Object.entries(operation.responses).map(([status, response]) => [status, describeResponse(response, components)]),
+    ),
+  };
+}
+
+function describeResponse(response: ResponseSpec, components: Json): Json {
+  const headers = Object.entries(response.headers ?? {}).map(([name, description]) => [name, { description, schema: { type: "string" } }]);
+  const isText = (response.schema as { type?: string } | undefined)?.type === "string";
+  return {
+    description: response.description,
+    ...(headers.length > 0 ? { headers: Object.fromEntries(headers) } : {}),
+    ...(response.schema
+      ? { content: isText ? { "text/plain": { schema: { type: "string" } } } : jsonContent(hoist(response.schema, components)) }
+      : {}),
+  };
+}
+
+function parametersOf(schema: unknown, place: "path" | "query", path: string): Json[] {
+  const object = schema as { properties?: Record<string, Json>; required?: readonly string[] } | undefined;
+  const known = object?.properties ?? {};
+  const unknown = place === "path" ? [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] ?? "").filter((name) => !known[name]) : [];
+  const all = [...Object.entries(known), ...unknown.map((name): [string, Json] => [name, { type: "string" }])];
+  return all.map(([name, { description, ...rest }]) => ({
+    name,
+    in: place,
+    required: place === "path" || (object?.required?.includes(name) ?? false),
+    ...(description === undefined ? {} : { description }),
+    schema: rest,
+  }));
+}
+
+function jsonContent(schema: unknown): Json {
+  return { "application/json": { schema } };
+}
+
+/** The schema with every titled part of it replaced by a reference; the parts go into `components`. */
+function hoist(schema: unknown, components: Json): unknown {
+  if (Array.isArray(schema)) return schema.map((part) => hoist(part, components));
+  if (typeof schema !== "object" || schema === null) return schema;
+  const { title, ...rest } = schema as Json;
+  const inner = Object.fromEntries(Object.entries(rest).map(([name, part]) => [name, hoist(part, components)]));
+  if (typeof title !== "string") return inner;
+  components[title] = inner;
+  return { $ref: `#/components/schemas/${title}` };
+}
+
+function sortKeys(object: Json): Json {
+  return Object.fromEntries(Object.entries(object).sort(([a], [b]) => (a < b ? -1 : 1)));
+}

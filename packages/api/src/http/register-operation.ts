@@ -1,0 +1,66 @@
+// From an operation to a route. The order is part of the contract: credentials, then path and query, then the body,
+// then what the operation does.
+
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { validationError } from "../errors.ts";
+import { type AuthDeps, authenticate, type Caller } from "../keys/authenticate.ts";
+import { type Check, createCheck, readQuery } from "./check.ts";
+import type { Operation } from "./operation.ts";
+import type { ApiServices } from "./services.ts";
+
+interface Checks {
+  readonly params: Check | undefined;
+  readonly query: Check | undefined;
+  readonly body: Check | undefined;
+}
+
+export function registerOperation(app: FastifyInstance, deps: { services: ApiServices; auth: AuthDeps }, operation: Operation): void {
+  const checks: Checks = {
+    params: operation.params && createCheck(operation.params, "path"),
+    query: operation.query && createCheck(operation.query, "query"),
+    body: operation.body && createCheck(operation.body, "body"),
+  };
+  const callers = new WeakMap<FastifyRequest, Caller>();
+  app.route({
+    method: operation.method,
+    url: operation.path.replaceAll(/\{(\w+)\}/g, ":$1"),
+    config: { operation } as object,
+    onRequest: async (request) => {
+      callers.set(request, await authenticate(deps.auth, operation.auth, request.headers));
+    },
+    handler: async (request, reply) => {
+      const startedAt = deps.services.clock.now();
+      const response = await operation.handle(deps.services, {
+        caller: callers.get(request) ?? { kind: "anyone" },
+        ...checkedParts(operation, checks, request),
+        signal: callerGone(reply),
+      });
+      const facts = { operation: operation.id, status: response.status, duration_ms: deps.services.clock.now() - startedAt };
+      deps.services.logger.debug(facts, "answered");
+      return await reply
+        .code(response.status)
+        .headers(response.headers ?? {})
+        .send(response.body);
+    },
+  });
+}
+
+function checkedParts(operation: Operation, checks: Checks, request: FastifyRequest): { params: unknown; query: unknown; body: unknown } {
+  checks.params?.(request.params);
+  const query = operation.query ? readQuery(operation.query, request.query as Record<string, unknown>) : {};
+  checks.query?.(query);
+  if (request.body !== undefined || operation.bodyOptional !== true) {
+    if (operation.body && request.body === undefined) throw validationError("the body is missing");
+    checks.body?.(request.body);
+  }
+  return { params: request.params, query, body: operation.body ? request.body : undefined };
+}
+
+/** Aborted when the connection closes before the answer is out. */
+function callerGone(reply: FastifyReply): AbortSignal {
+  const controller = new AbortController();
+  reply.raw.once("close", () => {
+    if (!reply.raw.writableFinished) controller.abort();
+  });
+  return controller.signal;
+}

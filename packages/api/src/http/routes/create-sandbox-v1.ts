@@ -1,0 +1,22 @@
+import { NewSandboxV1Schema } from "../new-sandbox.ts";
+import { defineOperation } from "../operation.ts";
+import { failures } from "../responses.ts";
+import { SandboxSchema } from "../schemas.ts";
+import { answerCreate } from "./create-sandbox.ts";
+
+const DEFAULT_TIMEOUT_SECONDS = 15;
+
+export const createSandboxV1 = defineOperation({
+  id: "createSandboxV1",
+  method: "POST",
+  path: "/sandboxes",
+  tag: "sandboxes",
+  summary: "Create a sandbox (older clients)",
+  description: "As `POST /v2/sandboxes`, but a sandbox lives for 15 seconds when no `timeout` is given.",
+  deprecated: true,
+  auth: ["apiKey"],
+  body: NewSandboxV1Schema,
+  responses: { 201: { description: "It is running.", schema: SandboxSchema }, ...failures(404, 409, 413, 429, 501, 503, 504) },
+  repeatable: false,
+  handle: (services, request) => answerCreate(services, request, DEFAULT_TIMEOUT_SECONDS),
+});

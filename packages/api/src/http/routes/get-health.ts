@@ -1,0 +1,14 @@
+import { Type } from "typebox";
+import { defineOperation } from "../operation.ts";
+
+export const getHealth = defineOperation({
+  id: "getHealth",
+  method: "GET",
+  path: "/health",
+  tag: "platform",
+  summary: "Ask whether the platform answers",
+  auth: [],
+  responses: { 200: { description: "It does. Plain text.", schema: Type.String() } },
+  repeatable: true,
+  handle: () => ({ status: 200, body: "Health check successful", headers: { "content-type": "text/plain; charset=utf-8" } }),
+});

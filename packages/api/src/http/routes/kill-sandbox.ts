@@ -1,0 +1,21 @@
+import { defineOperation } from "../operation.ts";
+import { sandboxIdOf, teamOf } from "../request-values.ts";
+import { failures } from "../responses.ts";
+import { SandboxIdParams } from "../schemas.ts";
+
+export const killSandbox = defineOperation({
+  id: "killSandbox",
+  method: "DELETE",
+  path: "/sandboxes/{sandboxID}",
+  tag: "sandboxes",
+  summary: "Kill a sandbox",
+  description: "Answers when nothing of it is left. Several calls at once all answer 204; a later one answers 404.",
+  auth: ["apiKey"],
+  params: SandboxIdParams,
+  responses: { 204: { description: "It is gone." }, ...failures(404, 503) },
+  repeatable: true,
+  handle: async (services, request) => {
+    await services.sandboxes.kill(teamOf(request.caller).id, sandboxIdOf(request.params));
+    return { status: 204 };
+  },
+});

@@ -1,0 +1,31 @@
+import { Type } from "typebox";
+import { invalid } from "../../errors.ts";
+import type { RunningSandbox } from "../../sandboxes/service.ts";
+import { encodeListedSandbox } from "../encode-sandbox.ts";
+import { parseMetadataFilter } from "../metadata-filter.ts";
+import { defineOperation } from "../operation.ts";
+import { teamOf } from "../request-values.ts";
+import { failures } from "../responses.ts";
+import { ListedSandboxSchema } from "../schemas.ts";
+
+const MAX_ROWS = 5000;
+
+export const listSandboxesV1 = defineOperation({
+  id: "listSandboxesV1",
+  method: "GET",
+  path: "/sandboxes",
+  tag: "sandboxes",
+  summary: "List running sandboxes (older clients)",
+  description: "All of them, the newest first. Where there are more than 5000, use `GET /v2/sandboxes`.",
+  deprecated: true,
+  auth: ["apiKey"],
+  query: Type.Object({ metadata: Type.Optional(Type.String({ description: "Only those with this metadata; see `GET /v2/sandboxes`." })) }),
+  responses: { 200: { description: "The sandboxes.", schema: Type.Array(ListedSandboxSchema) }, ...failures() },
+  repeatable: true,
+  handle: async (services, request) => {
+    const filter = { teamId: teamOf(request.caller).id, metadata: parseMetadataFilter(request.query.metadata ?? "") };
+    const rows = await services.store.sandboxes.listRunning(filter, { order: "desc", limit: MAX_ROWS + 1 });
+    if (rows.length > MAX_ROWS) throw invalid(`More than ${MAX_ROWS} sandboxes match; use GET /v2/sandboxes, which has pages`);
+    return { status: 200, body: rows.map((row) => encodeListedSandbox(services, row as RunningSandbox)) };
+  },
+});

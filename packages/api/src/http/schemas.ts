@@ -1,0 +1,71 @@
+// The shapes on the wire. A `title` makes a shape a named component of the served document.
+
+import { Type } from "typebox";
+
+const MAX_INT32 = 2_147_483_647;
+
+export const Int32 = (about: { description: string; minimum?: number; maximum?: number; default?: number }) =>
+  Type.Integer({ format: "int32", maximum: MAX_INT32, ...about });
+
+export const DateTime = (description: string) => Type.String({ format: "date-time", description });
+
+/** `additionalProperties` rather than a pattern for the names: the pattern that means "any name" misses line breaks. */
+export const StringMap = (description: string) =>
+  Type.Unsafe<Record<string, string>>({ type: "object", additionalProperties: { type: "string" }, description });
+
+export const ErrorSchema = Type.Object(
+  {
+    code: Int32({ description: "The HTTP status again." }),
+    message: Type.String({ description: "What went wrong, for people." }),
+    error_code: Type.Optional(Type.String({ description: "What went wrong, for programs, where there is more to tell than the status." })),
+  },
+  { title: "Error" },
+);
+
+export const SandboxIdParams = Type.Object({
+  sandboxID: Type.String({ description: "The sandbox's id: `i` and 20 characters of `a-z` and `0-9`." }),
+});
+
+export const SandboxSchema = Type.Object(
+  {
+    templateID: Type.String({ description: "The template that it was made from." }),
+    sandboxID: Type.String({ description: "The sandbox's id." }),
+    clientID: Type.String({ description: "Always the same; older clients need it.", deprecated: true }),
+    envdVersion: Type.String({ description: "The version of the API inside the sandbox." }),
+    alias: Type.Optional(Type.String({ description: "The template's first name." })),
+    envdAccessToken: Type.Optional(Type.String({ description: "The token that the API inside the sandbox asks for (`X-Access-Token`)." })),
+    domain: Type.Optional(Type.String({ description: "The domain of the sandbox's addresses, where it is not the client's own setting." })),
+  },
+  { title: "Sandbox" },
+);
+
+const listedSandboxFields = {
+  templateID: Type.String(),
+  sandboxID: Type.String(),
+  clientID: Type.String({ deprecated: true }),
+  envdVersion: Type.String(),
+  alias: Type.Optional(Type.String()),
+  startedAt: DateTime("When it began to run."),
+  endAt: DateTime("When its time is over."),
+  cpuCount: Int32({ description: "Virtual CPUs.", minimum: 1 }),
+  memoryMB: Int32({ description: "Memory in MiB.", minimum: 1 }),
+  diskSizeMB: Int32({ description: "Disk in MiB; 0 when it has no limit of its own.", minimum: 0 }),
+  metadata: Type.Optional(StringMap("What was given at its creation.")),
+  state: Type.Union([Type.Literal("running"), Type.Literal("paused")]),
+  volumeMounts: Type.Array(Type.Object({ name: Type.String(), path: Type.String() })),
+};
+
+export const ListedSandboxSchema = Type.Object(listedSandboxFields, { title: "ListedSandbox" });
+
+export const SandboxDetailSchema = Type.Object(
+  {
+    ...listedSandboxFields,
+    envdAccessToken: Type.Optional(Type.String()),
+    allowInternetAccess: Type.Optional(Type.Boolean()),
+    domain: Type.Optional(Type.String()),
+    lifecycle: Type.Optional(
+      Type.Object({ autoResume: Type.Boolean(), onTimeout: Type.Union([Type.Literal("kill"), Type.Literal("pause")]) }),
+    ),
+  },
+  { title: "SandboxDetail" },
+);

@@ -1,0 +1,76 @@
+import { STATUS_CODES } from "node:http";
+import type { Socket } from "node:net";
+import cors from "@fastify/cors";
+import type { Logger } from "@skerry/base";
+import Fastify, { type FastifyInstance, type FastifyReply } from "fastify";
+import type { AuthDeps } from "../keys/authenticate.ts";
+import { MAX_BODY_BYTES, readJsonBodies } from "./body.ts";
+import { encodeError } from "./encode-error.ts";
+import { createOpenApi } from "./openapi.ts";
+import type { Operation } from "./operation.ts";
+import { OPERATIONS } from "./operations.ts";
+import { registerOperation } from "./register-operation.ts";
+import type { ApiServices } from "./services.ts";
+
+const MAX_HEADER_BYTES = 64 * 1024;
+
+const ALLOWED_HEADERS =
+  "Origin,Content-Length,Content-Type,User-Agent,Authorization,X-API-Key,X-Team-ID,Idempotency-Key,browser,lang,lang_version,machine,os,package_version,processor,publisher,release,sdk_runtime,system";
+const EXPOSED_HEADERS = "X-Next-Token,X-Total-Running,RateLimit-Limit,RateLimit-Remaining,RateLimit-Reset,Retry-After,Should-Retry";
+
+/** The HTTP surface: routing, CORS, bodies, errors. What operations do is in their own files. */
+export async function createServer(services: ApiServices, auth: AuthDeps): Promise<FastifyInstance> {
+  const app = Fastify({
+    logger: false,
+    bodyLimit: MAX_BODY_BYTES,
+    exposeHeadRoutes: false,
+    forceCloseConnections: "idle",
+    keepAliveTimeout: 620_000,
+    requestTimeout: 75_000,
+    http: { maxHeaderSize: MAX_HEADER_BYTES },
+    routerOptions: { maxParamLength: 1024 },
+    frameworkErrors: (error, _request, reply) => sendError(reply as unknown as FastifyReply, error, { logger: services.logger }),
+    clientErrorHandler: answerUnreadable,
+  });
+  readJsonBodies(app);
+  await app.register(cors, {
+    origin: "*",
+    methods: "GET,HEAD,POST,PUT,PATCH,DELETE,OPTIONS",
+    allowedHeaders: ALLOWED_HEADERS,
+    exposedHeaders: EXPOSED_HEADERS,
+    strictPreflight: false,
+  });
+  app.setErrorHandler((error, request, reply) => {
+    const operation = (request.routeOptions.config as { operation?: Operation } | undefined)?.operation;
+    sendError(reply, error, { logger: services.logger, operation });
+  });
+  app.setNotFoundHandler((_request, reply) => {
+    void reply.code(404).send({ code: 404, message: "no matching operation was found" });
+  });
+  for (const operation of OPERATIONS) registerOperation(app, { services, auth }, operation);
+  const document = createOpenApi(OPERATIONS);
+  app.get("/openapi.json", () => document);
+  return app;
+}
+
+function sendError(reply: FastifyReply, error: unknown, about: { logger: Logger; operation?: Operation | undefined }): void {
+  const encoded = encodeError(error, about.operation);
+  if (encoded.isOurs)
+    about.logger.error({ err: error, operation: about.operation?.id, request_id: reply.request?.id }, "an operation failed");
+  void reply.code(encoded.status).headers(encoded.headers).send(encoded.body);
+}
+
+/** Answers what was not even HTTP, in the shape that every error has. */
+function answerUnreadable(error: Error & { code?: string }, socket: Socket): void {
+  if (error.code === "ECONNRESET" || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const status = error.code === "HPE_HEADER_OVERFLOW" ? 431 : error.code === "ERR_HTTP_REQUEST_TIMEOUT" ? 408 : 400;
+  const message =
+    status === 431 ? "validation error: the path and headers are too long" : "validation error: the request is not valid HTTP";
+  const body = JSON.stringify({ code: status, message });
+  socket.end(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+  );
+}

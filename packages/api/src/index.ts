@@ -1,0 +1,7 @@
+export type { ApiConfig, ApiTiming } from "./config.ts";
+export { type Api, type ApiDeps, createApi } from "./create-api.ts";
+export { createOpenApi } from "./http/openapi.ts";
+export { OPERATIONS } from "./http/operations.ts";
+export type { NodeDirectory, NodeHandle } from "./sandboxes/ports.ts";
+export { type SeedSecrets, seedIdentity } from "./seed/seed-identity.ts";
+export { seedTemplates } from "./seed/seed-templates.ts";

@@ -1,0 +1,85 @@
+// Who is calling. A credential that was given and is wrong decides the answer, even where another kind would do too.
+
+import { createHash, timingSafeEqual } from "node:crypto";
+import type { IncomingHttpHeaders } from "node:http";
+import type { Clock, Secret } from "@skerry/base";
+import type { IdentityRepository, Team } from "@skerry/store";
+import { isUuid } from "@skerry/wire";
+import { invalid, publicError } from "../errors.ts";
+import { ACCESS_TOKEN_PREFIX, API_KEY_PREFIX, parseCredential } from "./credential.ts";
+
+export type AuthScheme = "apiKey" | "accessToken" | "admin";
+
+export type Caller =
+  | { readonly kind: "anyone" }
+  | { readonly kind: "team"; readonly team: Team }
+  | { readonly kind: "user"; readonly userId: string }
+  | { readonly kind: "admin" };
+
+export interface AuthDeps {
+  readonly identity: IdentityRepository;
+  readonly adminToken: Secret;
+  readonly clock: Clock;
+}
+
+const USED_RESOLUTION_MS = 60_000;
+const KEY_HINT = "Invalid API key: this platform does not know it; `./skerry env` prints the one that it does.";
+const TOKEN_HINT = "Invalid Access token: this platform does not know it; `./skerry env --all` prints the one that it does.";
+
+export async function authenticate(deps: AuthDeps, schemes: readonly AuthScheme[], headers: IncomingHttpHeaders): Promise<Caller> {
+  if (schemes.length === 0) return { kind: "anyone" };
+  const apiKey = single(headers["x-api-key"]);
+  if (apiKey !== undefined && schemes.includes("apiKey")) return await teamOfKey(deps, apiKey);
+  const bearer = bearerOf(headers.authorization);
+  if (bearer !== undefined && schemes.includes("accessToken")) return await userOfToken(deps, bearer);
+  const admin = single(headers["x-admin-token"]);
+  if (admin !== undefined && (schemes.includes("admin") || schemes.includes("apiKey"))) {
+    return await admitAdmin(deps, { token: admin, teamId: single(headers["x-team-id"]), alone: schemes.includes("admin") });
+  }
+  throw publicError("unauthenticated", "authorization header is missing");
+}
+
+async function teamOfKey(deps: AuthDeps, key: string): Promise<Caller> {
+  const parsed = parseCredential(key, API_KEY_PREFIX);
+  if (parsed.kind === "malformed") throw publicError("unauthenticated", "authorization header is malformed");
+  if (parsed.kind === "not-hex") throw publicError("unauthenticated", `${KEY_HINT}\nInvalid API key format`);
+  const owner = await deps.identity.findKeyOwner(parsed.hash);
+  if (!owner) throw publicError("unauthenticated", `${KEY_HINT}\nCannot get the team for the given API key`);
+  const now = deps.clock.now();
+  if (owner.lastUsedAt === null || now - owner.lastUsedAt >= USED_RESOLUTION_MS) await deps.identity.touchKey(owner.keyId, now);
+  return { kind: "team", team: owner.team };
+}
+
+async function userOfToken(deps: AuthDeps, token: string): Promise<Caller> {
+  const parsed = parseCredential(token, ACCESS_TOKEN_PREFIX);
+  if (parsed.kind === "malformed") throw publicError("unauthenticated", "authorization header is malformed");
+  if (parsed.kind === "not-hex") throw publicError("unauthenticated", `${TOKEN_HINT}\nInvalid access token format`);
+  const user = await deps.identity.findTokenUser(parsed.hash);
+  if (!user) throw publicError("unauthenticated", `${TOKEN_HINT}\nCannot get the user for the given access token`);
+  return { kind: "user", userId: user.userId };
+}
+
+/** The admin token alone where an operation asks for it; with `X-Team-ID` it acts as that team. */
+async function admitAdmin(deps: AuthDeps, given: { token: string; teamId: string | undefined; alone: boolean }): Promise<Caller> {
+  if (!sameText(given.token, deps.adminToken.reveal())) {
+    throw publicError("unauthenticated", "Invalid Access token.\nInvalid Access token.");
+  }
+  if (given.alone) return { kind: "admin" };
+  if (given.teamId === undefined || !isUuid(given.teamId)) throw invalid("Invalid team ID");
+  const team = await deps.identity.findTeam(given.teamId.toLowerCase());
+  if (!team) throw publicError("not_found", "Team not found");
+  return { kind: "team", team };
+}
+
+function sameText(a: string, b: string): boolean {
+  const digest = (text: string) => createHash("sha256").update(text).digest();
+  return timingSafeEqual(digest(a), digest(b));
+}
+
+function bearerOf(header: string | undefined): string | undefined {
+  return header?.startsWith("Bearer ") ? header.slice("Bearer ".length) : header;
+}
+
+function single(value: string | string[] | undefined): string | undefined {
+  return Array.isArray(value) ? value[0] : value;
+}

@@ -1,0 +1,39 @@
+import { createHash, randomBytes, randomUUID } from "node:crypto";
+import { Secret } from "@skerry/base";
+import type { Credential } from "@skerry/store";
+
+export const API_KEY_PREFIX = "e2b_";
+export const ACCESS_TOKEN_PREFIX = "sk_e2b_";
+
+const SECRET_BYTES = 20;
+
+export type ParsedCredential =
+  | { readonly kind: "hash"; readonly hash: string }
+  | { readonly kind: "malformed" }
+  | { readonly kind: "not-hex" };
+
+/** The hash by which a key or token is found: SHA-256 of the bytes that its hex part stands for. */
+export function parseCredential(text: string, prefix: string): ParsedCredential {
+  if (!text.startsWith(prefix)) return { kind: "malformed" };
+  const hex = text.slice(prefix.length);
+  if (hex === "" || hex.length % 2 !== 0 || !/^[0-9a-f]+$/i.test(hex)) return { kind: "not-hex" };
+  return { kind: "hash", hash: createHash("sha256").update(Buffer.from(hex, "hex")).digest("hex") };
+}
+
+export function makeApiKey(): Secret {
+  return new Secret(API_KEY_PREFIX + randomBytes(SECRET_BYTES).toString("hex"));
+}
+
+/** What is kept of a key or token. Throws when it has not the form `<prefix><hex>`. */
+export function credentialOf(secret: Secret, about: { prefix: string; name: string; now: number }): Credential {
+  const parsed = parseCredential(secret.reveal(), about.prefix);
+  if (parsed.kind !== "hash") throw new Error(`a key or token must be ${about.prefix} and an even number of hex digits`);
+  const visible = secret.reveal().slice(about.prefix.length);
+  return {
+    id: randomUUID(),
+    name: about.name,
+    hash: parsed.hash,
+    mask: { length: visible.length, prefix: visible.slice(0, 2), suffix: visible.slice(-4) },
+    createdAt: about.now,
+  };
+}

@@ -1,0 +1,136 @@
+// The order matters: the entry first, the node second, `running` last. Whatever happens in between, the entry says
+// that there may be something to clean up, and `reconcile` does it even after this process is gone.
+
+import { randomBytes } from "node:crypto";
+import { PlatformError } from "@skerry/base";
+import type { EndReason, NewSandbox, Sandbox, Team } from "@skerry/store";
+import { type ErrorCode, sandboxIdFrom } from "@skerry/wire";
+import { publicError, sandboxBusy } from "../errors.ts";
+import { createErrorFrom } from "../nodes/node-error.ts";
+import type { ResolvedTemplate } from "../templates/resolve.ts";
+import { accessTokenOf } from "./access-token.ts";
+import { placeSandbox } from "./placement.ts";
+import type { NodeHandle } from "./ports.ts";
+import type { SandboxServiceDeps } from "./service.ts";
+
+export interface CreateOptions {
+  readonly team: Team;
+  readonly template: ResolvedTemplate;
+  readonly timeoutMs: number;
+  readonly metadata: Readonly<Record<string, string>> | undefined;
+  readonly envVars: Readonly<Record<string, string>>;
+  readonly allowInternetAccess: boolean | undefined;
+  /** Aborted when the caller is gone. */
+  readonly signal: AbortSignal;
+}
+
+export async function createSandbox(deps: SandboxServiceDeps, options: CreateOptions): Promise<Sandbox> {
+  const node = await pickNode(deps);
+  const entry = newEntry(deps, options, node);
+  await deps.store.sandboxes.insert(entry);
+  try {
+    await startOnNode(deps, { entry, node, options });
+    await deps.store.templates.countSpawn(entry.templateId, deps.clock.now());
+    if (options.signal.aborted) throw new PlatformError<ErrorCode>("internal", "the caller went away");
+    return await readBack(deps, entry.id);
+  } catch (error) {
+    await abandon(deps, entry, options.signal.aborted ? "caller_gone" : "create_failed").catch((failure: unknown) =>
+      deps.logger.warn({ err: failure, sandbox_id: entry.id }, "cleaning up after a failed create is left to the reconciler"),
+    );
+    throw createErrorFrom(error);
+  }
+}
+
+async function pickNode(deps: SandboxServiceDeps): Promise<NodeHandle> {
+  const nodes = deps.nodes.list();
+  const counts = nodes.length > 1 ? await deps.store.sandboxes.countByNode() : undefined;
+  const candidates = nodes.map((node) => ({ nodeId: node.nodeId, sandboxCount: counts?.get(node.nodeId) ?? 0, node }));
+  const picked = placeSandbox(candidates)?.node;
+  if (picked) return picked;
+  throw publicError("capacity_unavailable", "Failed to place sandbox: there is no machine to run it", {
+    detailCode: "sandbox_capacity_unavailable",
+  });
+}
+
+function newEntry(deps: SandboxServiceDeps, options: CreateOptions, node: NodeHandle): NewSandbox {
+  const { build, alias, template } = options.template;
+  return {
+    id: sandboxIdFrom(randomBytes),
+    teamId: options.team.id,
+    templateId: template.id,
+    buildId: build.id,
+    alias: alias ?? null,
+    nodeId: node.nodeId,
+    nodeUrl: node.url,
+    owner: deps.config.ownerId,
+    createdAt: deps.clock.now(),
+    metadata: options.metadata ?? null,
+    cpuCount: build.cpuCount,
+    memoryMb: build.memoryMb,
+    diskSizeMb: build.diskSizeMb,
+    allowInternetAccess: options.allowInternetAccess ?? null,
+    autoPause: false,
+    autoResume: false,
+  };
+}
+
+async function startOnNode(
+  deps: SandboxServiceDeps,
+  work: { readonly entry: NewSandbox; readonly node: NodeHandle; readonly options: CreateOptions },
+): Promise<void> {
+  const { entry, node, options } = work;
+  const { build } = options.template;
+  const answer = await node.client.createSandbox(
+    {
+      spec: {
+        sandboxId: entry.id,
+        templateId: entry.templateId,
+        buildId: entry.buildId,
+        layers: [...build.layers],
+        cpuCount: entry.cpuCount,
+        memoryMb: entry.memoryMb,
+        diskSizeMb: entry.diskSizeMb,
+        envVars: { ...options.envVars },
+        accessToken: accessTokenOf(deps.tokenSeed, entry.id),
+        allowInternetAccess: options.allowInternetAccess ?? true,
+        defaultUser: build.defaultUser,
+        defaultWorkdir: build.defaultWorkdir,
+        runtime: "",
+      },
+    },
+    { timeoutMs: deps.timing.createTimeoutMs, signal: options.signal },
+  );
+  const now = deps.clock.now();
+  const running = await deps.store.sandboxes.transition(entry.id, {
+    from: "starting",
+    to: "running",
+    now,
+    started: {
+      startedAt: now,
+      endAt: now + options.timeoutMs,
+      runtime: answer.runtime,
+      agentVersion: answer.agentVersion || deps.config.agentVersion,
+    },
+  });
+  if (!running) throw sandboxBusy(entry.id);
+}
+
+async function readBack(deps: SandboxServiceDeps, id: string): Promise<Sandbox> {
+  const sandbox = await deps.store.sandboxes.find(id);
+  if (!sandbox) throw new PlatformError<ErrorCode>("internal", "the entry of a new sandbox is missing");
+  return sandbox;
+}
+
+/** Nobody will get this sandbox. The node is asked in the background: the caller should not wait for a node that hangs. */
+async function abandon(deps: SandboxServiceDeps, entry: NewSandbox, reason: EndReason): Promise<void> {
+  const sandbox = await deps.store.sandboxes.find(entry.id);
+  if (!sandbox) return;
+  const isOurs = sandbox.state === "starting" || sandbox.state === "running";
+  if (isOurs && (await deps.kills.begin(sandbox, "abandon", reason))) {
+    void deps.kills.finishInBackground(sandbox);
+    return;
+  }
+  // Killed while it was being made. That kill may have come to the node before the sandbox did, so ask once more.
+  const node = deps.nodes.list().find((candidate) => candidate.nodeId === entry.nodeId);
+  await node?.client.killSandbox({ sandboxId: entry.id }, { timeoutMs: deps.timing.killTimeoutMs });
+}

@@ -1,0 +1,122 @@
+// Ends what is in state `killing`. Whoever asks while a kill is under way waits for the same one.
+// Failure policy: a kill that fails leaves the entry in `killing`; `retryUnsettled` tries it again, waiting longer each time.
+
+import { type Clock, type Logger, PlatformError } from "@skerry/base";
+import type { EndReason, Sandbox, SandboxRepository } from "@skerry/store";
+import type { ErrorCode } from "@skerry/wire";
+import { killErrorFrom } from "../nodes/node-error.ts";
+import { next, type SandboxEvent } from "./lifecycle.ts";
+import type { NodeDirectory } from "./ports.ts";
+
+const FIRST_RETRY_MS = 500;
+const LONGEST_RETRY_MS = 15_000;
+const SCAN_LIMIT = 10_000;
+const KILLS_AT_ONCE = 32;
+
+export interface KillDeps {
+  readonly sandboxes: SandboxRepository;
+  readonly nodes: NodeDirectory;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly killTimeoutMs: number;
+}
+
+interface Retry {
+  readonly notBefore: number;
+  readonly delayMs: number;
+}
+
+export class SandboxKills {
+  readonly #deps: KillDeps;
+  readonly #active = new Map<string, Promise<void>>();
+  readonly #retries = new Map<string, Retry>();
+  readonly #queued = new Set<string>();
+  readonly #waiting: (() => void)[] = [];
+  #turnsTaken = 0;
+  constructor(deps: KillDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Moves a sandbox towards its end because of `event`. False when its state no longer allows that,
+   * or somebody else changed it first.
+   */
+  async begin(sandbox: Sandbox, event: SandboxEvent, endReason: EndReason): Promise<boolean> {
+    const move = next(sandbox.state, event);
+    if (move.kind === "join") return true;
+    if (move.kind === "refuse") return false;
+    return await this.#deps.sandboxes.transition(sandbox.id, {
+      from: sandbox.state,
+      to: move.to,
+      now: this.#deps.clock.now(),
+      endReason,
+    });
+  }
+
+  /** Answers when nothing of the sandbox is left. Its entry must be in `killing`. */
+  finish(sandbox: Pick<Sandbox, "id" | "nodeId">): Promise<void> {
+    const active = this.#active.get(sandbox.id);
+    if (active) return active;
+    const work = this.#finish(sandbox).finally(() => this.#active.delete(sandbox.id));
+    this.#active.set(sandbox.id, work);
+    return work;
+  }
+
+  /** Like `finish`, for when nobody waits: a failure is logged and tried again, and only so many run at once. */
+  async finishInBackground(sandbox: Pick<Sandbox, "id" | "nodeId">): Promise<void> {
+    if (this.#active.has(sandbox.id) || this.#queued.has(sandbox.id)) return;
+    this.#queued.add(sandbox.id);
+    await this.#takeTurn();
+    try {
+      await this.finish(sandbox);
+    } catch (error) {
+      const facts = { err: error, sandbox_id: sandbox.id, node_id: sandbox.nodeId };
+      this.#deps.logger.warn(facts, "killing a sandbox failed and will be tried again");
+    } finally {
+      this.#queued.delete(sandbox.id);
+      this.#passTurn();
+    }
+  }
+
+  /** Takes up every kill that nobody is working on and that has waited long enough. */
+  async retryUnsettled(olderThanMs: number): Promise<void> {
+    const now = this.#deps.clock.now();
+    const unsettled = await this.#deps.sandboxes.listUnsettled("killing", now - olderThanMs, SCAN_LIMIT);
+    const due = unsettled.filter((sandbox) => (this.#retries.get(sandbox.id)?.notBefore ?? 0) <= now);
+    await Promise.all(due.map((sandbox) => this.finishInBackground(sandbox)));
+  }
+
+  /** Waits for the kills under way. */
+  async settled(): Promise<void> {
+    await Promise.allSettled(this.#active.values());
+  }
+
+  async #takeTurn(): Promise<void> {
+    if (this.#turnsTaken >= KILLS_AT_ONCE) return await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    this.#turnsTaken += 1;
+  }
+
+  #passTurn(): void {
+    const first = this.#waiting.shift();
+    if (first) first();
+    else this.#turnsTaken -= 1;
+  }
+
+  async #finish(sandbox: Pick<Sandbox, "id" | "nodeId">): Promise<void> {
+    try {
+      await this.#askNode(sandbox);
+    } catch (error) {
+      const delayMs = Math.min((this.#retries.get(sandbox.id)?.delayMs ?? FIRST_RETRY_MS / 2) * 2, LONGEST_RETRY_MS);
+      this.#retries.set(sandbox.id, { notBefore: this.#deps.clock.now() + delayMs, delayMs });
+      throw killErrorFrom(error);
+    }
+    this.#retries.delete(sandbox.id);
+    await this.#deps.sandboxes.transition(sandbox.id, { from: "killing", to: "ended", now: this.#deps.clock.now() });
+  }
+
+  async #askNode(sandbox: Pick<Sandbox, "id" | "nodeId">): Promise<void> {
+    const node = this.#deps.nodes.list().find((candidate) => candidate.nodeId === sandbox.nodeId);
+    if (!node) throw new PlatformError<ErrorCode>("node_unreachable", `node ${sandbox.nodeId} is not known here`);
+    await node.client.killSandbox({ sandboxId: sandbox.id }, { timeoutMs: this.#deps.killTimeoutMs });
+  }
+}

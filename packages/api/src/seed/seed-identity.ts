@@ -1,0 +1,36 @@
+import { type Clock, PlatformError, type Secret } from "@skerry/base";
+import type { Store } from "@skerry/store";
+import { ACCESS_TOKEN_PREFIX, API_KEY_PREFIX, credentialOf } from "../keys/credential.ts";
+
+export interface SeedSecrets {
+  readonly teamId: string;
+  readonly userId: string;
+  readonly apiKey: Secret;
+  readonly accessToken: Secret;
+}
+
+const TEAM_SLUG = "default";
+const SEEDED = "made at first start";
+
+/**
+ * The team and the user that every platform begins with. Idempotent. A key or token that was replaced in the secrets file
+ * stops being valid; those made later by other means stay.
+ */
+export async function seedIdentity(store: Store, secrets: SeedSecrets, clock: Clock): Promise<void> {
+  const { identity } = store;
+  const { teamId, userId } = secrets;
+  const now = clock.now();
+  const holder = await identity.findTeamBySlug(TEAM_SLUG);
+  if (holder && holder.id !== teamId) {
+    throw new PlatformError("config_invalid", "the database belongs to another secrets file: its default team has another id");
+  }
+  await identity.putTeam({ id: teamId, slug: TEAM_SLUG, name: "Default", createdAt: now });
+  await identity.putUser({ id: userId, name: "Operator", createdAt: now });
+  await identity.putMembership({ teamId, userId, isDefault: true });
+  const key = credentialOf(secrets.apiKey, { prefix: API_KEY_PREFIX, name: SEEDED, now });
+  await identity.addApiKey({ ...key, teamId });
+  await identity.dropOtherKeys({ teamId, name: SEEDED, hash: key.hash });
+  const token = credentialOf(secrets.accessToken, { prefix: ACCESS_TOKEN_PREFIX, name: SEEDED, now });
+  await identity.addAccessToken({ ...token, userId });
+  await identity.dropOtherTokens({ userId, name: SEEDED, hash: token.hash });
+}

@@ -1,0 +1,172 @@
+import { randomBytes, randomUUID } from "node:crypto";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createLogger, Secret, systemClock } from "@skerry/base";
+import { openStore, type Store } from "@skerry/store";
+import { FakeNode } from "@skerry/testkit/fake-node";
+import { startPostgres, type TestPostgres } from "@skerry/testkit/postgres";
+import { type Api, type ApiConfig, type ApiTiming, createApi } from "../src/index.ts";
+import { ACCESS_TOKEN_PREFIX, API_KEY_PREFIX, credentialOf } from "../src/keys/credential.ts";
+import { seedIdentity } from "../src/seed/seed-identity.ts";
+
+export interface Answer {
+  readonly status: number;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into JSON of any shape.
+  readonly body: any;
+  readonly text: string;
+  readonly headers: Readonly<Record<string, unknown>>;
+}
+
+export interface CallOptions {
+  readonly body?: unknown;
+  readonly raw?: string | Buffer;
+  readonly headers?: Record<string, string>;
+  readonly key?: string | null;
+}
+
+const TIMING: Partial<ApiTiming> = { createTimeoutMs: 2_000, killTimeoutMs: 1_000, listTimeoutMs: 500 };
+
+/** A whole API over a real database, with nodes that only remember. */
+export class ApiHarness implements AsyncDisposable {
+  readonly store: Store;
+  readonly nodes: readonly FakeNode[];
+  readonly apiKey: string;
+  readonly otherKey: string;
+  readonly accessToken: string;
+  readonly adminToken: string;
+  readonly teamId: string;
+  readonly templateId: string;
+  readonly buildId: string;
+  api!: Api;
+  url = "";
+
+  constructor(store: Store, nodes: readonly FakeNode[]) {
+    this.store = store;
+    this.nodes = nodes;
+    this.apiKey = API_KEY_PREFIX + randomBytes(20).toString("hex");
+    this.otherKey = API_KEY_PREFIX + randomBytes(20).toString("hex");
+    this.accessToken = ACCESS_TOKEN_PREFIX + randomBytes(20).toString("hex");
+    this.adminToken = randomBytes(20).toString("hex");
+    this.teamId = randomUUID();
+    this.templateId = `tpl${randomBytes(8).toString("hex")}`;
+    this.buildId = randomUUID();
+  }
+
+  static async start(databaseUrl: string, options: { nodes?: number; timing?: Partial<ApiTiming> } = {}): Promise<ApiHarness> {
+    const nodes = Array.from({ length: options.nodes ?? 1 }, (_, index) => new FakeNode(`node${index + 1}`));
+    const harness = new ApiHarness(await openStore(databaseUrl), nodes);
+    await harness.#seed();
+    harness.api = await harness.createApi(options.timing ? { timing: { ...TIMING, ...options.timing } } : {});
+    ({ url: harness.url } = await harness.api.listen());
+    return harness;
+  }
+
+  get node(): FakeNode {
+    const [first] = this.nodes;
+    if (!first) throw new Error("there is no node");
+    return first;
+  }
+
+  /** Another API over the same database and nodes: a second process, or this one after a restart. */
+  async createApi(config: Partial<ApiConfig> = {}): Promise<Api> {
+    const nodes = this.nodes.map((node) => ({ nodeId: node.nodeId, url: node.url, client: node.client }));
+    return await createApi(
+      { host: "127.0.0.1", port: 0, maxTimeoutHours: 24, ownerId: "api1", agentVersion: "0.6.4", timing: TIMING, ...config },
+      {
+        store: this.store,
+        nodes: { list: () => nodes },
+        secrets: { tokenSeed: new Secret("seed"), adminToken: new Secret(this.adminToken) },
+        clock: systemClock,
+        logger: createLogger({ name: "api", level: "error" }),
+      },
+    );
+  }
+
+  async call(method: string, path: string, options: CallOptions = {}): Promise<Answer> {
+    const key = options.key === undefined ? this.apiKey : options.key;
+    const hasBody = options.body !== undefined || options.raw !== undefined;
+    const response = await fetch(this.url + path, {
+      method,
+      headers: {
+        ...(key === null ? {} : { "X-API-Key": key }),
+        ...(hasBody ? { "Content-Type": "application/json" } : {}),
+        ...options.headers,
+      },
+      ...(hasBody ? { body: (options.raw ?? JSON.stringify(options.body)) as string } : {}),
+    });
+    const text = await response.text();
+    const isJson = response.headers.get("content-type")?.includes("json") ?? false;
+    return { status: response.status, text, body: isJson ? JSON.parse(text) : undefined, headers: Object.fromEntries(response.headers) };
+  }
+
+  async create(body: Record<string, unknown> = {}, options: CallOptions = {}): Promise<string> {
+    const answer = await this.call("POST", "/v2/sandboxes", { body: { templateID: "base", ...body }, ...options });
+    if (answer.status !== 201) throw new Error(`create answered ${answer.status}: ${answer.text}`);
+    return answer.body.sandboxID;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const node of this.nodes) {
+      node.kill = "ok";
+      node.release();
+    }
+    await this.api.close();
+    await this.store.close();
+  }
+
+  async #seed(): Promise<void> {
+    const { identity, templates } = this.store;
+    const secrets = { apiKey: new Secret(this.apiKey), accessToken: new Secret(this.accessToken) };
+    await seedIdentity(this.store, { teamId: this.teamId, userId: randomUUID(), ...secrets }, systemClock);
+    const now = Date.now();
+    const otherTeam = randomUUID();
+    await identity.putTeam({ id: otherTeam, slug: "other", name: "Other", createdAt: now });
+    await identity.addApiKey({
+      ...credentialOf(new Secret(this.otherKey), { prefix: API_KEY_PREFIX, name: "x", now }),
+      teamId: otherTeam,
+    });
+    await templates.putTemplate({ id: this.templateId, teamId: this.teamId, isPublic: true, now });
+    await templates.putAlias({ namespace: "", alias: "base", templateId: this.templateId, now });
+    await templates.addBuild(
+      {
+        id: this.buildId,
+        templateId: this.templateId,
+        status: "ready",
+        cpuCount: 2,
+        memoryMb: 512,
+        diskSizeMb: 1024,
+        layers: [`sha256:${"a".repeat(64)}`],
+        defaultUser: "user",
+        defaultWorkdir: "/home/user",
+        agentVersion: "",
+        createdAt: now,
+      },
+      "default",
+    );
+  }
+}
+
+export interface TestDatabases extends AsyncDisposable {
+  /** A new, empty database of that kind. */
+  create(kind: "sqlite" | "postgres"): Promise<string>;
+}
+
+/** Databases of both kinds for one test file. */
+export async function startDatabases(): Promise<TestDatabases> {
+  const folder = await mkdtemp(join(tmpdir(), "skerry-store-"));
+  let postgres: Promise<TestPostgres> | undefined;
+  let count = 0;
+  return {
+    async create(kind) {
+      count += 1;
+      if (kind === "sqlite") return `sqlite:${join(folder, `${count}.db`)}`;
+      postgres ??= startPostgres();
+      return await (await postgres).createDatabase(`test${count}`);
+    },
+    async [Symbol.asyncDispose]() {
+      await (await postgres)?.stop();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}

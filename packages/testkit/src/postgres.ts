@@ -1,0 +1,73 @@
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { runCommand } from "@skerry/base";
+
+const ROOT = "/usr/lib/postgresql";
+
+export interface TestPostgres extends AsyncDisposable {
+  /** A database of its own, empty. */
+  createDatabase(name: string): Promise<string>;
+  /** Kills the server at once, as a power cut would. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Debian's PostgreSQL, of this test alone: its own folder, socket and port. Run as the user `postgres` where we are root,
+ * because the server refuses to run as root. Throws where the package `postgresql` is not installed.
+ */
+export async function startPostgres(): Promise<TestPostgres> {
+  const bin = await findBinaries();
+  const folder = await mkdtemp("/tmp/skerry-pg-");
+  const asServer = createRunner(process.getuid?.() === 0);
+  const port = await freePort();
+  const data = join(folder, "data");
+  try {
+    if (process.getuid?.() === 0) await runCommand("chown", ["postgres:postgres", folder]);
+    await asServer(join(bin, "initdb"), ["-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"]);
+    const options = `-p ${port} -k ${folder} -c listen_addresses=127.0.0.1 -c fsync=off -c max_connections=100`;
+    await asServer(join(bin, "pg_ctl"), ["-D", data, "-w", "-t", "60", "-l", join(folder, "log"), "-o", options, "start"]);
+  } catch (error) {
+    await rm(folder, { recursive: true, force: true });
+    throw error;
+  }
+  let isStopped = false;
+  const stop = async () => {
+    if (isStopped) return;
+    isStopped = true;
+    await asServer(join(bin, "pg_ctl"), ["-D", data, "-w", "-m", "immediate", "stop"]);
+    await rm(folder, { recursive: true, force: true });
+  };
+  return {
+    async createDatabase(name) {
+      await asServer(join(bin, "createdb"), ["-h", folder, "-p", String(port), "-U", "postgres", name]);
+      return `postgres://postgres@127.0.0.1:${port}/${name}`;
+    },
+    stop,
+    [Symbol.asyncDispose]: stop,
+  };
+}
+
+async function findBinaries(): Promise<string> {
+  const versions = await readdir(ROOT).catch(() => []);
+  const newest = versions.filter((name) => /^\d+$/.test(name)).sort((a, b) => Number(b) - Number(a))[0];
+  if (newest === undefined) throw new Error("PostgreSQL is not installed: apt-get install postgresql");
+  return join(ROOT, newest, "bin");
+}
+
+function createRunner(isRoot: boolean): (command: string, args: readonly string[]) => Promise<unknown> {
+  const options = { timeoutMs: 90_000, cwd: "/" };
+  return (command, args) =>
+    isRoot
+      ? runCommand("setpriv", ["--reuid=postgres", "--regid=postgres", "--init-groups", command, ...args], options)
+      : runCommand(command, args, options);
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  if (address === null || typeof address === "string") throw new Error("no free port");
+  return address.port;
+}
