@@ -1,0 +1,129 @@
+import { execFileSync } from "node:child_process";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type LayerStore, mountRootFilesystem, openLayerStore, parseLayerDigest, unmountRootFilesystem } from "@skerry/layers";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+const dir = mkdtempSync(join(tmpdir(), "skerry-layers-"));
+let store: LayerStore;
+beforeAll(async () => {
+  store = await openLayerStore(join(dir, "layers"));
+});
+afterAll(() => rmSync(dir, { recursive: true, force: true }));
+
+async function stage(fill: (path: string) => void): Promise<string> {
+  const path = await store.stagingDir();
+  fill(path);
+  for (const name of ["", ...readdirSync(path, { recursive: true })]) {
+    execFileSync("touch", ["-h", "-d", "@1700000000", join(path, String(name))]);
+  }
+  return path;
+}
+
+const simple = (path: string) => {
+  mkdirSync(join(path, "etc"));
+  writeFileSync(join(path, "etc/name"), "skerry");
+  symlinkSync("name", join(path, "etc/link"));
+};
+
+describe("layer store", () => {
+  it("gives equal trees one digest and keeps one copy", async () => {
+    const first = await store.adopt(await stage(simple));
+    const second = await store.adopt(await stage(simple));
+    expect(second).toBe(first);
+    expect(await store.has(first)).toBe(true);
+    expect(readFileSync(join(await store.path(first), "etc/name"), "utf8")).toBe("skerry");
+    expect(readdirSync(join(dir, "layers/staging"))).toEqual([]);
+  });
+
+  it.each<[string, (path: string) => void]>([
+    ["content", (path) => writeFileSync(join(path, "etc/name"), "Skerry")],
+    ["mode", (path) => chmodSync(join(path, "etc/name"), 0o600)],
+    ["owner", (path) => execFileSync("chown", ["1000:1000", join(path, "etc/name")])],
+    ["a link's target", (path) => execFileSync("ln", ["-sfn", "other", join(path, "etc/link")])],
+    [
+      "an extended attribute",
+      (path) => execFileSync("python3", ["-c", `import os; os.setxattr(${JSON.stringify(join(path, "etc/name"))}, "user.a", b"b")`]),
+    ],
+    ["an empty directory", (path) => mkdirSync(join(path, "etc/more"))],
+  ])("tells trees apart by %s", async (_what, change) => {
+    const plain = await store.adopt(await stage(simple));
+    const changed = await store.adopt(
+      await stage((path) => {
+        simple(path);
+        change(path);
+      }),
+    );
+    expect(changed).not.toBe(plain);
+  });
+
+  it("tells trees apart by modification time", async () => {
+    const plain = await store.adopt(await stage(simple));
+    const staged = await stage(simple);
+    utimesSync(join(staged, "etc/name"), 1_600_000_000, 1_600_000_000);
+    expect(await store.adopt(staged)).not.toBe(plain);
+  });
+
+  it("takes a tree whose adoption was interrupted before its record was written", async () => {
+    const digest = await store.adopt(await stage((path) => writeFileSync(join(path, "only"), "1")));
+    const path = await store.path(digest);
+    rmSync(`${path}.json`);
+    expect(await store.has(digest)).toBe(false);
+    await expect(store.path(digest)).rejects.toMatchObject({ code: "layer_missing" });
+    expect(await store.adopt(await stage((staged) => writeFileSync(join(staged, "only"), "1")))).toBe(digest);
+    expect(await store.has(digest)).toBe(true);
+  });
+
+  it.each(["", "sha256:abc", "../../etc", `sha256:${"g".repeat(64)}`, `sha512:${"a".repeat(64)}`])("refuses %j as a digest", (text) => {
+    expect(() => parseLayerDigest(text)).toThrow(/not a layer digest/);
+  });
+});
+
+describe("root file system", () => {
+  function folders(name: string) {
+    const own = join(dir, name);
+    const paths = { upper: join(own, "upper"), work: join(own, "work"), target: join(own, "root") };
+    for (const path of Object.values(paths)) mkdirSync(path, { recursive: true });
+    return paths;
+  }
+
+  it("stacks layers, the later ones over the earlier, and writes go to the upper only", () => {
+    const [low, high] = ["low", "high"].map((name) => join(dir, "stack", name));
+    for (const path of [low, high]) mkdirSync(path ?? "", { recursive: true });
+    writeFileSync(join(low ?? "", "both"), "low");
+    writeFileSync(join(low ?? "", "low"), "low");
+    writeFileSync(join(high ?? "", "both"), "high");
+    const paths = folders("stacked, with: odd\\name");
+    mountRootFilesystem({ layers: [low ?? "", high ?? ""], ...paths });
+    try {
+      expect(readFileSync(join(paths.target, "both"), "utf8")).toBe("high");
+      expect(readFileSync(join(paths.target, "low"), "utf8")).toBe("low");
+      writeFileSync(join(paths.target, "low"), "changed");
+      expect(readFileSync(join(low ?? "", "low"), "utf8")).toBe("low");
+      expect(readFileSync(join(paths.upper, "low"), "utf8")).toBe("changed");
+    } finally {
+      expect(unmountRootFilesystem(paths.target)).toBe(true);
+    }
+    expect(unmountRootFilesystem(paths.target)).toBe(false);
+    expect(existsSync(join(paths.target, "both"))).toBe(false);
+  });
+
+  it("refuses a chain that does not fit into one mount, and leaves nothing mounted", () => {
+    const paths = folders("long");
+    const layers = Array.from({ length: 60 }, (_, index) => `${dir}/${"x".repeat(80)}${index}`);
+    expect(() => mountRootFilesystem({ layers, ...paths })).toThrow(/do not fit/);
+    expect(unmountRootFilesystem(paths.target)).toBe(false);
+  });
+});

@@ -1,0 +1,9 @@
+import { createRuncRuntime, readHostFacts } from "@skerry/runtime";
+import { runtimeContract } from "@skerry/testkit/contracts/runtime-contract";
+import { testTools } from "@skerry/testkit/tools";
+
+runtimeContract({
+  name: "runc",
+  instance: "e002",
+  create: (stateDir) => createRuncRuntime({ binary: testTools().runc, stateDir, host: readHostFacts() }),
+});

@@ -1,0 +1,9 @@
+import { createRunscRuntime, readHostFacts } from "@skerry/runtime";
+import { runtimeContract } from "@skerry/testkit/contracts/runtime-contract";
+import { testTools } from "@skerry/testkit/tools";
+
+runtimeContract({
+  name: "runsc",
+  instance: "e001",
+  create: (stateDir) => createRunscRuntime({ binary: testTools().runsc, stateDir, host: readHostFacts() }),
+});

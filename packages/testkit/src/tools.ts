@@ -1,0 +1,31 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
+/** Where `./skerry test` keeps what is set up once for all tests: a data folder like any other. */
+export function testCacheDir(): string {
+  return process.env.SKERRY_TEST_CACHE || "/var/cache/skerry-test";
+}
+
+export interface TestTools {
+  readonly runsc: string;
+  readonly runc: string;
+}
+
+/** Paths of the pinned runtimes. Throws when they were not set up: a missing capability fails, it is not skipped. */
+export function testTools(): TestTools {
+  const file = join(testCacheDir(), "tools.json");
+  let tools: { runsc?: { path: string }; runc?: { path: string } };
+  try {
+    tools = JSON.parse(readFileSync(file, "utf8"));
+  } catch (error) {
+    throw new Error(`${file} can't be read: run ./skerry test once, which sets up what the tests need`, { cause: error });
+  }
+  if (!tools.runsc || !tools.runc) throw new Error(`${file} does not name both runsc and runc: run ./skerry test once`);
+  return { runsc: tools.runsc.path, runc: tools.runc.path };
+}
+
+/** The agent's tree in the test cache. */
+export function testAgentDir(): string {
+  const { digest } = JSON.parse(readFileSync(join(testCacheDir(), "agent/current.json"), "utf8")) as { digest: string };
+  return join(testCacheDir(), "agent", digest);
+}
