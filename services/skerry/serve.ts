@@ -3,7 +3,7 @@
 
 import { join } from "node:path";
 import { createClient, createRouterTransport } from "@connectrpc/connect";
-import { createApi, type NodeDirectory } from "@skerry/api";
+import { createApi, type NodeDirectory, seedIdentity, seedTemplates } from "@skerry/api";
 import { createLogger, type Logger, PlatformError, systemClock } from "@skerry/base";
 import { connectDialer, createEdge, type Dial, routeTableFrom } from "@skerry/edge";
 import { createNode, type Node } from "@skerry/node";
@@ -72,14 +72,15 @@ async function startApi({ config, secrets, logger }: RoleContext, stack: AsyncDi
   if (!secrets.control) throw new PlatformError("config_invalid", "the secrets file has no tokenSeed, which the api role needs");
   const store = await openStore(config.databaseUrl ?? `sqlite:${join(config.dataDir, "skerry.db")}`);
   stack.defer(() => store.close());
-  const api = createApi(
+  await seedIdentity(store, secrets.control, systemClock);
+  await seedTemplates(store, join(config.dataDir, "templates"), { teamId: secrets.control.teamId, clock: systemClock });
+  const api = await createApi(
     {
       host: config.listen,
       port: config.apiPort,
       maxTimeoutHours: config.maxTimeoutHours,
       ownerId: `api-${config.listen}:${config.apiPort}`,
       agentVersion: AGENT_VERSION,
-      templatesDir: join(config.dataDir, "templates"),
       ...(config.advertiseDomain === undefined ? {} : { advertiseDomain: config.advertiseDomain }),
     },
     {
