@@ -73,6 +73,13 @@ function addInsightCommands(program: Command, context: OperatorContext): void {
     .addOption(dataOption())
     .action(async (options) => (await import("./commands/env.ts")).env(context, options));
   program
+    .command("doctor")
+    .summary("check what the platform stands on; each failure names the mend")
+    .description("Checks what the platform stands on, by trying it, and names the mend for what does not work.")
+    .option("--json", "for programs")
+    .addOption(dataOption())
+    .action(async (options) => (await import("./commands/doctor.ts")).doctor(context, options));
+  program
     .command("logs")
     .summary("the platform's log")
     .option("-f, --follow", "go on with what is added")

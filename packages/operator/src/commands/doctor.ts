@@ -1,0 +1,35 @@
+import type { OperatorContext } from "../context.ts";
+import { dataFolder } from "../data-folder.ts";
+import { type CheckContext, type Finding, runCheck } from "../doctor/check.ts";
+import { KERNEL_CHECKS } from "../doctor/kernel-checks.ts";
+import { MACHINE_CHECKS } from "../doctor/machine-checks.ts";
+import { TOOL_CHECKS } from "../doctor/tool-checks.ts";
+import { EXIT_CODES } from "../exit-codes.ts";
+import { dataDirOf, readSettings, resolveSettings } from "../settings.ts";
+import { printable } from "../terminal/printable.ts";
+import { painter } from "../terminal/style.ts";
+
+/** Checks what the platform stands on, by trying it. Exit code 4 when something is missing. */
+export async function doctor(context: OperatorContext, options: { data?: string; json?: boolean }): Promise<void> {
+  const folder = dataFolder(dataDirOf(options.data, context.env));
+  const settings = resolveSettings({}, context.env, await readSettings(folder));
+  const checkContext: CheckContext = { folder, settings, repoRoot: context.repoRoot };
+  const findings: ({ name: string } & Finding)[] = [];
+  for (const check of [...MACHINE_CHECKS, ...KERNEL_CHECKS, ...TOOL_CHECKS]) {
+    const finding = { name: check.name, ...(await runCheck(check, checkContext)) };
+    findings.push(finding);
+    if (!options.json) process.stdout.write(formatFinding(finding));
+  }
+  const count = (outcome: Finding["outcome"]) => findings.filter((finding) => finding.outcome === outcome).length;
+  if (options.json) process.stdout.write(`${JSON.stringify({ healthy: count("bad") === 0, findings }, null, 2)}\n`);
+  else process.stdout.write(`\n${count("good")} good, ${count("warn")} to know about, ${count("bad")} to mend\n`);
+  if (count("bad") > 0) process.exitCode = EXIT_CODES.unfit.code;
+}
+
+const MARKS = { good: "✓", warn: "!", bad: "✗" } as const;
+
+function formatFinding({ name, outcome, found, mend }: { name: string } & Finding): string {
+  const paint = painter(process.stdout);
+  const line = `${paint(outcome, MARKS[outcome])} ${name.padEnd(18)} ${printable(found)}\n`;
+  return mend === undefined ? line : `${line}${" ".repeat(21)}${paint("strong", "→")} ${printable(mend)}\n`;
+}
