@@ -41,7 +41,8 @@ export async function nodeConfigOf(settings: NodeSettings): Promise<NodeConfig> 
     dir: join(dataDir, "node"),
     runtimes,
     layers: await openLayerStore(join(dataDir, "layers")),
-    agent: { dir: join(dataDir, "agent", digest), command: agentCommand(process.arch === "arm64" ? "arm64" : "x64"), version },
+    // A real path: runsc does not follow links in its configuration.
+    agent: { dir: realpathSync(join(dataDir, "agent", digest)), command: agentCommand(process.arch === "arm64" ? "arm64" : "x64"), version },
     networkPool: settings.networkPool,
     resolvers: settings.dns,
     readySlots: settings.readySlots,

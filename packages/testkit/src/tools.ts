@@ -1,10 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-
-/** Where `./skerry test` keeps what is set up once for all tests: a data folder like any other. */
-export function testCacheDir(): string {
-  return process.env.SKERRY_TEST_CACHE || "/var/cache/skerry-test";
-}
+import { testCacheDir } from "./test-cache.ts";
 
 export interface TestTools {
   readonly runsc: string;
