@@ -1,0 +1,47 @@
+import { existsSync, statSync } from "node:fs";
+import { join, posix } from "node:path";
+import { expect, test } from "vitest";
+import { ROOT, readText, repositoryFiles } from "./repository.ts";
+
+const pages = repositoryFiles().filter((path) => path.endsWith(".md"));
+
+/** The name that GitHub gives a heading. */
+function anchorOf(heading: string): string {
+  return heading
+    .trim()
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}\s_-]/gu, "")
+    .replace(/\s/g, "-");
+}
+
+function withoutCode(text: string): string {
+  return text.replace(/```[\s\S]*?```/g, "").replace(/`[^`\n]*`/g, "");
+}
+
+function anchorsIn(path: string): Set<string> {
+  const text = readText(path).replace(/```[\s\S]*?```/g, "");
+  return new Set([...text.matchAll(/^#{1,6}\s+(.+)$/gm)].map((match) => anchorOf(match[1] ?? "")));
+}
+
+test.each(pages)("%s: links inside the repository lead somewhere", (page) => {
+  const broken: string[] = [];
+  for (const match of withoutCode(readText(page)).matchAll(/\]\(([^)\s]+)(?:\s+"[^"]*")?\)/g)) {
+    const link = match[1] ?? "";
+    if (/^[a-z]+:/i.test(link)) continue;
+    const [path = "", anchor] = link.split("#");
+    const target = path === "" ? page : posix.join(posix.dirname(page), decodeURI(path));
+    if (target.startsWith("..") || !existsSync(join(ROOT, target))) broken.push(link);
+    else if (anchor !== undefined && statSync(join(ROOT, target)).isFile() && target.endsWith(".md") && !anchorsIn(target).has(anchor)) {
+      broken.push(link);
+    }
+  }
+  expect(broken).toEqual([]);
+});
+
+test("the test files that SECURITY.md names exist", () => {
+  const named = [...readText("SECURITY.md").matchAll(/`(tests\/[^`]+\.test\.ts|packages\/[^`]+\.test\.ts)`/g)].map(
+    (match) => match[1] ?? "",
+  );
+  expect(named.length).toBeGreaterThan(0);
+  expect([...new Set(named)].filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+});
