@@ -91,6 +91,14 @@ function addInsightCommands(program: Command, context: OperatorContext): void {
 
 function addDeveloperCommands(program: Command, context: OperatorContext): void {
   program
+    .command("test")
+    .summary("run every test (a platform in use is not touched)")
+    .description(
+      "Sets up what the tests need in a cache of its own (SKERRY_TEST_CACHE, default /var/cache/skerry-test), then runs format, lint, types, unit, integration and end-to-end tests.",
+    )
+    .argument("[pattern]", "only test files whose path contains this")
+    .action(async (pattern) => (await import("./commands/test.ts")).test(context, pattern));
+  program
     .command("serve")
     .summary("run the platform in the foreground (what up starts; settings are SKERRY_ variables)")
     .option("--roles <list>", "api, edge, node: any of them (SKERRY_ROLES)")

@@ -3,4 +3,4 @@ export { freePorts } from "./free-ports.ts";
 export { describeTraces, type HostTraces, instanceOf, readHostTraces } from "./leftovers.ts";
 export { type Platform, type StartPlatformOptions, startPlatform } from "./platform.ts";
 export { startPostgres, type TestPostgres } from "./postgres.ts";
-export { createTestDataFolder, prepareTestCache, testCacheDir } from "./test-cache.ts";
+export { createTestDataFolder, preparePythonSdk, prepareTestCache, testCacheDir } from "./test-cache.ts";

@@ -3,7 +3,15 @@
 
 import { cp, mkdir, readdir, symlink } from "node:fs/promises";
 import { join } from "node:path";
-import { createDataFolder, type DataFolder, setUp, silentSteps, takeSetupLock } from "@skerry/operator/setup";
+import {
+  createDataFolder,
+  type DataFolder,
+  ensurePythonSdk,
+  setUp,
+  silentSteps,
+  takeSetupLock,
+  writeProcessRecord,
+} from "@skerry/operator/setup";
 
 const REPO_ROOT = join(import.meta.dirname, "../../..");
 
@@ -28,6 +36,8 @@ async function prepare(): Promise<DataFolder> {
 export async function createTestDataFolder(name: string): Promise<DataFolder> {
   const cache = await prepareTestCache();
   const folder = await createDataFolder(join(cache.root, "runs", name));
+  // Whose it is: what a dead run left is swept away by the next one.
+  await writeProcessRecord(join(folder.root, "owner.json"), process.pid);
   await cp(cache.toolsFile, folder.toolsFile);
   await cp(cache.templateFile, folder.templateFile);
   await cp(cache.agentFile, folder.agentFile);
@@ -40,4 +50,10 @@ export async function createTestDataFolder(name: string): Promise<DataFolder> {
     }
   }
   return folder;
+}
+
+/** The Python that has the official SDK from PyPI. */
+export async function preparePythonSdk(): Promise<string> {
+  const cache = await prepareTestCache();
+  return (await ensurePythonSdk(cache.root, { report: () => {}, signal: new AbortController().signal })).python;
 }

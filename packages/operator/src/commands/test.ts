@@ -1,0 +1,88 @@
+import { join } from "node:path";
+import type { OperatorContext } from "../context.ts";
+import { takeSetupLock } from "../daemon/setup-lock.ts";
+import { createDataFolder } from "../data-folder.ts";
+import { EXIT_CODES } from "../exit-codes.ts";
+import { OperatorError } from "../operator-error.ts";
+import { requireRoot } from "../require-root.ts";
+import { TEST_PACKAGES } from "../setup/debian-packages.ts";
+import { ensurePythonSdk } from "../setup/python-sdk.ts";
+import { setUp } from "../setup/set-up.ts";
+import { formatDuration } from "../terminal/duration.ts";
+import { createSteps, type Steps } from "../terminal/steps.ts";
+import { painter } from "../terminal/style.ts";
+import { type CheckRun, runStaticCheck, runVitestProject, STATIC_CHECKS } from "../testing/run-checks.ts";
+import { sweepStaleRuns } from "../testing/stale-runs.ts";
+import { sumTallies, type Tally } from "../testing/tally.ts";
+
+const PROJECTS = ["unit", "integration", "e2e"] as const;
+export const DEFAULT_TEST_CACHE = "/var/cache/skerry-test";
+
+/** Runs every test, after setting up what they need. A pattern limits it to test files whose path contains it. */
+export async function test(context: OperatorContext, pattern: string | undefined): Promise<void> {
+  const startedAt = performance.now();
+  requireRoot("test");
+  const interrupt = new AbortController();
+  const onSignal = () => interrupt.abort(new OperatorError("stopped", { exit: "interrupted" }));
+  process.on("SIGINT", onSignal).on("SIGTERM", onSignal);
+  const { signal } = interrupt;
+  const steps = createSteps();
+  const cacheDir = context.env.SKERRY_TEST_CACHE || DEFAULT_TEST_CACHE;
+  const runsDir = join(cacheDir, "runs");
+  const run = await prepare({ context, cacheDir, steps, signal });
+  await steps.run(
+    "earlier runs",
+    () => sweepStaleRuns(runsDir, context.cleanup),
+    (swept) => (swept.length === 0 ? "left nothing" : `removed what ${swept.length} had left`),
+  );
+  const tallies: Tally[] = [];
+  const part = async (name: string, work: () => Promise<Tally>) => {
+    process.stdout.write(`\n${painter(process.stdout)("strong", `── ${name}`)}\n`);
+    const partStartedAt = performance.now();
+    const tally = await work();
+    signal.throwIfAborted();
+    process.stdout.write(
+      `── ${name}: ${tally.passed} passed, ${tally.failed} failed (${formatDuration(performance.now() - partStartedAt)})\n`,
+    );
+    tallies.push(tally);
+  };
+  if (pattern === undefined) for (const check of STATIC_CHECKS) await part(check.name, () => runStaticCheck(check, run));
+  for (const project of PROJECTS) await part(project, () => runVitestProject(project, pattern, run));
+  await part("nothing left on this machine", async () => leftovers(await sweepStaleRuns(runsDir, context.cleanup)));
+  summarise(sumTallies(tallies), performance.now() - startedAt);
+}
+
+async function prepare(options: { context: OperatorContext; cacheDir: string; steps: Steps; signal: AbortSignal }): Promise<CheckRun> {
+  const { context, cacheDir, steps, signal } = options;
+  const folder = await createDataFolder(cacheDir);
+  await using _lock = await takeSetupLock(folder.lockFile, { wait: true });
+  const { repoRoot } = context;
+  await setUp(folder, { repoRoot, runtime: "gvisor", extraPackages: Object.keys(TEST_PACKAGES), steps, signal });
+  await steps.run(
+    "Python SDK",
+    (report) => ensurePythonSdk(folder.root, { report, signal }),
+    ({ version }) => `e2b ${version}`,
+  );
+  return {
+    repoRoot,
+    signal,
+    env: {
+      SKERRY_TEST_CACHE: folder.root,
+      ...(context.env.CI !== undefined && { CI: context.env.CI }),
+      ...(process.stdout.isTTY && context.env.NO_COLOR === undefined && { FORCE_COLOR: "1" }),
+    },
+  };
+}
+
+function leftovers(swept: readonly string[]): Tally {
+  if (swept.length === 0) return { passed: 1, failed: 0, failures: [] };
+  return { passed: 0, failed: 1, failures: swept.map((name) => `the platform of test ${name} was not cleaned up`) };
+}
+
+/** The last line is for programs: `N passed, N failed`. */
+function summarise(total: Tally, elapsedMs: number): void {
+  const paint = painter(process.stdout);
+  const lines = ["", `took ${formatDuration(elapsedMs)}`, ...total.failures.map((failure) => `${paint("bad", "failed")} ${failure}`)];
+  process.stdout.write(`${lines.join("\n")}\n${total.passed} passed, ${total.failed} failed\n`);
+  if (total.failed > 0 || total.passed === 0) process.exitCode = EXIT_CODES.failed.code;
+}

@@ -1,0 +1,29 @@
+// Platforms of tests that were killed before they could clean up after themselves. Each test data folder names its
+// owner (owner.json), so that those of a run that goes on beside this one are left alone.
+
+import { readdir, readFile, rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { CleanupCounts } from "../cleanup-report.ts";
+import { readLiveProcess } from "../daemon/process-record.ts";
+
+/** Cleans up what dead runs left below `runsDir`, and returns their folders' names. */
+export async function sweepStaleRuns(runsDir: string, cleanup: (dataDir: string) => Promise<CleanupCounts>): Promise<string[]> {
+  const swept: string[] = [];
+  for (const name of await readdir(runsDir).catch(() => [])) {
+    const dir = join(runsDir, name);
+    if (await readLiveProcess(join(dir, "owner.json"))) continue;
+    await endServers(dir);
+    await cleanup(dir);
+    await rm(dir, { recursive: true, force: true });
+    swept.push(name);
+  }
+  return swept;
+}
+
+/** Platform processes of this data folder whose test has gone: nobody else would ever end them. */
+async function endServers(dataDir: string): Promise<void> {
+  for (const pid of (await readdir("/proc")).filter((name) => /^\d+$/.test(name))) {
+    const environment = await readFile(`/proc/${pid}/environ`, "utf8").catch(() => "");
+    if (environment.split("\0").includes(`SKERRY_DATA=${dataDir}`)) process.kill(Number(pid), "SIGKILL");
+  }
+}
