@@ -3,17 +3,17 @@
 
 const S_IFMT = 0o170000;
 
-const KINDS: Readonly<Record<number, string>> = {
-  9604: "d",
-  21609: "L",
-  14406: "D",
-  2401: "p",
-  26411: "S",
-  4802: "Dc",
-};
+const KINDS: ReadonlyMap<number, string> = new Map([
+  [0o040000, "d"],
+  [0o120000, "L"],
+  [0o060000, "D"],
+  [0o010000, "p"],
+  [0o140000, "S"],
+  [0o020000, "Dc"],
+]);
 
 export function permissionString(mode: number): string {
-  const kind = KINDS[mode & S_IFMT] ?? "";
+  const kind = KINDS.get(mode & S_IFMT) ?? "";
   // Go's fixed order of the letters: d L D p S u g c t.
   const [device, character] = kind === "Dc" ? ["D", "c"] : [kind, ""];
   const setuid = mode & 0o4000 ? "u" : "";

@@ -1,6 +1,65 @@
-import { HttpError } from "./exchange.ts";
+import { constants, type Stats } from "node:fs";
+import { type FileHandle, open, stat } from "node:fs/promises";
+import { posix } from "node:path";
+import { asError, errnoOf } from "@skerry/base";
+import { type Encoding, NotAcceptableError, negotiateEncoding } from "./accept-encoding.ts";
+import { inlineDisposition } from "./content-disposition.ts";
+import { type Exchange, HttpError, single } from "./exchange.ts";
+import { assertFileAccess } from "./file-access.ts";
+import { filePath, fileUser } from "./file-user.ts";
+import { sendCompressed } from "./send-compressed.ts";
+import { sendPlain } from "./send-plain.ts";
 
-/** Not built yet. */
-export function download(): never {
-  throw new HttpError(501, "not implemented by this agent yet");
+export async function download(exchange: Exchange): Promise<void> {
+  const { query, state, req, res } = exchange;
+  assertFileAccess(exchange, "read");
+  const user = fileUser(state, single(query, "username"));
+  const path = filePath(state, single(query, "path") ?? "", user);
+  await readableStats(path);
+  const encoding = chooseEncoding(exchange);
+  await using file = await openFile(path);
+  const stats = await file.stat();
+  res.setHeader("Vary", "Accept-Encoding");
+  res.setHeader("Content-Disposition", inlineDisposition(posix.basename(path)));
+  const source = { file, stats, name: posix.basename(path) };
+  await (encoding === "gzip" ? sendCompressed(source, res) : sendPlain(source, req, res));
+}
+
+export interface DownloadSource {
+  readonly file: FileHandle;
+  readonly stats: Stats;
+  readonly name: string;
+}
+
+async function readableStats(path: string): Promise<void> {
+  let stats: Stats;
+  try {
+    stats = await stat(path);
+  } catch (error) {
+    if (errnoOf(error) === "ENOENT") throw new HttpError(404, `path '${path}' does not exist`);
+    throw new HttpError(500, `error checking if path exists '${path}': ${asError(error).message}`);
+  }
+  if (stats.isDirectory()) throw new HttpError(400, `path '${path}' is a directory`);
+}
+
+function chooseEncoding({ req, res }: Exchange): Encoding {
+  const { headers } = req;
+  const conditions = ["range", "if-modified-since", "if-none-match", "if-range"];
+  const isConditional = conditions.some((name) => headers[name] !== undefined && headers[name] !== "");
+  try {
+    return negotiateEncoding(headers["accept-encoding"]?.toString(), isConditional);
+  } catch (error) {
+    if (!(error instanceof NotAcceptableError)) throw error;
+    res.setHeader("Vary", "Accept-Encoding");
+    throw new HttpError(406, error.message);
+  }
+}
+
+async function openFile(path: string): Promise<FileHandle> {
+  try {
+    // Not to hang on a FIFO that nobody writes to: a few of those would hold every thread that files are read with.
+    return await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  } catch (error) {
+    throw new HttpError(500, `error opening file '${path}': ${asError(error).message}`);
+  }
 }

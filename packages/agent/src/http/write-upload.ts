@@ -1,0 +1,104 @@
+// Writing one uploaded file. The order of system calls is part of the contract: watchers count their events, so there is
+// no temporary file, no rename, and no chmod afterwards.
+
+import { constants } from "node:fs";
+import { chown, type FileHandle, open, stat } from "node:fs/promises";
+import { posix } from "node:path";
+import { asError, errnoOf } from "@skerry/base";
+import type { Credentials } from "../accounts/accounts.ts";
+import { makeDirectories } from "../filesystem/make-parents.ts";
+import { type Metadata, readMetadata, replaceMetadata } from "../filesystem/metadata.ts";
+import { loadLibc } from "../native/libc.ts";
+import { XattrError } from "../native/xattr.ts";
+import { HttpError } from "./exchange.ts";
+
+/** Pieces are gathered up to this size, so that a small file is one write whatever packets it came in. */
+const WRITE_BYTES = 256 * 1024;
+
+export interface UploadTarget {
+  readonly path: string;
+  readonly owner: Credentials;
+  readonly metadata: Metadata;
+  /** Of the request; 0 when unknown. */
+  readonly contentLength: number;
+}
+
+/** Returns the metadata that the file has now. */
+export async function writeUpload(target: UploadTarget, content: AsyncIterable<Buffer>): Promise<Metadata> {
+  await makeParents(target);
+  const isNew = await prepareExisting(target);
+  await using file = await openTarget(target);
+  if (isNew) await file.chown(target.owner.uid, target.owner.gid);
+  await writeContent(target, file, content);
+  if (isNew && Object.keys(target.metadata).length === 0) return {};
+  await loadLibc();
+  return storeMetadata(target);
+}
+
+async function makeParents(target: UploadTarget): Promise<void> {
+  try {
+    await makeDirectories(posix.dirname(target.path), target.owner);
+  } catch (error) {
+    throw new HttpError(500, `error ensuring directories: ${asError(error).message}`);
+  }
+}
+
+/** True: there is nothing at the path yet. */
+async function prepareExisting({ path, owner }: UploadTarget): Promise<boolean> {
+  try {
+    if ((await stat(path)).isDirectory()) throw new HttpError(400, `path is a directory: ${path}`);
+    await chown(path, owner.uid, owner.gid);
+    return false;
+  } catch (error) {
+    if (error instanceof HttpError) throw error;
+    if (errnoOf(error) === "ENOENT") return true;
+    throw new HttpError(500, `error getting file info: ${asError(error).message}`);
+  }
+}
+
+async function openTarget({ path }: UploadTarget): Promise<FileHandle> {
+  try {
+    // O_NONBLOCK: a FIFO that nobody reads is an error, not a thread that waits for ever.
+    return await open(path, constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NONBLOCK, 0o666);
+  } catch (error) {
+    if (errnoOf(error) === "ENOSPC") throw new HttpError(507, `not enough inodes available: ${asError(error).message}`);
+    throw new HttpError(500, `error opening file: ${asError(error).message}`);
+  }
+}
+
+async function writeContent(target: UploadTarget, file: FileHandle, content: AsyncIterable<Buffer>): Promise<void> {
+  let pieces: Buffer[] = [];
+  let size = 0;
+  for await (const piece of content) {
+    pieces.push(piece);
+    size += piece.length;
+    if (size < WRITE_BYTES) continue;
+    await writeAll(target, file, pieces);
+    pieces = [];
+    size = 0;
+  }
+  if (size > 0) await writeAll(target, file, pieces);
+}
+
+async function writeAll(target: UploadTarget, file: FileHandle, pieces: readonly Buffer[]): Promise<void> {
+  const bytes = pieces.length === 1 && pieces[0] ? pieces[0] : Buffer.concat(pieces);
+  try {
+    for (let offset = 0; offset < bytes.length; ) offset += (await file.write(bytes, offset)).bytesWritten;
+  } catch (error) {
+    if (errnoOf(error) !== "ENOSPC" && errnoOf(error) !== "EDQUOT")
+      throw new HttpError(500, `error writing file: ${asError(error).message}`);
+    const attempt = target.contentLength > 0 ? `attempted to write ${target.contentLength} bytes: ` : "";
+    throw new HttpError(507, `${attempt}not enough disk space available`);
+  }
+}
+
+function storeMetadata({ path, metadata }: UploadTarget): Metadata {
+  try {
+    replaceMetadata(path, metadata);
+  } catch (error) {
+    const isFull = error instanceof XattrError && (error.errnoName === "ENOSPC" || error.errnoName === "EDQUOT");
+    if (isFull) throw new HttpError(507, `not enough space for file metadata: ${error.message}`);
+    throw new HttpError(500, `error setting file metadata: ${asError(error).message}`);
+  }
+  return readMetadata(path);
+}
