@@ -2,6 +2,7 @@
 // WAL with synchronous=FULL: what was acknowledged is on disk, so that `kill -9` loses nothing.
 
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
+import { setTimeout as sleep } from "node:timers/promises";
 import {
   CompiledQuery,
   type DatabaseConnection,
@@ -15,6 +16,8 @@ import {
 } from "kysely";
 
 const STATEMENTS_KEPT = 200;
+const SQLITE_BUSY = 5;
+const BUSY_LIMIT_MS = 15_000;
 
 export function createSqliteDialect(path: string): Dialect {
   return {
@@ -40,8 +43,8 @@ class NodeSqliteDriver implements Driver {
   }
 
   async init(): Promise<void> {
-    const db = new DatabaseSync(this.#path, { timeout: 10_000, enableForeignKeyConstraints: true });
-    db.exec("pragma journal_mode = wal; pragma synchronous = full;");
+    const db = new DatabaseSync(this.#path, { timeout: 20, enableForeignKeyConstraints: true });
+    await retryWhileBusy(() => db.exec("pragma journal_mode = wal; pragma synchronous = full;"));
     this.#connection = new NodeSqliteConnection(db);
   }
 
@@ -79,12 +82,8 @@ class NodeSqliteConnection implements DatabaseConnection {
     this.#db = db;
   }
 
-  async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
-    const statement = this.#prepare(query.sql);
-    const parameters = query.parameters as readonly SQLInputValue[];
-    if (statement.columns().length > 0) return { rows: statement.all(...parameters) as R[] };
-    const { changes, lastInsertRowid } = statement.run(...parameters);
-    return { rows: [], numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid) };
+  executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
+    return retryWhileBusy(() => this.#execute<R>(query));
   }
 
   streamQuery<R>(): AsyncIterableIterator<QueryResult<R>> {
@@ -94,6 +93,14 @@ class NodeSqliteConnection implements DatabaseConnection {
   close(): void {
     this.#statements.clear();
     this.#db.close();
+  }
+
+  #execute<R>(query: CompiledQuery): QueryResult<R> {
+    const statement = this.#prepare(query.sql);
+    const parameters = query.parameters as readonly SQLInputValue[];
+    if (statement.columns().length > 0) return { rows: statement.all(...parameters) as R[] };
+    const { changes, lastInsertRowid } = statement.run(...parameters);
+    return { rows: [], numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid) };
   }
 
   #prepare(sql: string): StatementSync {
@@ -107,4 +114,22 @@ class NodeSqliteConnection implements DatabaseConnection {
     this.#statements.set(sql, statement);
     return statement;
   }
+}
+
+/** SQLite's own waiting for another process that writes would stop this whole one, so it is kept short and repeated from here. */
+async function retryWhileBusy<R>(work: () => R): Promise<R> {
+  const deadline = Date.now() + BUSY_LIMIT_MS;
+  for (;;) {
+    try {
+      return work();
+    } catch (error) {
+      if (!isBusy(error) || Date.now() > deadline) throw error;
+    }
+    await sleep(5);
+  }
+}
+
+function isBusy(error: unknown): boolean {
+  const code = (error as { errcode?: number }).errcode;
+  return code !== undefined && (code & 0xff) === SQLITE_BUSY;
 }

@@ -1,0 +1,39 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { parseMetadataFilter } from "./metadata-filter.ts";
+
+/** The first two of the three layers, as official clients write them. */
+function encode(pairs: Readonly<Record<string, string>>): string {
+  const form = new URLSearchParams();
+  for (const [key, value] of Object.entries(pairs)) form.append(encodeURIComponent(key), encodeURIComponent(value));
+  return form.toString();
+}
+
+const text = fc.string({ unit: "binary" }).filter((value) => !value.includes("\0"));
+const plainObject = (pairs: object) => Object.assign({}, pairs);
+
+describe("parseMetadataFilter", () => {
+  it("reads back whatever clients encode", () => {
+    fc.assert(
+      fc.property(
+        fc.dictionary(
+          text.filter((key) => key !== "__proto__"),
+          text,
+          { minKeys: 1 },
+        ),
+        (pairs) => {
+          expect(parseMetadataFilter(encode(pairs))).toEqual(plainObject(pairs));
+        },
+      ),
+    );
+  });
+
+  it("reads filters that people write", () => {
+    expect(parseMetadataFilter("user=abc&app=x+y")).toEqual({ user: "abc", app: "x y" });
+    expect(parseMetadataFilter("")).toEqual({});
+  });
+
+  it.each(["a", "a=b=c", "a=b&", "&", "a=%", "%ff=1", "a=%2500"])("refuses %j", (bad) => {
+    expect(() => parseMetadataFilter(bad)).toThrow(/^Error parsing metadata/);
+  });
+});

@@ -1,0 +1,137 @@
+import { expect, it } from "vitest";
+import { addRunning, addTeam, newSandbox, type StoreContext } from "./store-contract.ts";
+
+export function sandboxContract({ store, another }: StoreContext): void {
+  it("keeps every field of a sandbox", async () => {
+    const teamId = await addTeam(store());
+    const metadata = { "schlüssel 🔑": 'a"b\\c\nd\u0001=&%', "": "empty name", big: "x".repeat(100_000) };
+    const sandbox = newSandbox(teamId, { metadata, allowInternetAccess: false, alias: null, createdAt: 1_700_000_000_123 });
+    await store().sandboxes.insert(sandbox);
+    expect(await store().sandboxes.find(sandbox.id)).toEqual({
+      ...sandbox,
+      state: "starting",
+      stateChangedAt: 1_700_000_000_123,
+      runtime: null,
+      agentVersion: null,
+      startedAt: null,
+      endAt: null,
+      endedAt: null,
+      endReason: null,
+    });
+    await expect(store().sandboxes.insert(sandbox)).rejects.toThrow();
+  });
+
+  it("lets one of many concurrent changes of a state win", async () => {
+    const id = await addRunning(store(), await addTeam(store()));
+    const second = await another();
+    const change = { from: "running", to: "killing", now: 3, endReason: "request" } as const;
+    const won = await Promise.all(Array.from({ length: 20 }, (_, i) => (i % 2 ? store() : second).sandboxes.transition(id, change)));
+    expect(won.filter(Boolean)).toHaveLength(1);
+    expect(await store().sandboxes.transition(id, { from: "killing", to: "ended", now: 8 })).toBe(true);
+    expect(await store().sandboxes.find(id)).toMatchObject({ state: "ended", endReason: "request", endedAt: 8, stateChangedAt: 8 });
+  });
+
+  it("moves the end of sandboxes that run, and of no others", async () => {
+    const id = await addRunning(store(), await addTeam(store()), { endAt: 1_000 });
+    const end = (endAt: number, now: number, onlyLater: boolean) => store().sandboxes.setEnd(id, { endAt, now, onlyLater });
+    expect(await end(900, 500, true)).toBe(false);
+    expect(await end(1_100, 500, true)).toBe(true);
+    expect(await end(700, 500, false)).toBe(true);
+    expect((await store().sandboxes.find(id))?.endAt).toBe(700);
+    // Its time is over: nothing brings it back.
+    expect(await end(2_000, 700, false)).toBe(false);
+    expect(await end(2_000, 701, true)).toBe(false);
+  });
+
+  it("takes what has expired once, whoever asks", async () => {
+    const teamId = await addTeam(store());
+    const due = await Promise.all(Array.from({ length: 30 }, (_, i) => addRunning(store(), teamId, { endAt: 100 + i })));
+    const later = await addRunning(store(), teamId, { endAt: 131 });
+    const second = await another();
+    const change = { to: "killing", endReason: "timeout", now: 130, limit: 20 } as const;
+    const taken = await Promise.all([0, 1, 2, 3].map((i) => (i % 2 ? store() : second).sandboxes.transitionExpired(change)));
+    const rest = await store().sandboxes.transitionExpired(change);
+    expect(
+      [...taken, rest]
+        .flat()
+        .map(({ id }) => id)
+        .toSorted(),
+    ).toEqual(due.toSorted());
+    expect((await store().sandboxes.find(later))?.state).toBe("running");
+    expect(await store().sandboxes.find(due[0] ?? "")).toMatchObject({ state: "killing", endReason: "timeout" });
+  });
+
+  it("lists in both orders, page by page, with ties", async () => {
+    const teamId = await addTeam(store());
+    const starts = [10, 20, 20, 20, 30];
+    const ids: string[] = [];
+    for (const startedAt of starts) ids.push(await addRunning(store(), teamId, { startedAt }));
+    await addRunning(store(), await addTeam(store()), { startedAt: 20 });
+    const [a, b, c, d, e] = ids;
+    for (const [order, expected] of [
+      ["desc", [e, b, c, d, a]],
+      ["asc", [a, d, c, b, e]],
+    ] as const) {
+      const seen: string[] = [];
+      let after: { startedAt: number; id: string } | undefined;
+      for (;;) {
+        const rows = await store().sandboxes.listRunning({ teamId }, { order, limit: 2, ...(after ? { after } : {}) });
+        seen.push(...rows.map(({ id }) => id));
+        const last = rows.at(-1);
+        if (!last || rows.length < 2) break;
+        after = { startedAt: last.startedAt ?? 0, id: last.id };
+      }
+      expect(seen).toEqual(expected);
+    }
+  });
+
+  it("filters by exact metadata, template and start", async () => {
+    const teamId = await addTeam(store());
+    const odd = { 'a"b\\c\n.$[0]': "x%&='\u0001🎉", n: "1" };
+    const id = await addRunning(store(), teamId, { metadata: odd, startedAt: 50 });
+    await addRunning(store(), teamId, { metadata: { n: "10" }, startedAt: 49, templateId: "other" });
+    await addRunning(store(), teamId, { startedAt: 48 });
+    const count = (filter: object) => store().sandboxes.countRunning({ teamId, ...filter });
+    const list = async (filter: object) =>
+      (await store().sandboxes.listRunning({ teamId, ...filter }, { order: "desc", limit: 9 })).map((row) => row.id);
+    expect(await list({ metadata: odd })).toEqual([id]);
+    expect(await list({ metadata: { n: "1" } })).toEqual([id]);
+    expect(await count({ metadata: { n: "1", m: "1" } })).toBe(0);
+    expect(await count({ metadata: { n: "%" } })).toBe(0);
+    expect(await count({ metadata: {} })).toBe(3);
+    expect(await count({ templateId: "other" })).toBe(1);
+    expect(await count({ startedFrom: 49 })).toBe(2);
+  });
+
+  it("routes to running sandboxes until their end", async () => {
+    const id = await addRunning(store(), await addTeam(store()), { endAt: 100 });
+    expect(await store().sandboxes.findRoute(id, 99)).toEqual({ nodeId: "node1", nodeUrl: "http://node1" });
+    expect(await store().sandboxes.findRoute(id, 100)).toBeUndefined();
+    await store().sandboxes.transition(id, { from: "running", to: "killing", now: 5 });
+    expect(await store().sandboxes.findRoute(id, 50)).toBeUndefined();
+  });
+
+  it("tells what is unsettled, live, on a node, and forgotten", async () => {
+    const teamId = await addTeam(store());
+    const starting = newSandbox(teamId, { createdAt: 10, nodeId: "node2" });
+    await store().sandboxes.insert(starting);
+    const running = await addRunning(store(), teamId);
+    const ended = await addRunning(store(), teamId);
+    await store().sandboxes.transition(ended, { from: "running", to: "ended", now: 50, endReason: "node_lost" });
+    const unsettled = async (before: number) => (await store().sandboxes.listUnsettled("starting", before, 9)).map(({ id }) => id);
+    expect(await unsettled(9)).toEqual([]);
+    expect(await unsettled(10)).toEqual([starting.id]);
+    const live = await store().sandboxes.filterLive([starting.id, running, ended, "unknown"]);
+    expect([...live].toSorted()).toEqual([starting.id, running].toSorted());
+    expect((await store().sandboxes.listRunningOnNode("node1")).map(({ id }) => id)).toEqual([running]);
+    expect(await store().sandboxes.countByNode()).toEqual(
+      new Map([
+        ["node1", 1],
+        ["node2", 1],
+      ]),
+    );
+    expect(await store().sandboxes.forgetEnded(50)).toBe(0);
+    expect(await store().sandboxes.forgetEnded(51)).toBe(1);
+    expect(await store().sandboxes.find(ended)).toBeUndefined();
+  });
+}

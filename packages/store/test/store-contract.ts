@@ -1,0 +1,157 @@
+// What every database must do the same. Run on each by store.test.ts.
+
+import { randomUUID } from "node:crypto";
+import { expect, it } from "vitest";
+import type { Build, NewSandbox, Store } from "../src/index.ts";
+
+export interface StoreContext {
+  /** The store of this test: empty at its start. */
+  readonly store: () => Store;
+  /** Another connection to the same database, as another process has it. */
+  readonly another: () => Promise<Store>;
+}
+
+let ids = 0;
+
+export function nextId(): string {
+  ids += 1;
+  return `i${String(ids).padStart(20, "0")}`;
+}
+
+export async function addTeam(store: Store, slug = `team-${randomUUID().slice(0, 8)}`): Promise<string> {
+  const id = randomUUID();
+  await store.identity.putTeam({ id, slug, name: slug, createdAt: 1 });
+  return id;
+}
+
+export function newSandbox(teamId: string, fields: Partial<NewSandbox> = {}): NewSandbox {
+  return {
+    id: nextId(),
+    teamId,
+    templateId: "tpl",
+    buildId: "b",
+    alias: "base",
+    nodeId: "node1",
+    nodeUrl: "http://node1",
+    owner: "api1",
+    createdAt: 1_000,
+    metadata: null,
+    cpuCount: 2,
+    memoryMb: 512,
+    diskSizeMb: 1024,
+    allowInternetAccess: null,
+    autoPause: false,
+    autoResume: false,
+    ...fields,
+  };
+}
+
+export async function addRunning(
+  store: Store,
+  teamId: string,
+  fields: Partial<NewSandbox> & { startedAt?: number; endAt?: number } = {},
+): Promise<string> {
+  const { startedAt = 2_000, endAt = 10_000, ...rest } = fields;
+  const sandbox = newSandbox(teamId, rest);
+  await store.sandboxes.insert(sandbox);
+  const started = { startedAt, endAt, runtime: "gvisor", agentVersion: "0.6.4" };
+  expect(await store.sandboxes.transition(sandbox.id, { from: "starting", to: "running", now: startedAt, started })).toBe(true);
+  return sandbox.id;
+}
+
+export function newBuild(templateId: string, fields: Partial<Build> = {}): Build {
+  return {
+    id: randomUUID(),
+    templateId,
+    status: "ready",
+    cpuCount: 2,
+    memoryMb: 512,
+    diskSizeMb: 0,
+    layers: ["sha256:a", "sha256:b"],
+    defaultUser: "user",
+    defaultWorkdir: "/home/user",
+    agentVersion: "0.6.4",
+    createdAt: 5,
+    ...fields,
+  };
+}
+
+export function identityContract({ store }: StoreContext): void {
+  const key = (hash: string, name = "k") => ({
+    id: randomUUID(),
+    name,
+    hash,
+    mask: { length: 40, prefix: "ab", suffix: "cdef" },
+    createdAt: 1,
+  });
+
+  it("finds the team of a key by its hash, and remembers when it was used", async () => {
+    const teamId = await addTeam(store(), "slugged");
+    await store().identity.addApiKey({ ...key("h1"), teamId });
+    const owner = await store().identity.findKeyOwner("h1");
+    expect(owner).toMatchObject({ team: { id: teamId, slug: "slugged" }, lastUsedAt: null });
+    await store().identity.touchKey(owner?.keyId ?? "", 77);
+    expect((await store().identity.findKeyOwner("h1"))?.lastUsedAt).toBe(77);
+    expect(await store().identity.findKeyOwner("h2")).toBeUndefined();
+  });
+
+  it("drops a replaced key and keeps those of other names", async () => {
+    const teamId = await addTeam(store());
+    await store().identity.addApiKey({ ...key("old", "seeded"), teamId });
+    await store().identity.addApiKey({ ...key("new", "seeded"), teamId });
+    await store().identity.addApiKey({ ...key("mine", "mine"), teamId });
+    await store().identity.dropOtherKeys({ teamId, name: "seeded", hash: "new" });
+    expect(await store().identity.findKeyOwner("old")).toBeUndefined();
+    expect(await store().identity.findKeyOwner("new")).toBeDefined();
+    expect(await store().identity.findKeyOwner("mine")).toBeDefined();
+  });
+
+  it("lists a user's teams with the default one first", async () => {
+    const [first, second] = [await addTeam(store()), await addTeam(store())];
+    await store().identity.putUser({ id: "u", name: "U", createdAt: 1 });
+    await store().identity.putMembership({ teamId: first, userId: "u", isDefault: false });
+    await store().identity.putMembership({ teamId: second, userId: "u", isDefault: true });
+    await store().identity.addAccessToken({ ...key("t"), userId: "u" });
+    expect(await store().identity.findTokenUser("t")).toEqual({ userId: "u" });
+    expect((await store().identity.listMemberships("u")).map(({ team }) => team.id)).toEqual([second, first]);
+  });
+}
+
+export function templateContract({ store }: StoreContext): void {
+  it("serves the newest ready build of a tag", async () => {
+    const teamId = await addTeam(store());
+    await store().templates.putTemplate({ id: "t1", teamId, isPublic: true, now: 1 });
+    const [first, second, unready] = [newBuild("t1"), newBuild("t1"), newBuild("t1", { status: "building" })];
+    for (const build of [first, second, unready]) expect(await store().templates.addBuild(build, "default")).toBe(true);
+    expect(await store().templates.findTaggedBuild("t1", "default")).toEqual(second);
+    expect(await store().templates.findTaggedBuild("t1", "v2")).toBeUndefined();
+    expect(await store().templates.findBuild("t1", first.id)).toEqual(first);
+    expect(await store().templates.findBuild("t2", first.id)).toBeUndefined();
+  });
+
+  it("changes nothing when a build is added again", async () => {
+    const teamId = await addTeam(store());
+    await store().templates.putTemplate({ id: "t1", teamId, isPublic: true, now: 1 });
+    const [first, second] = [newBuild("t1"), newBuild("t1")];
+    await store().templates.addBuild(first, "default");
+    await store().templates.addBuild(second, "default");
+    expect(await store().templates.addBuild(first, "default")).toBe(false);
+    expect((await store().templates.findTaggedBuild("t1", "default"))?.id).toBe(second.id);
+  });
+
+  it("finds templates by names in namespaces, and counts what is made from them", async () => {
+    const teamId = await addTeam(store());
+    await store().templates.putTemplate({ id: "t1", teamId, isPublic: false, now: 1 });
+    await store().templates.putAlias({ namespace: "", alias: "base", templateId: "t1", now: 2 });
+    await store().templates.putAlias({ namespace: "acme", alias: "mine", templateId: "t1", now: 3 });
+    await store().templates.countSpawn("t1", 9);
+    expect(await store().templates.findAlias({ namespace: "", alias: "mine" })).toBeUndefined();
+    expect(await store().templates.findAlias({ namespace: "acme", alias: "mine" })).toMatchObject({ id: "t1", isPublic: false });
+    const [listed] = await store().templates.listOfTeam(teamId);
+    expect(listed).toMatchObject({ template: { spawnCount: 1, lastSpawnedAt: 9 }, buildCount: 0, build: undefined });
+    expect(listed?.aliases).toEqual([
+      { namespace: "", alias: "base" },
+      { namespace: "acme", alias: "mine" },
+    ]);
+  });
+}

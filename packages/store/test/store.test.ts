@@ -1,0 +1,60 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { startPostgres, type TestPostgres } from "@skerry/testkit/postgres";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { openStore, type Store } from "../src/index.ts";
+import { sandboxContract } from "./sandbox-contract.ts";
+import { identityContract, templateContract } from "./store-contract.ts";
+
+describe.each(["sqlite", "postgres"] as const)("the store on %s", (kind) => {
+  let folder: string;
+  let postgres: TestPostgres | undefined;
+  let url: string;
+  let count = 0;
+  let opened: Store[] = [];
+  const open = async () => {
+    const store = await openStore(url);
+    opened.push(store);
+    return store;
+  };
+  const context = {
+    store: () => {
+      const [first] = opened;
+      if (!first) throw new Error("the store is not open");
+      return first;
+    },
+    another: open,
+  };
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), "skerry-store-"));
+    if (kind === "postgres") postgres = await startPostgres();
+  });
+  afterAll(async () => {
+    await postgres?.stop();
+    await rm(folder, { recursive: true, force: true });
+  });
+  beforeEach(async () => {
+    count += 1;
+    url = postgres ? await postgres.createDatabase(`test${count}`) : `sqlite:${join(folder, `${count}.db`)}`;
+    opened = [];
+    await open();
+  });
+  afterEach(async () => {
+    await Promise.all(opened.map((store) => store.close()));
+  });
+
+  describe("identity", () => identityContract(context));
+  describe("templates", () => templateContract(context));
+  describe("sandboxes", () => sandboxContract(context));
+
+  it("is opened for the first time by several at once", async () => {
+    url = postgres ? await postgres.createDatabase("fresh") : `sqlite:${join(folder, "fresh.db")}`;
+    const stores = await Promise.all([open(), open(), open(), open()]);
+    for (const store of stores) expect(await store.sandboxes.countByNode()).toEqual(new Map());
+  });
+});
+
+it("refuses an address of another kind", async () => {
+  await expect(openStore("mysql://x")).rejects.toMatchObject({ code: "config_invalid" });
+});
