@@ -1,0 +1,35 @@
+import type { Platform } from "@skerry/testkit";
+import type { SandboxOpts } from "e2b";
+
+/** Options that make the official SDK talk to a test's own platform. */
+export function clientOf(platform: Platform): Pick<SandboxOpts, "apiKey" | "apiUrl" | "sandboxUrl" | "domain"> {
+  return { apiKey: platform.secrets.apiKey, apiUrl: platform.apiUrl, sandboxUrl: platform.edgeUrl, domain: platform.domain };
+}
+
+/** One request to the platform API, with the platform's key unless headers say otherwise. */
+export async function callApi(
+  platform: Platform,
+  path: string,
+  options: { method?: string; body?: unknown; raw?: string; headers?: Record<string, string> } = {},
+): Promise<{ status: number; body: unknown; headers: Headers }> {
+  const text = options.raw ?? (options.body === undefined ? undefined : JSON.stringify(options.body));
+  const response = await fetch(platform.apiUrl + path, {
+    method: options.method ?? (text === undefined ? "GET" : "POST"),
+    headers: {
+      "X-API-Key": platform.secrets.apiKey,
+      ...(text === undefined ? {} : { "Content-Type": "application/json" }),
+      ...options.headers,
+    },
+    ...(text === undefined ? {} : { body: text }),
+  });
+  const answer = await response.text();
+  return { status: response.status, body: answer === "" ? undefined : parse(answer), headers: response.headers };
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}

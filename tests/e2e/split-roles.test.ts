@@ -1,0 +1,33 @@
+import { startPlatform, startPostgres } from "@skerry/testkit";
+import { Sandbox } from "e2b";
+import { expect, it } from "vitest";
+import { clientOf } from "./client.ts";
+
+it("api, edge and node work as three processes over PostgreSQL", async () => {
+  await using postgres = await startPostgres();
+  await using platform = await startPlatform({ roles: ["node", "api", "edge"], env: { SKERRY_DATABASE_URL: postgres.url } });
+  expect(platform.pids()).toHaveLength(3);
+  const sandbox = await Sandbox.create(clientOf(platform));
+  await sandbox.files.write("hello.py", "print(sum(range(10)))");
+  expect((await sandbox.commands.run("python3 hello.py")).stdout).toBe("45\n");
+  const large = "x".repeat(4 * 1024 * 1024);
+  await sandbox.files.write("large", large);
+  expect(await sandbox.files.read("large")).toBe(large);
+
+  // Each of the three may end at any time: what runs goes on running, and is found again.
+  for (const role of ["edge", "api", "node"]) {
+    await platform.kill9(role);
+    await platform.start();
+    expect((await sandbox.commands.run("echo still here")).stdout).toBe("still here\n");
+  }
+  await sandbox.kill();
+  expect(await sandbox.isRunning()).toBe(false);
+
+  // The node's own door asks for the cluster secret.
+  const knock = await fetch(`http://127.0.0.1:${platform.ports.node}/skerry.node.v1.NodeService/ListSandboxes`, {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: "{}",
+  });
+  expect(knock.status).toBe(401);
+});

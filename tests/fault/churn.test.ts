@@ -1,0 +1,47 @@
+import { type Platform, readHostTraces, startPlatform } from "@skerry/testkit";
+import { waitUntil } from "@skerry/testkit/wait-until";
+import { describe, expect, it } from "vitest";
+import { callApi } from "../e2e/client.ts";
+
+const CREATES = 200;
+const AT_ONCE = 8;
+
+describe.each([
+  ["gvisor", CREATES],
+  ["runc", CREATES],
+] as const)("churn on %s", (runtime, total) => {
+  it(`${total} creates and kills, ${AT_ONCE} at a time, leave nothing`, { timeout: 600_000 }, async () => {
+    await using platform = await startPlatform({ runtime, env: { SKERRY_READY_SLOTS: "4" } });
+    const before = await steadyState(platform);
+    let left: number = total;
+    const worker = async () => {
+      while (left > 0) {
+        left -= 1;
+        const created = await callApi(platform, "/v2/sandboxes", { body: { templateID: "base" } });
+        expect(created.status).toBe(201);
+        const { sandboxID } = created.body as { sandboxID: string };
+        expect((await callApi(platform, `/sandboxes/${sandboxID}`, { method: "DELETE" })).status).toBe(204);
+      }
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, worker));
+    await waitUntil(
+      "the host looks as before",
+      async () => JSON.stringify(await steadyState(platform)) === JSON.stringify(before),
+      30_000,
+    ).catch(async () => expect(await steadyState(platform)).toEqual(before));
+    expect((await callApi(platform, "/v2/sandboxes")).body).toEqual([]);
+  });
+});
+
+/** Everything but the number of prepared slots, which may double in a burst; the processes are the platform's own. */
+async function steadyState(platform: Platform) {
+  const traces = await readHostTraces(platform.dataDir);
+  expect(traces.namespaces.length).toBeLessThanOrEqual(8);
+  expect(traces.interfaces.length).toBe(traces.namespaces.length);
+  return {
+    processes: traces.processes.length,
+    tables: traces.tables.length,
+    roots: traces.mounts.filter((path) => path.endsWith("/root")),
+    sandboxCgroups: traces.cgroups.length > 0 ? [...new Set(traces.cgroups.map((path) => path.split("/").at(-1)))] : [],
+  };
+}

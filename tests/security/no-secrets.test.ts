@@ -1,0 +1,57 @@
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { startPlatform } from "@skerry/testkit";
+import { Sandbox } from "e2b";
+import { expect, it } from "vitest";
+import { callApi, clientOf } from "../e2e/client.ts";
+
+it.each(["gvisor", "runc"] as const)("no secret of the platform is inside a sandbox on %s", async (runtime) => {
+  await using platform = await startPlatform({ runtime });
+  const sandbox = await Sandbox.create(clientOf(platform));
+  const { envdAccessToken } = (await callApi(platform, `/sandboxes/${sandbox.sandboxId}`)).body as { envdAccessToken: string };
+  const { apiKey, accessToken, adminToken, internalSecret, tokenSeed } = platform.secrets;
+  const secrets = [apiKey, accessToken, adminToken, internalSecret, tokenSeed];
+
+  // Environment, command line and open files of every process, as root inside sees them.
+  const { stdout: processes } = await sandbox.commands.run(
+    "for p in /proc/[0-9]*; do cat $p/environ $p/cmdline 2>/dev/null; ls -l $p/fd 2>/dev/null; done; env; true",
+    { user: "root" },
+  );
+  expect(processes).toContain("node");
+  for (const secret of [...secrets, envdAccessToken, platform.dataDir]) expect(processes).not.toContain(secret);
+
+  // The files: what was written for this sandbox, and the agent's tree that all of them see.
+  const own = join(platform.dataDir, "node/sandboxes", sandbox.sandboxId);
+  const { digest } = JSON.parse(readFileSync(join(platform.dataDir, "agent/current.json"), "utf8"));
+  const matches = (text: string, ...paths: string[]) => {
+    try {
+      return execFileSync("grep", ["-rlaF", "-e", text, ...paths], { encoding: "utf8" });
+    } catch (error) {
+      if ((error as { status?: number }).status === 1) return "";
+      throw error;
+    }
+  };
+  const seen = [join(own, "upper"), join(platform.dataDir, "agent", digest, "/")];
+  expect(matches(sandbox.sandboxId, join(own, "upper"))).not.toBe("");
+  for (const secret of [...secrets, envdAccessToken]) expect(matches(secret, ...seen)).toBe("");
+  // Nor does the node keep the sandbox's token or variables on disk.
+  for (const secret of [...secrets, envdAccessToken]) expect(matches(secret, join(own, "sandbox.json"), join(own, "bundle"))).toBe("");
+  await sandbox.kill();
+});
+
+it("only root of the host can read the secrets, and the database has none of them", async () => {
+  await using platform = await startPlatform({ runtime: "runc" });
+  const mode = execFileSync("stat", ["-c", "%a %u", join(platform.dataDir, "secrets.json")], { encoding: "utf8" });
+  expect(mode).toBe("600 0\n");
+  const { apiKey, accessToken, adminToken, internalSecret, tokenSeed } = platform.secrets;
+  const database = execFileSync("cat", ["skerry.db", "skerry.db-wal"], { cwd: platform.dataDir, maxBuffer: 1 << 28 }).toString("latin1");
+  expect(database).toContain("default");
+  for (const secret of [apiKey, apiKey.replace("e2b_", ""), accessToken.replace("sk_e2b_", ""), adminToken, internalSecret, tokenSeed]) {
+    expect(database).not.toContain(secret);
+  }
+  for (const name of ["skerry.db", "node/sandboxes"]) {
+    const others = Number.parseInt(execFileSync("stat", ["-c", "%a", join(platform.dataDir, name)], { encoding: "utf8" }), 8) & 0o006;
+    expect(others).toBe(0);
+  }
+});

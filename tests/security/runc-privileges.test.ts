@@ -1,0 +1,104 @@
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { type Platform, startPlatform } from "@skerry/testkit";
+import { Sandbox } from "e2b";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { clientOf } from "../e2e/client.ts";
+
+// A runc sandbox shares the host's kernel: root inside is assumed, and has to be worth nothing outside.
+describe("root inside a runc sandbox", () => {
+  let platform: Platform;
+  let sandbox: Sandbox;
+  beforeAll(async () => {
+    platform = await startPlatform({ runtime: "runc" });
+    sandbox = await Sandbox.create(clientOf(platform));
+  });
+  afterAll(() => platform?.[Symbol.asyncDispose]());
+
+  const asRoot = (command: string) => sandbox.commands.run(`${command} 2>&1; echo "exit $?"`, { user: "root" });
+
+  it.each([
+    ["mount a file system", "mount -t tmpfs none /mnt"],
+    ["mount procfs anew", "mount -t proc none /mnt"],
+    ["unmount what covers /proc", "umount /proc/kcore"],
+    ["remount a read-only path", "mount -o remount,rw,bind /proc/sys"],
+    ["make a device", "mknod /tmp/disk b 254 0"],
+    ["make new namespaces", "unshare --user --mount true"],
+    ["make new namespaces without a user namespace", "unshare --net true"],
+    ["enter namespaces", "nsenter --target 1 --mount true && nsenter --target 1 --user true"],
+    ["set the clock", "date -s 2001-01-01"],
+    ["set a setting of the kernel", "sh -c 'echo 1 > /proc/sys/kernel/panic'"],
+    ["trigger sysrq", "sh -c 'echo h > /proc/sysrq-trigger'"],
+    ["read the kernel's log", "dmesg"],
+    ["write to the agent's tree", "touch /.skerry/agent.js"],
+    ["change an interface", "ip link set eth0 down"],
+    ["raise its memory limit", "sh -c 'echo -1 > /sys/fs/cgroup/memory.max'"],
+  ])("can't %s", async (_what, command) => {
+    const { stdout } = await asRoot(command);
+    expect(stdout).toMatch(/exit [1-9]\d*\n$/);
+  });
+
+  it.each([
+    ["packet sockets", "socket.socket(17, socket.SOCK_RAW)"],
+    ["raw sockets", "socket.socket(2, socket.SOCK_RAW, 1)"],
+    ["kernel crypto sockets", "socket.socket(38, socket.SOCK_SEQPACKET)"],
+    ["hypervisor sockets", "socket.socket(40, socket.SOCK_STREAM)"],
+  ])("can't open %s", async (_what, expression) => {
+    const { stdout } = await asRoot(`python3 -c 'import socket; ${expression}'`);
+    expect(stdout).toMatch(/PermissionError/);
+  });
+
+  it.each([
+    ["bpf", 321],
+    ["perf_event_open", 298],
+    ["io_uring_setup", 425],
+    ["userfaultfd", 323],
+    ["keyctl", 250],
+    ["open_by_handle_at", 304],
+    ["kexec_load", 246],
+    ["init_module", 175],
+    ["fsopen", 430],
+  ])("can't call %s", async (_name, number) => {
+    const { stdout } = await asRoot(
+      `python3 -c 'import ctypes; l = ctypes.CDLL(None, use_errno=True); r = l.syscall(${number}, 0, 0, 0, 0, 0); print(r, ctypes.get_errno())'`,
+    );
+    expect(stdout).toContain("-1 1\n");
+  });
+
+  it("is an ordinary, unnamed user outside, another one for each sandbox", async () => {
+    const other = await Sandbox.create(clientOf(platform));
+    await asRoot("touch /root/mine");
+    const ids = [sandbox, other].map(({ sandboxId }) => statSync(join(platform.dataDir, "node/sandboxes", sandboxId, "upper")).uid);
+    expect(Math.min(...ids)).toBeGreaterThan(1_000_000_000);
+    expect(Math.abs((ids[0] ?? 0) - (ids[1] ?? 0))).toBeGreaterThanOrEqual(65_536);
+    expect(statSync(join(platform.dataDir, "node/sandboxes", sandbox.sandboxId, "upper/root/mine")).uid).toBe(ids[0]);
+    await other.kill();
+  });
+
+  it("sees no process of the host, and its processes run in their own cgroup under limits", async () => {
+    const { stdout } = await asRoot("ls /proc | grep -c '^[0-9]'");
+    expect(Number(stdout.split("\n")[0])).toBeLessThan(12);
+    const record = JSON.parse(readFileSync(join(platform.dataDir, "node/sandboxes", sandbox.sandboxId, "sandbox.json"), "utf8"));
+    const cgroups = readFileSync(`/proc/${record.process.pid}/cgroup`, "utf8");
+    expect(cgroups).toContain(record.cgroupPath);
+    const roots = ["/sys/fs/cgroup", "/sys/fs/cgroup/memory"].map((root) => join(root, record.cgroupPath));
+    const limit = roots.flatMap((root) =>
+      ["memory.max", "memory.limit_in_bytes"].flatMap((name) =>
+        names(root).includes(name) ? [readFileSync(join(root, name), "utf8")] : [],
+      ),
+    );
+    expect(Number(limit[0])).toBeLessThan(16 * 1024 ** 3);
+  });
+
+  it("still gives its user a working sudo", async () => {
+    expect((await sandbox.commands.run("sudo id -u")).stdout).toBe("0\n");
+  });
+});
+
+function names(dir: string): string[] {
+  try {
+    return readdirSync(dir);
+  } catch {
+    return [];
+  }
+}

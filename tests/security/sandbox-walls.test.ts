@@ -1,0 +1,133 @@
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { networkInterfaces } from "node:os";
+import { join } from "node:path";
+import { type Platform, startPlatform } from "@skerry/testkit";
+import { Sandbox } from "e2b";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { callApi, clientOf } from "../e2e/client.ts";
+import { CLOSED_ADDRESSES, INTERNET_PORT, PUBLIC_ADDRESS, startInternet, type TestInternet } from "./test-internet.ts";
+
+describe.each(["gvisor", "runc"] as const)("walls around a sandbox on %s", (runtime) => {
+  let platform: Platform;
+  let internet: TestInternet;
+  let sandbox: Sandbox;
+  const host = createServer((_request, response) => response.end("the host"));
+
+  beforeAll(async () => {
+    platform = await startPlatform({ runtime });
+    internet = await startInternet();
+    await new Promise<void>((resolve) => host.listen(0, "0.0.0.0", resolve));
+    sandbox = await Sandbox.create(clientOf(platform));
+  });
+  afterAll(async () => {
+    host.close();
+    await internet?.[Symbol.asyncDispose]();
+    await platform?.[Symbol.asyncDispose]();
+  });
+
+  const hostPort = () => (host.address() as AddressInfo).port;
+
+  /** What a TCP connection from inside comes to: "open", "closed" (an answer that it is not) or "silent". */
+  async function probe(from: Sandbox, address: string, port: number): Promise<string> {
+    const program = `
+import socket, sys
+s = socket.socket(socket.AF_INET6 if ":" in ${JSON.stringify(address)} else socket.AF_INET); s.settimeout(1.5)
+try:
+    s.connect((${JSON.stringify(address)}, ${port})); print("open")
+except ConnectionRefusedError: print("closed")
+except OSError: print("silent")`;
+    const { stdout } = await from.commands.run(`python3 -c '${program}'`);
+    return stdout.trim();
+  }
+
+  function addressesOf(sandboxId: string): { host: string; guest: string } {
+    const record = JSON.parse(readFileSync(join(platform.dataDir, "node/sandboxes", sandboxId, "sandbox.json"), "utf8"));
+    return record.slot.addresses;
+  }
+
+  it("reaches the public internet, behind the host's address", async () => {
+    const { stdout } = await sandbox.commands.run(`curl -sS -m 5 http://${PUBLIC_ADDRESS}:${INTERNET_PORT}/`);
+    expect(stdout).toBe(internet.hostAddress);
+  });
+
+  it.each([...CLOSED_ADDRESSES])("can't reach %s, which the host can", async (address) => {
+    expect(await probe(sandbox, address, INTERNET_PORT)).toBe("silent");
+  });
+
+  it("can't reach the host by any of its addresses", async () => {
+    const addresses = Object.values(networkInterfaces())
+      .flatMap((list) => list ?? [])
+      .filter((entry) => entry.family === "IPv4" && !entry.internal)
+      .map((entry) => entry.address);
+    const own = addressesOf(sandbox.sandboxId).host;
+    expect(addresses).toContain(own);
+    for (const address of new Set([own, internet.hostAddress, ...addresses.slice(0, 4)])) {
+      expect(await probe(sandbox, address, hostPort())).toBe("silent");
+      expect(await probe(sandbox, address, platform.ports.api)).toBe("silent");
+    }
+    // Its own loopback is its own.
+    expect(await probe(sandbox, "127.0.0.1", hostPort())).toBe("closed");
+  });
+
+  it("can't reach another sandbox, and has no IPv6", async () => {
+    const other = await Sandbox.create(clientOf(platform));
+    const { guest } = addressesOf(other.sandboxId);
+    // The control: this host's root reaches it.
+    expect((await fetch(`http://${guest}:49983/health`)).status).toBe(204);
+    expect(await probe(sandbox, guest, 49_983)).toBe("silent");
+    expect(await probe(sandbox, "2001:db8::1", 80)).toBe("silent");
+    await other.kill();
+  });
+
+  it("can't be reached by an ordinary user of the host", async () => {
+    const { guest } = addressesOf(sandbox.sandboxId);
+    const program = `import socket; s = socket.socket(); s.settimeout(2); s.connect((${JSON.stringify(guest)}, 49983))`;
+    const asNobody = () =>
+      execFileSync("setpriv", ["--reuid=65534", "--regid=65534", "--clear-groups", "/usr/bin/python3", "-c", program], { stdio: "pipe" });
+    expect(asNobody).toThrow(/refused|timed out|unreachable/i);
+  });
+
+  it("reaches nothing at all when it is created without internet access", async () => {
+    const { sandboxID } = (await callApi(platform, "/v2/sandboxes", { body: { templateID: "base", allow_internet_access: false } }))
+      .body as { sandboxID: string };
+    const closed = await Sandbox.connect(sandboxID, clientOf(platform));
+    expect(await probe(closed, PUBLIC_ADDRESS, INTERNET_PORT)).toBe("silent");
+    expect(await probe(closed, "8.8.8.8", 53)).toBe("silent");
+    // Still closed when the daemon was ended and started again.
+    await platform.kill9();
+    await platform.start();
+    expect(await probe(closed, PUBLIC_ADDRESS, INTERNET_PORT)).toBe("silent");
+    await closed.kill();
+    // The network slot comes back without the mark.
+    const next = await Promise.all(Array.from({ length: 10 }, () => Sandbox.create(clientOf(platform))));
+    for (const one of next) {
+      expect(await probe(one, PUBLIC_ADDRESS, INTERNET_PORT)).toBe("open");
+      await one.kill();
+    }
+  });
+
+  it("answers nobody without its token, and not with another sandbox's", async () => {
+    const other = await Sandbox.create(clientOf(platform));
+    const tokenOf = async (id: string) =>
+      ((await callApi(platform, `/sandboxes/${id}`)).body as { envdAccessToken: string }).envdAccessToken;
+    const call = (headers: Record<string, string>) =>
+      fetch(`${platform.edgeUrl}/process.Process/List`, {
+        method: "POST",
+        headers: { "Content-Type": "application/json", "E2b-Sandbox-Id": sandbox.sandboxId, "E2b-Sandbox-Port": "49983", ...headers },
+        body: "{}",
+      });
+    expect((await call({})).status).toBe(401);
+    expect((await call({ "X-Access-Token": await tokenOf(other.sandboxId) })).status).toBe(401);
+    expect((await call({ "X-Access-Token": await tokenOf(sandbox.sandboxId) })).status).toBe(200);
+    const init = await fetch(`${platform.edgeUrl}/init`, {
+      method: "POST",
+      headers: { "E2b-Sandbox-Id": sandbox.sandboxId, "E2b-Sandbox-Port": "49983" },
+      body: "{}",
+    });
+    expect(init.status).toBe(404);
+    await other.kill();
+  });
+});

@@ -1,0 +1,72 @@
+// An "internet" of our own: a network namespace behind the host, with public, private and link-local addresses on which
+// the same server answers. What a sandbox can reach of it is the firewall's doing alone.
+
+import { spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { runCommand } from "@skerry/base";
+import { waitUntil } from "@skerry/testkit/wait-until";
+
+export const PUBLIC_ADDRESS = "203.0.113.10";
+export const CLOSED_ADDRESSES = [
+  "192.168.77.10",
+  "172.20.77.10",
+  "100.64.77.10",
+  "10.255.77.10",
+  "169.254.169.254",
+  "198.18.77.10",
+] as const;
+export const INTERNET_PORT = 8099;
+
+export interface TestInternet extends AsyncDisposable {
+  /** The host's own address on that network. */
+  readonly hostAddress: string;
+}
+
+export async function startInternet(): Promise<TestInternet> {
+  const id = randomBytes(2).toString("hex");
+  const namespace = `inet-${id}`;
+  const device = `inet${id}`;
+  const stack = new AsyncDisposableStack();
+  await runCommand("ip", ["netns", "add", namespace]);
+  stack.defer(async () => {
+    await runCommand("ip", ["netns", "del", namespace]);
+  });
+  const addresses = [PUBLIC_ADDRESS, ...CLOSED_ADDRESSES];
+  const lines = [
+    `link add ${device} type veth peer name eth0 netns ${namespace}`,
+    `addr add 203.0.113.1/24 dev ${device}`,
+    `link set ${device} up`,
+    ...CLOSED_ADDRESSES.map((address) => `route add ${address}/32 dev ${device}`),
+  ];
+  await runCommand("ip", ["-batch", "-"], { input: `${lines.join("\n")}\n` });
+  const inside = [
+    "link set lo up",
+    "link set eth0 up",
+    `addr add ${PUBLIC_ADDRESS}/24 dev eth0`,
+    ...CLOSED_ADDRESSES.map((address) => `addr add ${address}/32 dev eth0`),
+    "route add default via 203.0.113.1",
+  ];
+  await runCommand("ip", ["-n", namespace, "-batch", "-"], { input: `${inside.join("\n")}\n` });
+  const server = spawn("ip", ["netns", "exec", namespace, "python3", "-c", SERVER], { stdio: "ignore" });
+  stack.defer(() => void server.kill("SIGKILL"));
+  // The control: from the host every one of them answers, so what a sandbox can't reach is closed and not absent.
+  for (const address of addresses) await waitUntil(`${address} answers on the host`, () => answers(address));
+  return { hostAddress: "203.0.113.1", [Symbol.asyncDispose]: () => stack.disposeAsync() };
+}
+
+async function answers(address: string): Promise<boolean> {
+  try {
+    return (await fetch(`http://${address}:${INTERNET_PORT}/`, { signal: AbortSignal.timeout(500) })).ok;
+  } catch {
+    return false;
+  }
+}
+
+const SERVER = `
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+class H(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200); self.end_headers(); self.wfile.write(self.client_address[0].encode())
+    def log_message(self, *a): pass
+ThreadingHTTPServer(("0.0.0.0", ${INTERNET_PORT}), H).serve_forever()
+`;
