@@ -10,6 +10,7 @@ export const PLATFORM_PACKAGES: Readonly<Record<string, string>> = {
   curl: "downloads with the proxies and certificates of this machine",
   iproute2: "ip: network namespaces and interfaces of sandboxes",
   mmdebstrap: "makes the base template",
+  mount: "mount and umount, which mmdebstrap uses",
   nftables: "nft: what sandboxes may reach",
   runc: "the runc runtime",
   tini: "first process of a runc sandbox",

@@ -1,7 +1,7 @@
 // Platforms of tests that were killed before they could clean up after themselves. Each test data folder names its
 // owner (owner.json), so that those of a run that goes on beside this one are left alone.
 
-import { readdir, readFile, rm } from "node:fs/promises";
+import { readdir, readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { CleanupCounts } from "../cleanup-report.ts";
 import { readLiveProcess } from "../daemon/process-record.ts";
@@ -11,6 +11,7 @@ export async function sweepStaleRuns(runsDir: string, cleanup: (dataDir: string)
   const swept: string[] = [];
   for (const name of await readdir(runsDir).catch(() => [])) {
     const dir = join(runsDir, name);
+    if (await isBeingMade(dir)) continue;
     if (await readLiveProcess(join(dir, "owner.json"))) continue;
     await endServers(dir);
     await cleanup(dir);
@@ -18,6 +19,13 @@ export async function sweepStaleRuns(runsDir: string, cleanup: (dataDir: string)
     swept.push(name);
   }
   return swept;
+}
+
+/** The folder comes a moment before its owner's name. */
+async function isBeingMade(dir: string): Promise<boolean> {
+  const named = await stat(join(dir, "owner.json")).catch(() => undefined);
+  const { mtimeMs } = await stat(dir);
+  return named === undefined && Date.now() - mtimeMs < 60_000;
 }
 
 /** Platform processes of this data folder whose test has gone: nobody else would ever end them. */
