@@ -1,0 +1,231 @@
+import { createHash } from "node:crypto";
+import { createClient } from "@connectrpc/connect";
+import { Process } from "@skerry/wire/process";
+import { beforeEach, describe, expect, it } from "vitest";
+import { type AgentUnderTest, run, startAgentUnderTest } from "./agent-under-test.ts";
+
+const TOKEN = "0tQG31xiMp0IOQfaz9dcwi72L1CPo8e0";
+let agent: AgentUnderTest;
+
+beforeEach(async () => {
+  agent = await startAgentUnderTest();
+  return () => agent[Symbol.asyncDispose]();
+});
+
+async function answer(response: Response): Promise<{ status: number; body: unknown }> {
+  const text = await response.text();
+  return { status: response.status, body: text.startsWith("{") ? JSON.parse(text) : text };
+}
+
+describe("routes", () => {
+  it("answers /health with nothing, in the least time", async () => {
+    const response = await agent.fetch("/health");
+    expect(response.status).toBe(204);
+    expect(Object.fromEntries(response.headers)).toMatchObject({ "cache-control": "no-store", "content-type": "", vary: "Origin" });
+  });
+
+  it.each([
+    ["GET", "/nope", 404, "404 page not found\n", null],
+    ["GET", "/health/", 404, "404 page not found\n", null],
+    ["GET", "//health", 404, "404 page not found\n", null],
+    ["POST", "/process.Process/Nope", 404, "404 page not found\n", null],
+    ["POST", "/health", 405, "", "GET"],
+    ["PUT", "/files", 405, "", "GET, POST"],
+    ["GET", "/process.Process/List", 405, "", "POST"],
+    ["OPTIONS", "/health", 405, "", "GET"],
+  ])("answers %s %s with %i", async (method, path, status, body, allow) => {
+    const response = await agent.fetch(path, { method });
+    expect({ status: response.status, body: await response.text(), allow: response.headers.get("allow") }).toEqual({ status, body, allow });
+  });
+
+  it("says what is not built yet", async () => {
+    expect((await answer(await agent.fetch("/files/compose", { method: "POST" }))).status).toBe(501);
+    expect((await answer(await agent.fetch("/freeze", { method: "POST" }))).status).toBe(501);
+  });
+
+  it("refuses RPC content types that do not fit the method", async () => {
+    const post = (path: string, type: string) => agent.fetch(path, { method: "POST", headers: { "Content-Type": type }, body: "{}" });
+    expect((await post("/process.Process/List", "application/json")).status).toBe(200);
+    expect((await post("/process.Process/List", "application/json; charset=utf-8")).status).toBe(200);
+    const refused = await post("/process.Process/List", "application/connect+json");
+    expect({ status: refused.status, accept: refused.headers.get("accept-post") }).toEqual({
+      status: 415,
+      accept: expect.stringContaining("application/json"),
+    });
+    expect((await post("/process.Process/Start", "application/json")).status).toBe(415);
+  });
+
+  it("speaks the binary codec, and never compresses what it sends", async () => {
+    const client = createClient(Process, agent.transport({ binary: true, headers: { "Accept-Encoding": "gzip" } }));
+    let stdout = "";
+    for await (const { event } of client.start({ process: { cmd: "echo", args: ["hi"] }, stdin: false })) {
+      if (event?.event.case === "data") stdout += Buffer.from(event.event.value.output.value ?? []).toString();
+    }
+    expect(stdout).toBe("hi\n");
+    const response = await agent.fetch("/process.Process/List", {
+      method: "POST",
+      headers: { "Content-Type": "application/json", "Accept-Encoding": "gzip" },
+      body: "{}",
+    });
+    expect(response.headers.get("content-encoding")).toBeNull();
+  });
+
+  it("tells what it uses", async () => {
+    const usage = (await (await agent.fetch("/metrics")).json()) as Record<string, number>;
+    expect(Object.keys(usage).sort()).toEqual(
+      [
+        "ts",
+        "cpu_count",
+        "cpu_used_pct",
+        "mem_total",
+        "mem_used",
+        "mem_cache",
+        "mem_total_mib",
+        "mem_used_mib",
+        "disk_total",
+        "disk_used",
+      ].sort(),
+    );
+    expect(usage.mem_total).toBeGreaterThan(usage.mem_used ?? Number.POSITIVE_INFINITY);
+    expect(usage.cpu_used_pct).toBeGreaterThanOrEqual(0);
+    expect(usage.cpu_used_pct).toBeLessThanOrEqual(100);
+  });
+});
+
+describe("CORS", () => {
+  it("lets any origin read, and answers preflights before it asks for a token", async () => {
+    await agent.init({ accessToken: TOKEN });
+    const real = await agent.fetch("/health", { headers: { Origin: "https://example.org" } });
+    expect(real.headers.get("access-control-allow-origin")).toBe("*");
+    const preflight = await agent.fetch("/envs", {
+      method: "OPTIONS",
+      headers: {
+        Origin: "https://example.org",
+        "Access-Control-Request-Method": "GET",
+        "Access-Control-Request-Headers": "x-access-token",
+      },
+    });
+    expect(preflight.status).toBe(204);
+    expect(Object.fromEntries(preflight.headers)).toMatchObject({
+      "access-control-allow-methods": "GET",
+      "access-control-allow-headers": "x-access-token",
+      "access-control-max-age": "7200",
+    });
+    expect((await agent.fetch("/envs", { method: "OPTIONS" })).status).toBe(401);
+  });
+});
+
+describe("POST /init", () => {
+  it("reports the version on every outcome", async () => {
+    for (const body of ["{", "{}"]) {
+      const response = await agent.fetch("/init", { method: "POST", body });
+      expect(response.headers.get("x-envd-version")).toMatch(/^\d+\.\d+\.\d+$/);
+    }
+  });
+
+  it("replaces the variables of later processes and never the platform's", async () => {
+    const envs = async () => (await agent.fetch("/envs")).json();
+    await agent.init({ envVars: { A: "1", B: "2", E2B_SANDBOX: "no" }, sandboxId: "isbx", templateId: "tpl" });
+    expect(await envs()).toEqual({ A: "1", B: "2", E2B_SANDBOX: "true", E2B_SANDBOX_ID: "isbx", E2B_TEMPLATE_ID: "tpl" });
+    await agent.init({});
+    expect(await envs()).toMatchObject({ A: "1" });
+    await agent.init({ envVars: { C: "3" } });
+    expect(await envs()).not.toHaveProperty("A");
+    expect((await run(agent, "/bin/sh", ["-c", "echo $A$C$D"], { envs: { D: "4" } })).stdout).toBe("34\n");
+    expect((await run(agent, "/bin/sh", ["-c", "echo $D"])).stdout).toBe("\n");
+  });
+
+  it("sets the default user and directory", async () => {
+    await agent.init({ defaultUser: "nobody", defaultWorkdir: "/usr" });
+    expect((await run(agent, "/bin/sh", ["-c", "id -un; pwd"])).stdout).toBe("nobody\n/usr\n");
+    await agent.init({ defaultUser: "", defaultWorkdir: "" });
+    expect((await run(agent, "id", ["-un"])).stdout).toBe("nobody\n");
+    await agent.init({ defaultUser: "ghost" });
+    await expect(run(agent, "id")).rejects.toThrow("invalid default user: 'ghost'");
+  });
+
+  it("ignores what is older than what it knows", async () => {
+    const at = (second: number, value: string) => agent.init({ timestamp: `2026-01-01T00:00:0${second}Z`, envVars: { V: value } });
+    const value = async () => ((await (await agent.fetch("/envs")).json()) as { V: string }).V;
+    await at(5, "new");
+    expect((await at(4, "old")).status).toBe(204);
+    expect(await value()).toBe("new");
+    await at(5, "same");
+    expect(await value()).toBe("same");
+    await agent.init({ envVars: { V: "timeless" } });
+    expect(await value()).toBe("timeless");
+  });
+
+  it("changes the token only for somebody who knows it", async () => {
+    expect((await agent.init({ accessToken: TOKEN })).status).toBe(204);
+    expect((await agent.init({ accessToken: TOKEN })).status).toBe(204);
+    expect(await answer(await agent.init({ accessToken: "other" }))).toEqual({ status: 401, body: "access token validation failed\n" });
+    expect(await answer(await agent.init({}))).toEqual({ status: 401, body: "access token reset not authorized\n" });
+    expect((await agent.init({ accessToken: "other" }, { "X-Access-Token": TOKEN })).status).toBe(204);
+    expect((await agent.fetch("/envs", { headers: { "X-Access-Token": TOKEN } })).status).toBe(401);
+    expect((await agent.fetch("/envs", { headers: { "X-Access-Token": "other" } })).status).toBe(200);
+  });
+});
+
+describe("a secured agent", () => {
+  const MESSAGE = "unauthorized access, please provide a valid access token or method signing if supported";
+
+  beforeEach(async () => {
+    await agent.init({ accessToken: TOKEN });
+  });
+
+  it("refuses every route without the token, in plain JSON also on RPC paths", async () => {
+    for (const path of ["/envs", "/metrics", "/nope", "/process.Process/List"]) {
+      expect(await answer(await agent.fetch(path, { method: path.includes("Process") ? "POST" : "GET" }))).toEqual({
+        status: 401,
+        body: { code: 401, message: MESSAGE },
+      });
+    }
+    expect((await agent.fetch("/health")).status).toBe(204);
+    expect((await agent.fetch("/envs", { headers: { "X-Access-Token": TOKEN } })).status).toBe(200);
+  });
+
+  it("takes signed file URLs", async () => {
+    const sign = (path: string, operation: string, expiration?: number) => {
+      const text = [path, operation, "root", TOKEN, ...(expiration === undefined ? [] : [expiration])].join(":");
+      return `v1_${createHash("sha256").update(text).digest("base64").replace(/=+$/, "")}`;
+    };
+    const url = (parameters: Record<string, string>) =>
+      `/files?${new URLSearchParams({ path: "/etc/passwd", username: "root", ...parameters })}`;
+    const now = Math.floor(Date.now() / 1000);
+    const get = async (parameters: Record<string, string>, headers: Record<string, string> = {}) => {
+      const response = await agent.fetch(url(parameters), { headers });
+      return response.ok ? response.status : answer(response);
+    };
+    const refused = (message: string) => ({ status: 401, body: { code: 401, message } });
+    expect(await get({ signature: sign("/etc/passwd", "read") })).toBe(200);
+    expect(await get({ signature: sign("/etc/passwd", "read", now + 60), signature_expiration: String(now + 60) })).toBe(200);
+    expect(await get({ signature: sign("/etc/passwd", "read", now - 60), signature_expiration: String(now - 60) })).toEqual(
+      refused("signature is already expired"),
+    );
+    expect(await get({ signature: sign("/etc/passwd", "read"), signature_expiration: String(now - 60) })).toEqual(
+      refused("invalid signature"),
+    );
+    expect(await get({ signature: sign("/etc/passwd", "write") })).toEqual(refused("invalid signature"));
+    expect(await get({})).toEqual(refused("missing signature query parameter"));
+    expect(await get({ signature: sign("/etc/passwd", "read") }, { "X-Access-Token": "wrong" })).toEqual(
+      refused("access token present in header but does not match"),
+    );
+    expect(await get({}, { "X-Access-Token": TOKEN })).toBe(200);
+    expect((await agent.fetch(url({ signature_expiration: "soon" }))).status).toBe(400);
+  });
+
+  it("fails requests with credentials that name nobody, each in its own form", async () => {
+    const headers = { "X-Access-Token": TOKEN, Authorization: `Basic ${btoa("ghost:")}` };
+    expect(await answer(await agent.fetch("/envs", { headers }))).toEqual({
+      status: 401,
+      body: { code: "unauthenticated", message: "invalid username: 'ghost'" },
+    });
+    const unary = await agent.fetch("/process.Process/List", {
+      method: "POST",
+      headers: { ...headers, "Content-Type": "application/json" },
+      body: "{}",
+    });
+    expect(await answer(unary)).toEqual({ status: 401, body: { code: "unauthenticated", message: "invalid username: 'ghost'" } });
+  });
+});

@@ -1,0 +1,316 @@
+import { execFileSync } from "node:child_process";
+import { chmodSync, mkdirSync, readFileSync, statSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { request } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { gunzipSync, gzipSync } from "node:zlib";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { type AgentUnderTest, startAgentUnderTest } from "./agent-under-test.ts";
+
+let agent: AgentUnderTest;
+let folder: string;
+
+beforeAll(async () => {
+  agent = await startAgentUnderTest();
+});
+afterAll(() => agent[Symbol.asyncDispose]());
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "skerry-files-"));
+  chmodSync(folder, 0o755);
+  return () => rm(folder, { recursive: true, force: true });
+});
+
+interface RawResponse {
+  status: number;
+  headers: Record<string, string | string[] | undefined>;
+  body: Buffer;
+}
+
+/** Without fetch's own headers and decoding. */
+function raw(path: string, headers: Record<string, string> = {}, method = "GET"): Promise<RawResponse> {
+  return new Promise((resolve, reject) => {
+    const outgoing = request(agent.url + path, { method, headers, agent: false }, (incoming) => {
+      const chunks: Buffer[] = [];
+      incoming.on("data", (chunk: Buffer) => chunks.push(chunk));
+      incoming.on("end", () => resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, body: Buffer.concat(chunks) }));
+      incoming.on("error", reject);
+    });
+    outgoing.on("error", reject);
+    outgoing.end();
+  });
+}
+
+const filesUrl = (path: string, more: Record<string, string> = {}) => `/files?${new URLSearchParams({ path, ...more })}`;
+
+function put(
+  path: string,
+  body: string | Uint8Array<ArrayBuffer> | ReadableStream,
+  headers: Record<string, string> = {},
+): Promise<Response> {
+  return agent.fetch(filesUrl(path, { username: "nobody" }), {
+    method: "POST",
+    headers: { "Content-Type": "application/octet-stream", ...headers },
+    body,
+    ...(body instanceof ReadableStream ? { duplex: "half" } : {}),
+  } as RequestInit);
+}
+
+describe("GET /files", () => {
+  it("sends a file with what a client needs to know about it", async () => {
+    const path = join(folder, "hello.bin");
+    writeFileSync(path, "hello\0world");
+    utimesSync(path, 1_700_000_000, 1_700_000_000);
+    const response = await raw(filesUrl(path));
+    expect(response.status).toBe(200);
+    expect(response.body.toString()).toBe("hello\0world");
+    expect(response.headers).toMatchObject({
+      "accept-ranges": "bytes",
+      "content-length": "11",
+      "content-type": "application/octet-stream",
+      "content-disposition": "inline; filename=hello.bin",
+      "last-modified": "Tue, 14 Nov 2023 22:13:20 GMT",
+      vary: "Accept-Encoding",
+    });
+    expect(response.headers.etag).toBeUndefined();
+  });
+
+  it("compresses when the client prefers that", async () => {
+    const path = join(folder, "a.txt");
+    writeFileSync(path, "x".repeat(10_000));
+    const response = await raw(filesUrl(path), { "Accept-Encoding": "gzip, deflate, br" });
+    expect(response.headers).toMatchObject({ "content-encoding": "gzip", vary: "Accept-Encoding" });
+    expect(response.headers["accept-ranges"]).toBeUndefined();
+    expect(gunzipSync(response.body).toString()).toBe("x".repeat(10_000));
+    expect(await (await agent.fetch(filesUrl(path))).text()).toBe("x".repeat(10_000));
+  });
+
+  it("sends empty files in both encodings", async () => {
+    const path = join(folder, "empty");
+    writeFileSync(path, "");
+    expect(await raw(filesUrl(path))).toMatchObject({
+      status: 200,
+      headers: { "content-length": "0", "content-type": "text/plain; charset=utf-8" },
+    });
+    expect(gunzipSync((await raw(filesUrl(path), { "Accept-Encoding": "gzip" })).body).length).toBe(0);
+  });
+
+  it.each([
+    [{ Range: "bytes=0-4" }, 206, "hello", { "content-range": "bytes 0-4/11" }],
+    [{ Range: "bytes=-3" }, 206, "rld", { "content-range": "bytes 8-10/11" }],
+    [{ Range: "bytes=20-" }, 416, "invalid range: failed to overlap\n", { "content-range": "bytes */11" }],
+    [{ Range: "bytes=0-4", "Accept-Encoding": "gzip" }, 206, "hello", {}],
+    [{ "If-None-Match": "*" }, 304, "", { vary: "Accept-Encoding" }],
+    [{ "If-Modified-Since": "Wed, 01 Jan 2042 00:00:00 GMT" }, 304, "", {}],
+    [{ "If-Unmodified-Since": "Wed, 01 Jan 2014 00:00:00 GMT" }, 412, "", {}],
+  ])("answers %j with %i", async (headers, status, body, expected) => {
+    const path = join(folder, "f.txt");
+    writeFileSync(path, "hello world");
+    const response = await raw(filesUrl(path), headers as Record<string, string>);
+    expect({ status: response.status, body: response.body.toString() }).toEqual({ status, body });
+    expect(response.headers).toMatchObject(expected);
+  });
+
+  it("sends several ranges as multipart/byteranges", async () => {
+    const path = join(folder, "f.txt");
+    writeFileSync(path, "hello world");
+    const response = await raw(filesUrl(path), { Range: "bytes=0-1,9-10" });
+    expect(response.status).toBe(206);
+    const boundary = /^multipart\/byteranges; boundary=(\w+)$/.exec(String(response.headers["content-type"]))?.[1];
+    const part = (range: string, text: string) =>
+      `--${boundary}\r\nContent-Range: bytes ${range}/11\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n${text}\r\n`;
+    expect(response.body.toString()).toBe(`${part("0-1", "he")}${part("9-10", "ld")}--${boundary}--\r\n`);
+    expect(response.headers["content-length"]).toBe(String(response.body.length));
+  });
+
+  it("reads files of the kernel to their end, afresh each time", async () => {
+    const read = async () => (await raw(filesUrl("/proc/sys/kernel/random/uuid"))).body.toString();
+    const first = await read();
+    expect(first).toMatch(/^[0-9a-f-]{36}\n$/);
+    expect(await read()).not.toBe(first);
+  });
+
+  it("does not hang on a FIFO", async () => {
+    execFileSync("mkfifo", [join(folder, "fifo")]);
+    expect((await raw(filesUrl(join(folder, "fifo")))).status).toBe(200);
+  });
+
+  it("refuses what it cannot send, in the words that clients compare", async () => {
+    writeFileSync(join(folder, "file"), "");
+    const json = async (path: string, headers = {}) => {
+      const { status, body } = await raw(path, headers);
+      return { status, body: JSON.parse(body.toString()) as unknown };
+    };
+    const missing = join(folder, "nope");
+    expect(await json(filesUrl(missing))).toEqual({ status: 404, body: { code: 404, message: `path '${missing}' does not exist` } });
+    expect(await json(filesUrl("/etc"))).toEqual({ status: 400, body: { code: 400, message: "path '/etc' is a directory" } });
+    expect(await json(filesUrl("/etc", { username: "ghost" }))).toEqual({
+      status: 401,
+      body: { code: 401, message: "error looking up user 'ghost': user: unknown user ghost" },
+    });
+    expect((await json(filesUrl("~other/x"))).status).toBe(400);
+    expect((await json(filesUrl(join(folder, "file/x")))).status).toBe(500);
+    expect(await json(filesUrl(join(folder, "file")), { "Accept-Encoding": "br, identity;q=0" })).toEqual({
+      status: 406,
+      body: { code: 406, message: "error parsing Accept-Encoding: no acceptable encoding found, supported: [gzip]" },
+    });
+    expect((await raw(`${filesUrl("/etc/passwd")}&path=/etc/group`)).status).toBe(400);
+    expect((await raw(filesUrl("/etc/passwd"), {}, "HEAD")).status).toBe(405);
+  });
+});
+
+describe("POST /files", () => {
+  it("writes a raw body, makes the folders and gives it all to the user", async () => {
+    const path = join(folder, "a/b/c.txt");
+    const response = await put(path, "hello");
+    expect(await response.json()).toEqual([{ name: "c.txt", path, type: "file" }]);
+    expect(readFileSync(path, "utf8")).toBe("hello");
+    for (const [file, mode] of [
+      [path, 0o644],
+      [join(folder, "a"), 0o755],
+      [join(folder, "a/b"), 0o755],
+    ] as const) {
+      const stats = statSync(file);
+      expect({ uid: stats.uid, gid: stats.gid, mode: stats.mode & 0o777 }).toEqual({ uid: 65534, gid: 65534, mode });
+    }
+    expect(statSync(folder).uid).toBe(0);
+  });
+
+  it("keeps the mode of an existing file, follows links and truncates", async () => {
+    const path = join(folder, "x");
+    writeFileSync(path, "something longer");
+    chmodSync(path, 0o600);
+    symlinkSync("x", join(folder, "link"));
+    await put(join(folder, "link"), "short");
+    expect(readFileSync(path, "utf8")).toBe("short");
+    expect({ mode: statSync(path).mode & 0o777, uid: statSync(path).uid }).toEqual({ mode: 0o600, uid: 65534 });
+  });
+
+  it("takes a body of unknown length, and gzip around it", async () => {
+    const content = Buffer.alloc(3_000_000, "abc");
+    const stream = (bytes: Uint8Array) => new Blob([new Uint8Array(bytes)]).stream();
+    expect((await put(join(folder, "plain"), stream(content))).status).toBe(200);
+    expect((await put(join(folder, "zipped"), stream(gzipSync(content)), { "Content-Encoding": "gzip" })).status).toBe(200);
+    const members = Buffer.concat([gzipSync("one "), gzipSync("two")]);
+    expect((await put(join(folder, "members"), new Uint8Array(members), { "Content-Encoding": "GZIP" })).status).toBe(200);
+    expect(readFileSync(join(folder, "plain")).equals(content)).toBe(true);
+    expect(readFileSync(join(folder, "zipped")).equals(content)).toBe(true);
+    expect(readFileSync(join(folder, "members"), "utf8")).toBe("one two");
+  });
+
+  it("writes the files of a form under their full names, and one field under the path of the query", async () => {
+    const form = new FormData();
+    form.append("file", new Blob(["one"]), join(folder, "dir/文.txt"));
+    form.append("note", "not a file");
+    form.append("file", new Blob(["two"]), join(folder, 'q"uote'));
+    const response = await agent.fetch("/files?username=nobody", { method: "POST", body: form });
+    expect(((await response.json()) as { name: string }[]).map(({ name }) => name)).toEqual(["文.txt", "q%22uote"]);
+    expect(readFileSync(join(folder, "dir/文.txt"), "utf8")).toBe("one");
+
+    const field = new FormData();
+    field.append("file", "text of a field");
+    const path = join(folder, "field");
+    expect(await (await agent.fetch(filesUrl(path), { method: "POST", body: field })).json()).toEqual([
+      { name: "field", path, type: "file" },
+    ]);
+    expect(readFileSync(path, "utf8")).toBe("text of a field");
+  });
+
+  it("refuses forms that name no file or one twice, and says what was written", async () => {
+    const twice = new FormData();
+    for (const content of ["first", "second"]) twice.append("file", new Blob([content]), join(folder, "same"));
+    const response = await agent.fetch("/files?username=nobody", { method: "POST", body: twice });
+    expect(await response.json()).toEqual({
+      code: 400,
+      message: `you cannot upload multiple files to the same path '${join(folder, "same")}' in one upload request, only the first specified file was uploaded`,
+    });
+    expect(readFileSync(join(folder, "same"), "utf8")).toBe("first");
+    const nameless = new FormData();
+    nameless.append("file", "x");
+    expect(await (await agent.fetch("/files", { method: "POST", body: nameless })).json()).toMatchObject({
+      code: 400,
+      message: "error getting multipart custom part file name: filename not found in Content-Disposition header",
+    });
+    expect(await (await agent.fetch("/files", { method: "POST", body: new FormData() })).json()).toEqual([]);
+  });
+
+  it.each([
+    [
+      "a body without a path",
+      "/files",
+      { "Content-Type": "application/octet-stream" },
+      400,
+      "path query parameter is required for raw body upload",
+    ],
+    [
+      "another type",
+      "/files?path=/tmp/x",
+      { "Content-Type": "text/plain" },
+      400,
+      "unsupported content type: text/plain, expected multipart/form-data or application/octet-stream",
+    ],
+    [
+      "another encoding",
+      "/files?path=/tmp/x",
+      { "Content-Type": "application/octet-stream", "Content-Encoding": "br" },
+      400,
+      "error decompressing request body: unsupported Content-Encoding: br, supported: [gzip]",
+    ],
+    ["a form without boundary", "/files", { "Content-Type": "multipart/form-data" }, 500, "error parsing multipart form: "],
+    ["broken framing", "/files", { "Content-Type": "multipart/form-data; boundary=b" }, 500, "error reading form: "],
+    ["a directory", "/files?path=/tmp", { "Content-Type": "application/octet-stream" }, 400, "path is a directory: /tmp"],
+    [
+      "a parent that is a file",
+      "/files?path=/etc/passwd/x",
+      { "Content-Type": "application/octet-stream" },
+      500,
+      "error ensuring directories: path is a file: /etc/passwd",
+    ],
+  ])("refuses %s", async (_, path, headers, status, message) => {
+    const response = await agent.fetch(path, { method: "POST", headers: headers as Record<string, string>, body: "content" });
+    expect(response.status).toBe(status);
+    expect(((await response.json()) as { message: string }).message).toContain(message);
+  });
+
+  it("tells gzip that breaks off, and a part that does", async () => {
+    const cut = gzipSync(Buffer.alloc(10_000, "abcdefg")).subarray(0, 20);
+    expect((await put(join(folder, "cut"), new Uint8Array(cut), { "Content-Encoding": "gzip" })).status).toBe(500);
+    const body = `--b\r\nContent-Disposition: form-data; name="file"; filename="${folder}/part"\r\n\r\nabc`;
+    const response = await agent.fetch("/files", { method: "POST", headers: { "Content-Type": "multipart/form-data; boundary=b" }, body });
+    expect(await response.json()).toEqual({ code: 500, message: "error writing file: unexpected EOF" });
+  });
+
+  it("lets many uploads make one new folder at the same time", async () => {
+    const paths = Array.from({ length: 20 }, (_, index) => join(folder, `deep/er/still/${index}`));
+    const statuses = await Promise.all(paths.map(async (path) => (await put(path, path)).status));
+    expect(new Set(statuses)).toEqual(new Set([200]));
+    for (const path of paths) expect(readFileSync(path, "utf8")).toBe(path);
+  });
+
+  it("stores metadata with the file, replaces all of it, and leaves other attributes alone", async () => {
+    const path = join(folder, "meta");
+    const store = (headers: Record<string, string>) => put(path, "x", headers).then((response) => response.json());
+    const entry = () => agent.filesystem.stat({ path }).then((response) => response.entry?.metadata);
+    expect(await store({ "X-Metadata-Colour": "red", "X-Metadata-Empty": "" })).toEqual([
+      { name: "meta", path, type: "file", metadata: { colour: "red", empty: "" } },
+    ]);
+    expect(await entry()).toEqual({ colour: "red", empty: "" });
+    expect(await store({ "X-Metadata-Size": "L" })).toMatchObject([{ metadata: { size: "L" } }]);
+    expect(await entry()).toEqual({ size: "L" });
+    expect(await store({})).toEqual([{ name: "meta", path, type: "file" }]);
+    expect(await entry()).toEqual({});
+    expect((await put(path, "x", { "X-Metadata-A": "v".repeat(5000) })).status).toBe(400);
+  });
+
+  it("says that the disk is full", async () => {
+    mkdirSync(join(folder, "small"));
+    execFileSync("mount", ["-t", "tmpfs", "-o", "size=64k", "tmpfs", join(folder, "small")]);
+    try {
+      const response = await put(join(folder, "small/big"), new Uint8Array(200_000));
+      expect(response.status).toBe(507);
+      expect(await response.json()).toEqual({ code: 507, message: "attempted to write 200000 bytes: not enough disk space available" });
+    } finally {
+      execFileSync("umount", [join(folder, "small")]);
+    }
+  });
+});

@@ -1,0 +1,205 @@
+import { execFileSync } from "node:child_process";
+import { chmodSync, lstatSync, mkdirSync, statSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
+import { mkdtemp, realpath, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { type EntryInfo, FileType } from "@skerry/wire/filesystem";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { type AgentUnderTest, startAgentUnderTest } from "./agent-under-test.ts";
+
+let agent: AgentUnderTest;
+let folder: string;
+
+beforeAll(async () => {
+  agent = await startAgentUnderTest();
+});
+afterAll(() => agent[Symbol.asyncDispose]());
+beforeEach(async () => {
+  folder = await realpath(await mkdtemp(join(tmpdir(), "skerry-fs-")));
+  return () => rm(folder, { recursive: true, force: true });
+});
+
+const asNobody = { headers: { Authorization: `Basic ${btoa("nobody:")}` } };
+
+async function stat(path: string): Promise<EntryInfo> {
+  const { entry } = await agent.filesystem.stat({ path });
+  if (!entry) throw new Error("no entry");
+  return entry;
+}
+
+async function failure(promise: Promise<unknown>): Promise<{ code: Code; message: string }> {
+  const error = await promise.then(
+    () => undefined,
+    (reason: unknown) => ConnectError.from(reason),
+  );
+  if (!error) throw new Error("nothing failed");
+  return { code: error.code, message: error.rawMessage };
+}
+
+describe("Stat", () => {
+  it("describes a file", async () => {
+    const path = join(folder, "file.txt");
+    writeFileSync(path, "hello");
+    chmodSync(path, 0o640);
+    utimesSync(path, 1_700_000_000.5, 1_700_000_000.25);
+    expect(await stat(path)).toMatchObject({
+      name: "file.txt",
+      path,
+      type: FileType.FILE,
+      size: 5n,
+      mode: 0o640,
+      permissions: "-rw-r-----",
+      owner: "root",
+      group: "root",
+      modifiedTime: { seconds: 1_700_000_000n, nanos: 250_000_000 },
+      isSymlink: false,
+    });
+    expect((await stat(path)).symlinkTarget).toBeUndefined();
+  });
+
+  it("describes a link by itself and its target", async () => {
+    mkdirSync(join(folder, "dir"));
+    symlinkSync("dir", join(folder, "link"));
+    symlinkSync("nowhere", join(folder, "broken"));
+    symlinkSync("loop", join(folder, "loop"));
+    expect(await stat(join(folder, "link"))).toMatchObject({
+      name: "link",
+      type: FileType.DIRECTORY,
+      size: 3n,
+      mode: 0o755,
+      permissions: "Lrwxrwxrwx",
+      symlinkTarget: join(folder, "dir"),
+      isSymlink: true,
+    });
+    for (const name of ["broken", "loop"]) {
+      expect(await stat(join(folder, name))).toMatchObject({ type: FileType.UNSPECIFIED, mode: 0, symlinkTarget: join(folder, name) });
+    }
+  });
+
+  it("knows unknown owners by number, devices by their mode, and the root by its name", async () => {
+    const path = join(folder, "foreign");
+    writeFileSync(path, "");
+    execFileSync("chown", ["54321:54322", path]);
+    expect(await stat(path)).toMatchObject({ owner: "54321", group: "54322" });
+    expect(await stat("/dev/null")).toMatchObject({ type: FileType.UNSPECIFIED, permissions: "Dcrw-rw-rw-" });
+    expect(await stat("/")).toMatchObject({ name: "/", path: "/", type: FileType.DIRECTORY });
+  });
+
+  it("echoes an absolute path untouched and resolves others at home", async () => {
+    expect((await stat("/usr/../etc/passwd")).path).toBe("/usr/../etc/passwd");
+    expect((await stat("~")).path).toBe("/root");
+    expect((await stat("../etc/")).path).toBe("/etc");
+  });
+
+  it("tells missing from broken", async () => {
+    expect(await failure(stat(join(folder, "nope")))).toEqual({ code: Code.NotFound, message: `file not found: ${join(folder, "nope")}` });
+    expect(await failure(stat("/etc/passwd/x"))).toMatchObject({
+      code: Code.Internal,
+      message: expect.stringContaining("error getting file info: "),
+    });
+    expect(await failure(stat("~other"))).toEqual({ code: Code.InvalidArgument, message: "cannot expand user-specific home dir" });
+  });
+});
+
+describe("ListDir", () => {
+  it("lists each directory right before its contents, in byte order, as deep as asked", async () => {
+    for (const dir of ["b/inner/deep", "a"]) mkdirSync(join(folder, dir), { recursive: true });
+    for (const file of ["b/x", "B", "a/1", "b/inner/deep/z", "ab"]) writeFileSync(join(folder, file), "");
+    symlinkSync("b", join(folder, "link"));
+    const names = async (depth: number) =>
+      (await agent.filesystem.listDir({ path: folder, depth })).entries.map((entry) => entry.path.slice(folder.length + 1));
+    expect(await names(0)).toEqual(["B", "a", "ab", "b", "link"]);
+    expect(await names(1)).toEqual(await names(0));
+    expect(await names(2)).toEqual(["B", "a", "a/1", "ab", "b", "b/inner", "b/x", "link"]);
+    expect(await names(9)).toEqual(["B", "a", "a/1", "ab", "b", "b/inner", "b/inner/deep", "b/inner/deep/z", "b/x", "link"]);
+  });
+
+  it("goes through a link at the root and keeps its name", async () => {
+    mkdirSync(join(folder, "real"));
+    writeFileSync(join(folder, "real/f"), "");
+    symlinkSync("real", join(folder, "link"));
+    const { entries } = await agent.filesystem.listDir({ path: join(folder, "link") });
+    expect(entries.map((entry) => entry.path)).toEqual([join(folder, "link/f")]);
+  });
+
+  it("refuses what is no directory", async () => {
+    symlinkSync("loop", join(folder, "loop"));
+    const list = (path: string) => failure(agent.filesystem.listDir({ path }));
+    expect(await list(join(folder, "nope"))).toEqual({ code: Code.NotFound, message: `path not found: ${join(folder, "nope")}` });
+    expect(await list("/etc/passwd")).toEqual({ code: Code.InvalidArgument, message: "path is not a directory: /etc/passwd" });
+    expect(await list(join(folder, "loop"))).toMatchObject({ code: Code.FailedPrecondition, message: expect.stringContaining("cyclic") });
+  });
+});
+
+describe("MakeDir", () => {
+  it("makes all that is missing for the user, once", async () => {
+    const path = join(folder, "x/y/z");
+    const { entry } = await agent.filesystem.makeDir({ path }, asNobody);
+    expect(entry).toMatchObject({ path, type: FileType.DIRECTORY, owner: "nobody", permissions: "drwxr-xr-x" });
+    expect(statSync(join(folder, "x")).uid).toBe(65534);
+    expect(await failure(agent.filesystem.makeDir({ path }))).toEqual({
+      code: Code.AlreadyExists,
+      message: `directory already exists: ${path}`,
+    });
+  });
+
+  it("refuses a file in its place or above it", async () => {
+    writeFileSync(join(folder, "file"), "");
+    expect(await failure(agent.filesystem.makeDir({ path: join(folder, "file") }))).toMatchObject({
+      code: Code.InvalidArgument,
+      message: expect.stringContaining("path already exists but it is not a directory: "),
+    });
+    expect(await failure(agent.filesystem.makeDir({ path: join(folder, "file/x") }))).toMatchObject({
+      code: Code.Internal,
+      message: expect.stringMatching(/error getting file info: .*not a directory/),
+    });
+  });
+});
+
+describe("Move", () => {
+  it("renames, makes the folders above the new place, and replaces files", async () => {
+    writeFileSync(join(folder, "a"), "content");
+    const destination = join(folder, "new/b");
+    const { entry } = await agent.filesystem.move({ source: join(folder, "a"), destination }, asNobody);
+    expect(entry).toMatchObject({ path: destination, size: 7n, owner: "root" });
+    expect(statSync(join(folder, "new")).uid).toBe(65534);
+    writeFileSync(join(folder, "c"), "");
+    await agent.filesystem.move({ source: destination, destination: join(folder, "c") });
+    expect(statSync(join(folder, "c")).size).toBe(7);
+  });
+
+  it("fails as rename does", async () => {
+    const nope = join(folder, "nope");
+    expect(await failure(agent.filesystem.move({ source: nope, destination: join(folder, "x") }))).toEqual({
+      code: Code.NotFound,
+      message: `source file not found: ${nope}`,
+    });
+    mkdirSync(join(folder, "full/x"), { recursive: true });
+    mkdirSync(join(folder, "dir"));
+    expect(await failure(agent.filesystem.move({ source: join(folder, "dir"), destination: join(folder, "full") }))).toMatchObject({
+      code: Code.Internal,
+      message: expect.stringContaining("error renaming: "),
+    });
+  });
+});
+
+describe("Remove", () => {
+  it("removes trees and links, and takes a missing path for done", async () => {
+    mkdirSync(join(folder, "tree/inner"), { recursive: true });
+    writeFileSync(join(folder, "kept"), "");
+    symlinkSync("kept", join(folder, "link"));
+    for (const name of ["tree", "link", "link"]) await agent.filesystem.remove({ path: join(folder, name) });
+    expect(() => lstatSync(join(folder, "tree"))).toThrow();
+    expect(lstatSync(join(folder, "kept")).isFile()).toBe(true);
+  });
+});
+
+describe("watching", () => {
+  it("is refused as not implemented", async () => {
+    expect(await failure(agent.filesystem.createWatcher({ path: folder }))).toMatchObject({ code: Code.Unimplemented });
+    expect(await failure(agent.filesystem.watchDir({ path: folder })[Symbol.asyncIterator]().next())).toMatchObject({
+      code: Code.Unimplemented,
+    });
+  });
+});

@@ -1,0 +1,442 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { type ProcessEvent, Signal, type StreamInputRequestSchema } from "@skerry/wire/process";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type AgentUnderTest, run, startAgentUnderTest } from "./agent-under-test.ts";
+
+let agent: AgentUnderTest;
+
+beforeAll(async () => {
+  agent = await startAgentUnderTest();
+});
+afterAll(() => agent[Symbol.asyncDispose]());
+
+type Inner = ProcessEvent["event"];
+
+const byPid = (pid: number) => ({ selector: { case: "pid" as const, value: pid } });
+const bytes = (text: string) => new Uint8Array(Buffer.from(text));
+
+/** Follows a Start stream event by event. */
+function start(
+  request: Parameters<AgentUnderTest["process"]["start"]>[0],
+  options: { timeoutMs?: number; signal?: AbortSignal; headers?: Record<string, string> } = {},
+) {
+  const events = agent.process.start(request, options)[Symbol.asyncIterator]();
+  const next = async (): Promise<Inner | undefined> => {
+    const { done, value } = await events.next();
+    return done ? undefined : value.event?.event;
+  };
+  return {
+    next,
+    async pid(): Promise<number> {
+      const first = await next();
+      if (first?.case !== "start") throw new Error(`the first event is ${first?.case}`);
+      return first.value.pid;
+    },
+    async output(): Promise<string> {
+      const event = await next();
+      if (event?.case !== "data") throw new Error(`the event is ${event?.case}`);
+      return Buffer.from(event.value.output.value ?? []).toString();
+    },
+    async rest(): Promise<{ output: string; end: Inner | undefined }> {
+      let output = "";
+      for (let event = await next(); event; event = await next()) {
+        if (event.case === "data") output += Buffer.from(event.value.output.value ?? []).toString("latin1");
+        if (event.case === "end") return { output, end: event };
+      }
+      return { output, end: undefined };
+    },
+  };
+}
+
+async function failure(promise: Promise<unknown>): Promise<{ code: Code; message: string }> {
+  const error = await promise.then(
+    () => undefined,
+    (reason: unknown) => ConnectError.from(reason),
+  );
+  if (!error) throw new Error("nothing failed");
+  return { code: error.code, message: error.rawMessage };
+}
+
+describe("Start", () => {
+  it("reports exit codes, output of both streams and signals", async () => {
+    expect(await run(agent, "/bin/sh", ["-c", "echo out; echo err >&2; exit 3"])).toMatchObject({
+      stdout: "out\n",
+      stderr: "err\n",
+      exitCode: 3,
+      error: "exit status 3",
+    });
+    expect(await run(agent, "/bin/true")).toMatchObject({ exitCode: 0, error: undefined });
+    expect(await run(agent, "/bin/sh", ["-c", "kill -SEGV $$"])).toMatchObject({
+      exitCode: -1,
+      error: expect.stringContaining("signal: segmentation fault"),
+    });
+  });
+
+  it("finds programs by the PATH of the request", async () => {
+    expect((await run(agent, "true", [], { envs: { PATH: "/nonexistent" } })).exitCode).toBe(127);
+    expect((await run(agent, "true", [], { envs: { PATH: "/nonexistent:/bin" } })).exitCode).toBe(0);
+  });
+
+  it("ends with 127 and a word on stderr when there is no such program, with 126 when it may not run", async () => {
+    expect(await run(agent, "no-such-program")).toMatchObject({ exitCode: 127, stderr: expect.stringContaining("no-such-program") });
+    expect(await run(agent, "/etc/passwd")).toMatchObject({ exitCode: 126, stderr: expect.stringContaining("ermission denied") });
+  });
+
+  it("runs a script without an interpreter line in the shell", async () => {
+    expect((await run(agent, "/bin/sh", ["-c", "printf 'echo script $1' > s; chmod +x s; exec ./s x"], { cwd: "/tmp" })).stdout).toBe(
+      "script x\n",
+    );
+    await run(agent, "/bin/sh", ["-c", "printf 'echo script $1' > /tmp/skerry-no-shebang; chmod +x /tmp/skerry-no-shebang"]);
+    expect((await run(agent, "/tmp/skerry-no-shebang", ["y"])).stdout).toBe("script y\n");
+    await run(agent, "rm", ["/tmp/skerry-no-shebang", "/tmp/s"]);
+  });
+
+  it("gives processes the identity, groups and directory of the user, and no capability of ours", async () => {
+    const script = "id -u; id -g; id -G; pwd; echo $HOME $USER $LOGNAME; grep CapEff /proc/self/status; umask";
+    const { stdout } = await run(agent, "/bin/sh", ["-c", script], { user: "nobody", cwd: "/" });
+    const [uid, gid, groups, cwd, names, capabilities, umask] = stdout.trim().split("\n");
+    expect({ uid, gid, groups, cwd, umask }).toEqual({ uid: "65534", gid: "65534", groups: "65534", cwd: "/", umask: "0022" });
+    expect(names).toBe("/nonexistent nobody nobody");
+    expect(capabilities).toMatch(/\s0+$/);
+  });
+
+  it("lets a process open its own stdout and stderr again", async () => {
+    const { stdout, stderr } = await run(agent, "/bin/sh", ["-c", "echo a >/dev/stdout; echo b >/dev/stderr"], {
+      user: "nobody",
+      cwd: "/",
+    });
+    expect({ stdout, stderr }).toEqual({ stdout: "a\n", stderr: "b\n" });
+  });
+
+  it("leaks neither descriptors nor signal settings nor our environment", async () => {
+    const { stdout } = await run(agent, "/bin/sh", ["-c", "ls /proc/$$/fd; grep -E 'Sig(Blk|Ign)' /proc/$$/status; env"]);
+    expect(stdout).not.toContain("LD_");
+    expect(
+      stdout
+        .match(/^\d+$/gm)
+        ?.map(Number)
+        .filter((fd) => fd > 2 && fd < 200),
+    ).toEqual([]);
+    expect(stdout.match(/Sig(?:Blk|Ign):\t0+$/gm)).toHaveLength(2);
+  });
+
+  it("keeps bytes as they are", async () => {
+    const stream = start({ process: { cmd: "/bin/sh", args: ["-c", "head -c 8191 /dev/zero; printf '\\342'"] }, stdin: false });
+    await stream.pid();
+    const { output } = await stream.rest();
+    expect(output.length).toBe(8192);
+    expect(output.at(-1)).toBe("\xe2");
+  });
+
+  it("sends no event larger than 32 KiB and loses nothing", async () => {
+    const stream = start({ process: { cmd: "/bin/sh", args: ["-c", "head -c 3000000 /dev/zero"] }, stdin: false });
+    let total = 0;
+    for (let event = await stream.next(); event; event = await stream.next()) {
+      if (event.case !== "data") continue;
+      const length = event.value.output.value?.length ?? 0;
+      expect(length).toBeLessThanOrEqual(32 * 1024);
+      total += length;
+    }
+    expect(total).toBe(3_000_000);
+  });
+
+  it.each([
+    ["a missing directory", { cwd: "/no/such" }, undefined, "cwd '/no/such' does not exist"],
+    ["a file as directory", { cwd: "/etc/passwd" }, undefined, "error starting process 'true': "],
+    ["another user's home", { cwd: "~other" }, undefined, "cannot expand user-specific home dir"],
+    ["a directory that the user may not enter", { cwd: "/root" }, "nobody", "error starting process 'true': "],
+    ["a NUL byte", { args: ["a\0b"] }, undefined, "error starting process 'true': "],
+  ])("refuses %s", async (_, config, user, message) => {
+    const headers = user === undefined ? {} : { Authorization: `Basic ${btoa(`${user}:`)}` };
+    const error = await failure(start({ process: { cmd: "true", ...config } }, { headers }).pid());
+    expect(error.code).toBe(Code.InvalidArgument);
+    expect(error.message).toContain(message);
+  });
+
+  it("refuses users that do not exist", async () => {
+    const headers = { Authorization: `Basic ${btoa("ghost:")}` };
+    expect(await failure(start({ process: { cmd: "true" } }, { headers }).pid())).toEqual({
+      code: Code.Unauthenticated,
+      message: "invalid username: 'ghost'",
+    });
+  });
+
+  it("delivers what a background child writes after its parent ended", async () => {
+    const { stdout } = await run(agent, "/bin/sh", ["-c", "(sleep 0.3; echo late) & echo early"]);
+    expect(stdout).toBe("early\nlate\n");
+  });
+
+  it("sends keepalives while nothing happens", async () => {
+    const stream = start({ process: { cmd: "sleep", args: ["1.5"] }, stdin: false }, { headers: { "Keepalive-Ping-Interval": "1" } });
+    await stream.pid();
+    expect((await stream.next())?.case).toBe("keepalive");
+    expect((await stream.next())?.case).toBe("end");
+  });
+});
+
+describe("deadlines and disconnects", () => {
+  it("fails the stream without an end event and kills the process", async () => {
+    const response = await agent.fetch("/process.Process/Start", {
+      method: "POST",
+      headers: { "Content-Type": "application/connect+json", "Connect-Timeout-Ms": "300" },
+      body: envelope({ process: { cmd: "sleep", args: ["30"] }, stdin: false }),
+    });
+    const frames = parseEnvelopes(Buffer.from(await response.arrayBuffer()));
+    expect(frames).toEqual([
+      { flags: 0, message: { event: { start: { pid: expect.any(Number) } } } },
+      { flags: 2, message: { error: { code: "deadline_exceeded", message: "context deadline exceeded" } } },
+    ]);
+    await expect.poll(async () => (await agent.process.list({})).processes.length).toBe(0);
+  });
+
+  it("starts nothing when the deadline is over already", async () => {
+    const response = await agent.fetch("/process.Process/Start", {
+      method: "POST",
+      headers: { "Content-Type": "application/connect+json", "Connect-Timeout-Ms": "0" },
+      body: envelope({ process: { cmd: "touch", args: ["/tmp/skerry-never"] } }),
+    });
+    expect(parseEnvelopes(Buffer.from(await response.arrayBuffer()))).toMatchObject([
+      { message: { error: { code: "deadline_exceeded" } } },
+    ]);
+    expect((await run(agent, "ls", ["/tmp/skerry-never"])).exitCode).not.toBe(0);
+  });
+
+  it("leaves the process running when its client goes, and lets another follow it without replay", async () => {
+    const abort = new AbortController();
+    const script = "echo first; sleep 0.6; echo second; exit 5";
+    const stream = start({ process: { cmd: "/bin/sh", args: ["-c", script] }, tag: "survivor", stdin: false }, { signal: abort.signal });
+    const pid = await stream.pid();
+    await stream.next();
+    abort.abort();
+    await sleep(100);
+    expect((await agent.process.list({})).processes).toMatchObject([
+      { pid, tag: "survivor", config: { cmd: "/bin/sh", args: ["-c", script] } },
+    ]);
+    let output = "";
+    let exitCode = 0;
+    for await (const { event } of agent.process.connect({ process: { selector: { case: "tag", value: "survivor" } } })) {
+      const inner = event?.event;
+      if (inner?.case === "data") output += Buffer.from(inner.value.output.value ?? []).toString();
+      if (inner?.case === "end") exitCode = inner.value.exitCode;
+    }
+    expect({ output, exitCode }).toEqual({ output: "second\n", exitCode: 5 });
+  });
+
+  it("kills at the deadline although the client is gone", async () => {
+    const abort = new AbortController();
+    const stream = start({ process: { cmd: "sleep", args: ["30"] }, stdin: false }, { signal: abort.signal, timeoutMs: 500 });
+    const pid = await stream.pid();
+    abort.abort();
+    await expect.poll(async () => (await agent.process.list({})).processes.length, { timeout: 3000 }).toBe(0);
+    const ends: Inner[] = [];
+    for await (const { event } of agent.process.connect({ process: byPid(pid) })) if (event?.event) ends.push(event.event);
+    expect(ends).toMatchObject([{ case: "start" }, { case: "end", value: { exitCode: -1, error: "signal: killed" } }]);
+  });
+
+  it("keeps a follower that does not read from holding up another", async () => {
+    const script = "read go; head -c 4000000 /dev/zero; echo done";
+    const owner = start({ process: { cmd: "/bin/sh", args: ["-c", script] } });
+    const pid = await owner.pid();
+    const lazy = agent.process.connect({ process: byPid(pid) })[Symbol.asyncIterator]();
+    await lazy.next();
+    await agent.process.sendInput({ process: byPid(pid), input: { input: { case: "stdin", value: bytes("go\n") } } });
+    const { output, end } = await owner.rest();
+    expect(output.length).toBe(4_000_005);
+    expect(end?.case).toBe("end");
+    let lagged = 0;
+    for (let step = await lazy.next(); !step.done; step = await lazy.next()) {
+      const inner = step.value.event?.event;
+      if (inner?.case === "data") lagged += inner.value.output.value?.length ?? 0;
+    }
+    expect(lagged).toBe(4_000_005);
+  });
+});
+
+describe("input", () => {
+  it("reaches stdin, and CloseStdin ends it, once or twice", async () => {
+    const stream = start({ process: { cmd: "/bin/sh", args: ["-c", "cat; sleep 0.3"] } });
+    const pid = await stream.pid();
+    const send = (text: string) =>
+      agent.process.sendInput({ process: byPid(pid), input: { input: { case: "stdin", value: bytes(text) } } });
+    await send("hello ");
+    await send("");
+    await send("world");
+    await agent.process.closeStdin({ process: byPid(pid) });
+    await agent.process.closeStdin({ process: byPid(pid) });
+    expect(await stream.rest()).toMatchObject({ output: "hello world", end: { case: "end", value: { exitCode: 0 } } });
+  });
+
+  it("is /dev/null when it is off", async () => {
+    const stream = start({ process: { cmd: "/bin/sh", args: ["-c", "read x"] }, stdin: false });
+    const pid = await stream.pid();
+    expect(
+      await failure(agent.process.sendInput({ process: byPid(pid), input: { input: { case: "stdin", value: bytes("x") } } })),
+    ).toMatchObject({
+      code: expect.any(Number),
+    });
+    expect((await stream.rest()).end).toMatchObject({ value: { exitCode: 1 } });
+  });
+
+  it("streams live: each message arrives before the next is sent", async () => {
+    const stream = start({ process: { cmd: "cat" } });
+    const pid = await stream.pid();
+    const echoed = Promise.withResolvers<void>();
+    const input = (text: string) => ({
+      event: { case: "data" as const, value: { input: { input: { case: "stdin" as const, value: bytes(text) } } } },
+    });
+    const sent = agent.process.streamInput(
+      (async function* (): AsyncGenerator<MessageInitShape<typeof StreamInputRequestSchema>> {
+        yield { event: { case: "start", value: { process: byPid(pid) } } };
+        yield input("one");
+        await echoed.promise;
+        yield { event: { case: "keepalive", value: {} } };
+        yield input("two");
+      })(),
+    );
+    expect((await stream.next())?.case).toBe("data");
+    echoed.resolve();
+    await sent;
+    expect((await stream.next())?.case).toBe("data");
+    await agent.process.closeStdin({ process: byPid(pid) });
+    expect((await stream.rest()).end).toMatchObject({ value: { exitCode: 0 } });
+  });
+
+  it("is refused where it cannot go", async () => {
+    const stream = start({ process: { cmd: "cat" } });
+    const pid = await stream.pid();
+    const process = byPid(pid);
+    expect(await failure(agent.process.sendInput({ process, input: { input: { case: "pty", value: bytes("x") } } }))).toMatchObject({
+      code: Code.Internal,
+      message: expect.stringContaining("tty not assigned to process"),
+    });
+    expect(await failure(agent.process.sendInput({ process }))).toMatchObject({ code: Code.Unimplemented });
+    expect(await failure(agent.process.update({ process, pty: { size: { cols: 1, rows: 1 } } }))).toMatchObject({ code: Code.Internal });
+    await agent.process.update({ process });
+    await agent.process.sendSignal({ process, signal: Signal.SIGKILL });
+    await stream.rest();
+  });
+});
+
+describe("signals and selectors", () => {
+  it("kills the process alone and reports at once though an orphan holds the pipe", async () => {
+    const stream = start({ process: { cmd: "/bin/sh", args: ["-c", "sleep 3 & echo $!; wait"] }, stdin: false });
+    const pid = await stream.pid();
+    const child = Number(await stream.output());
+    const before = Date.now();
+    await agent.process.sendSignal({ process: byPid(pid), signal: Signal.SIGKILL });
+    expect((await stream.rest()).end).toMatchObject({ value: { exitCode: -1, error: "signal: killed" } });
+    expect(Date.now() - before).toBeLessThan(1500);
+    expect((await run(agent, "/bin/sh", ["-c", `kill -0 ${pid}`])).exitCode).not.toBe(0);
+    expect((await run(agent, "/bin/sh", ["-c", `kill -0 ${child} && kill ${child}`])).exitCode).toBe(0);
+  });
+
+  it("lets SIGTERM be trapped and delivers what comes after", async () => {
+    const stream = start({
+      process: { cmd: "/bin/sh", args: ["-c", "trap 'echo trapped; exit 9' TERM; echo ready; while :; do sleep 0.05; done"] },
+      stdin: false,
+    });
+    const pid = await stream.pid();
+    await stream.next();
+    await agent.process.sendSignal({ process: byPid(pid), signal: Signal.SIGTERM });
+    expect(await stream.rest()).toMatchObject({ output: "trapped\n", end: { value: { exitCode: 9 } } });
+  });
+
+  it("knows what it does not know", async () => {
+    const unknownPid = byPid(999_999);
+    const unknownTag = { selector: { case: "tag" as const, value: "zz" } };
+    expect(await failure(agent.process.sendSignal({ process: unknownPid, signal: Signal.SIGKILL }))).toEqual({
+      code: Code.NotFound,
+      message: "process with pid 999999 not found",
+    });
+    expect(await failure(agent.process.closeStdin({ process: unknownTag }))).toEqual({
+      code: Code.NotFound,
+      message: "process with tag zz not found",
+    });
+    expect(await failure(agent.process.closeStdin({}))).toMatchObject({ code: Code.Unimplemented });
+    expect(await failure(agent.process.connect({ process: unknownPid })[Symbol.asyncIterator]().next())).toMatchObject({
+      code: Code.NotFound,
+    });
+  });
+
+  it("finds each of several tagged processes, the newest where a tag is shared", async () => {
+    const streams = [];
+    for (const tag of ["a", "b", "a"]) {
+      const stream = start({ process: { cmd: "sleep", args: ["30"] }, tag, stdin: false });
+      streams.push({ stream, pid: await stream.pid() });
+    }
+    const kill = (value: string) => agent.process.sendSignal({ process: { selector: { case: "tag", value } }, signal: Signal.SIGKILL });
+    await kill("a");
+    await streams[2]?.stream.rest();
+    expect((await agent.process.list({})).processes.map(({ pid }) => pid)).toEqual([streams[0]?.pid, streams[1]?.pid]);
+    await kill("b");
+    await kill("a");
+    for (const { stream } of streams.slice(0, 2)) expect((await stream.rest()).end?.case).toBe("end");
+    expect((await agent.process.list({})).processes).toEqual([]);
+  });
+
+  it("refuses other signals", async () => {
+    const stream = start({ process: { cmd: "sleep", args: ["30"] }, stdin: false });
+    const pid = await stream.pid();
+    expect(await failure(agent.process.sendSignal({ process: byPid(pid), signal: 0 }))).toMatchObject({ code: Code.Unimplemented });
+    await agent.process.sendSignal({ process: byPid(pid), signal: Signal.SIGKILL });
+    await stream.rest();
+  });
+});
+
+describe("terminals", () => {
+  it("have a size, take a new one before the first input, and are the controlling terminal", async () => {
+    const stream = start({
+      process: { cmd: "/bin/sh", args: ["-i"], envs: { PS1: "", TERM: "xterm" } },
+      pty: { size: { cols: 80, rows: 24 } },
+    });
+    const pid = await stream.pid();
+    await agent.process.update({ process: byPid(pid), pty: { size: { cols: 100, rows: 30 } } });
+    const input = bytes("stty size </dev/tty; exit 4\n");
+    await agent.process.sendInput({ process: byPid(pid), input: { input: { case: "pty", value: input } } });
+    const { output, end } = await stream.rest();
+    expect(output).toContain("30 100");
+    expect(end).toMatchObject({ value: { exitCode: 4 } });
+  });
+
+  it("pass on Ctrl-C, and refuse stdin", async () => {
+    const stream = start({ process: { cmd: "sleep", args: ["30"] }, pty: { size: { cols: 80, rows: 24 } } });
+    const pid = await stream.pid();
+    const process = byPid(pid);
+    expect(await failure(agent.process.sendInput({ process, input: { input: { case: "stdin", value: bytes("x") } } }))).toMatchObject({
+      code: Code.Internal,
+      message: expect.stringContaining("tty assigned to process"),
+    });
+    expect(await failure(agent.process.closeStdin({ process }))).toMatchObject({ code: Code.Unknown });
+    await agent.process.sendInput({ process, input: { input: { case: "pty", value: bytes("\x03") } } });
+    expect((await stream.rest()).end).toMatchObject({ value: { exitCode: -1, error: "signal: interrupt" } });
+  });
+
+  it("belong to the user", async () => {
+    const stream = start(
+      { process: { cmd: "/bin/sh", args: ["-c", 'stat -c %U "$(tty)"; id -u'], cwd: "/" }, pty: { size: { cols: 80, rows: 24 } } },
+      { headers: { Authorization: `Basic ${btoa("nobody:")}` } },
+    );
+    await stream.pid();
+    expect((await stream.rest()).output).toBe("nobody\r\n65534\r\n");
+  });
+});
+
+function envelope(message: object): Uint8Array<ArrayBuffer> {
+  const body = Buffer.from(JSON.stringify(message));
+  const framed = Buffer.alloc(5 + body.length);
+  framed.writeUInt32BE(body.length, 1);
+  body.copy(framed, 5);
+  return new Uint8Array(framed);
+}
+
+function parseEnvelopes(stream: Buffer): { flags: number; message: unknown }[] {
+  const frames = [];
+  for (let at = 0; at < stream.length; ) {
+    const length = stream.readUInt32BE(at + 1);
+    frames.push({ flags: stream[at] ?? 0, message: JSON.parse(stream.subarray(at + 5, at + 5 + length).toString()) as unknown });
+    at += 5 + length;
+  }
+  return frames;
+}
