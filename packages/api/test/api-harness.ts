@@ -1,4 +1,5 @@
 import { randomBytes, randomUUID } from "node:crypto";
+import { openSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -78,7 +79,7 @@ export class ApiHarness implements AsyncDisposable {
         nodes: { list: () => nodes },
         secrets: { tokenSeed: new Secret("seed"), adminToken: new Secret(this.adminToken) },
         clock: systemClock,
-        logger: createLogger({ name: "api", level: "error" }),
+        logger: createLogger({ name: "api", level: "info", fd: logFd() }),
       },
     );
   }
@@ -145,6 +146,11 @@ export class ApiHarness implements AsyncDisposable {
       "default",
     );
   }
+}
+
+/** Most tests make things fail, so what is logged is only shown on demand. */
+function logFd(): number {
+  return process.env.TEST_LOG === undefined ? openSync("/dev/null", "w") : 2;
 }
 
 export interface TestDatabases extends AsyncDisposable {

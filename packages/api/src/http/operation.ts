@@ -19,6 +19,8 @@ export interface OperationRequest<P, Q, B> {
   readonly query: Q;
   /** Undefined when the operation takes none, or the caller sent none where that is allowed. */
   readonly body: B;
+  /** When the request came in, before its credentials were looked at. */
+  readonly arrivedAt: number;
   /** Aborted when the caller goes away before the answer. */
   readonly signal: AbortSignal;
 }

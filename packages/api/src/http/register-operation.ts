@@ -20,22 +20,25 @@ export function registerOperation(app: FastifyInstance, deps: { services: ApiSer
     query: operation.query && createCheck(operation.query, "query"),
     body: operation.body && createCheck(operation.body, "body"),
   };
-  const callers = new WeakMap<FastifyRequest, Caller>();
+  const arrivals = new WeakMap<FastifyRequest, { readonly caller: Caller; readonly arrivedAt: number }>();
   app.route({
     method: operation.method,
     url: operation.path.replaceAll(/\{(\w+)\}/g, ":$1"),
     config: { operation } as object,
     onRequest: async (request) => {
-      callers.set(request, await authenticate(deps.auth, operation.auth, request.headers));
+      const arrivedAt = deps.services.clock.now();
+      const caller = await authenticate(deps.auth, operation.auth, request.headers);
+      arrivals.set(request, { caller, arrivedAt });
     },
     handler: async (request, reply) => {
-      const startedAt = deps.services.clock.now();
+      const { caller, arrivedAt } = arrivals.get(request) ?? { caller: { kind: "anyone" }, arrivedAt: deps.services.clock.now() };
       const response = await operation.handle(deps.services, {
-        caller: callers.get(request) ?? { kind: "anyone" },
+        caller,
+        arrivedAt,
         ...checkedParts(operation, checks, request),
         signal: callerGone(reply),
       });
-      const facts = { operation: operation.id, status: response.status, duration_ms: deps.services.clock.now() - startedAt };
+      const facts = { operation: operation.id, status: response.status, duration_ms: deps.services.clock.now() - arrivedAt };
       deps.services.logger.debug(facts, "answered");
       return await reply
         .code(response.status)

@@ -55,8 +55,11 @@ export async function createServer(services: ApiServices, auth: AuthDeps): Promi
 
 function sendError(reply: FastifyReply, error: unknown, about: { logger: Logger; operation?: Operation | undefined }): void {
   const encoded = encodeError(error, about.operation);
-  if (encoded.isOurs)
-    about.logger.error({ err: error, operation: about.operation?.id, request_id: reply.request?.id }, "an operation failed");
+  const facts = { err: error, operation: about.operation?.id, request_id: reply.request?.id, status: encoded.status };
+  // Where nobody is left to be told, what it was for has been taken back: no failure of the platform.
+  if (reply.raw.destroyed) about.logger.info(facts, "the caller went away");
+  else if (encoded.status === 500) about.logger.error(facts, "an operation failed");
+  else if (encoded.isOurs) about.logger.warn(facts, "an operation could not be done now");
   void reply.code(encoded.status).headers(encoded.headers).send(encoded.body);
 }
 

@@ -54,12 +54,19 @@ export class SandboxService {
     await this.#setEnd(teamId, id, { timeoutMs: Math.max(durationMs, MIN_REFRESH_MS), onlyLater: true });
   }
 
-  /** Answers when nothing of it is left. Several callers at once wait for one kill. */
-  async kill(teamId: string, id: string): Promise<void> {
+  /**
+   * Answers when nothing of it is left. Several callers at once wait for one kill; one who came before it was over
+   * counts among them, however long the way to here was.
+   */
+  async kill(teamId: string, id: string, arrivedAt: number): Promise<void> {
     const { store, kills } = this.#deps;
     for (;;) {
       const sandbox = await store.sandboxes.find(id);
-      if (!sandbox || sandbox.teamId !== teamId || sandbox.state === "ended") throw sandboxNotFound(id);
+      if (!sandbox || sandbox.teamId !== teamId) throw sandboxNotFound(id);
+      if (sandbox.state === "ended") {
+        if (sandbox.endReason === "request" && (sandbox.endedAt ?? 0) > arrivedAt) return;
+        throw sandboxNotFound(id);
+      }
       if (await kills.begin(sandbox, "kill", "request")) return await kills.finish(sandbox);
     }
   }

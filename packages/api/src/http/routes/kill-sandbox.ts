@@ -15,7 +15,7 @@ export const killSandbox = defineOperation({
   responses: { 204: { description: "It is gone." }, ...failures(404, 503) },
   repeatable: true,
   handle: async (services, request) => {
-    await services.sandboxes.kill(teamOf(request.caller).id, sandboxIdOf(request.params));
+    await services.sandboxes.kill(teamOf(request.caller).id, sandboxIdOf(request.params), request.arrivedAt);
     return { status: 204 };
   },
 });

@@ -1,0 +1,113 @@
+import { create } from "@bufbuild/protobuf";
+import { Code } from "@connectrpc/connect";
+import type { NewSandbox } from "@skerry/store";
+import { waitUntil } from "@skerry/testkit/wait-until";
+import { SandboxSpecSchema } from "@skerry/wire/node";
+import { expect, it } from "vitest";
+import { describeOnEachDatabase } from "./each-database.ts";
+
+describeOnEachDatabase("reconciling", (api) => {
+  const find = (id: string) => api().store.sandboxes.find(id);
+
+  /** An entry as a process leaves it that was killed in the middle. */
+  async function leave(id: string, fields: Partial<NewSandbox> = {}): Promise<void> {
+    await api().store.sandboxes.insert({
+      id,
+      teamId: api().teamId,
+      templateId: api().templateId,
+      buildId: api().buildId,
+      alias: null,
+      nodeId: "node1",
+      nodeUrl: api().node.url,
+      owner: "api1",
+      createdAt: Date.now() - 60_000,
+      metadata: null,
+      cpuCount: 1,
+      memoryMb: 128,
+      diskSizeMb: 0,
+      allowInternetAccess: null,
+      autoPause: false,
+      autoResume: false,
+      ...fields,
+    });
+  }
+  const hold = (id: string) => api().node.held.set(id, { spec: create(SandboxSpecSchema, { sandboxId: id }), state: "running" });
+
+  it("finishes what was cut off: half-made ones and half-killed ones", async () => {
+    await leave("ihalfmade");
+    hold("ihalfmade");
+    await leave("ineverbegun");
+    const killed = await api().create();
+    await api().store.sandboxes.transition(killed, { from: "running", to: "killing", now: Date.now(), endReason: "request" });
+    const running = await api().create();
+    await using restarted = await api().createApi();
+    await restarted.listen();
+    await waitUntil("all have ended", async () => {
+      const rows = await Promise.all(["ihalfmade", "ineverbegun", killed].map(find));
+      return rows.every((row) => row?.state === "ended");
+    });
+    expect(await find("ihalfmade")).toMatchObject({ endReason: "abandoned" });
+    expect(await find(killed)).toMatchObject({ endReason: "request" });
+    expect([...api().node.held.keys()]).toEqual([running]);
+    expect((await api().call("GET", `/sandboxes/${running}`)).status).toBe(200);
+  });
+
+  it("leaves creates under way alone, its own and another process's", async () => {
+    api().node.create = "hang";
+    const creating = api().call("POST", "/v2/sandboxes", { body: { templateID: "base" } });
+    await waitUntil("the node was asked", () => api().node.held.size === 1);
+    await leave("iother", { owner: "api2", createdAt: Date.now() });
+    hold("iother");
+    await using second = await api().createApi({ ownerId: "api3" });
+    await Promise.all([api().api.reconcile(), second.reconcile()]);
+    api().node.release();
+    expect((await creating).status).toBe(201);
+    expect(await find("iother")).toMatchObject({ state: "starting" });
+    expect(api().node.held.size).toBe(2);
+  });
+
+  it("takes up what another process left long ago", async () => {
+    await leave("ileft", { owner: "gone" });
+    await api().api.reconcile();
+    expect(await find("ileft")).toMatchObject({ state: "ended", endReason: "abandoned" });
+  });
+
+  it("ends what its node has lost, and kills what nobody knows", async () => {
+    const [lost, kept] = [await api().create(), await api().create()];
+    api().node.held.delete(lost);
+    hold("iorphan");
+    await api().api.reconcile();
+    expect(await find(lost)).toMatchObject({ state: "ended", endReason: "node_lost" });
+    expect((await api().call("GET", `/sandboxes/${lost}`)).status).toBe(404);
+    expect([...api().node.held.keys()]).toEqual([kept]);
+    // An ended one that came back is an orphan too.
+    hold(lost);
+    await api().api.reconcile();
+    expect([...api().node.held.keys()]).toEqual([kept]);
+  });
+
+  it.each(["hang" as const, Code.Unavailable, Code.Internal])("believes nothing of a node that answers with %s", async (behaviour) => {
+    const id = await api().create();
+    api().node.list = behaviour;
+    await api().api.reconcile();
+    expect(await find(id)).toMatchObject({ state: "running" });
+  });
+
+  it("lets several processes expire and kill the same sandboxes", async () => {
+    await using second = await api().createApi({ ownerId: "api2" });
+    await second.listen();
+    const ids = await Promise.all(Array.from({ length: 40 }, () => api().create({ timeout: 1 })));
+    await waitUntil("all have ended", async () => {
+      const rows = await Promise.all(ids.map(find));
+      return rows.every((row) => row?.state === "ended");
+    });
+    for (const id of ids) expect(api().node.countCalls("kill", id)).toBe(1);
+  });
+
+  it("forgets what ended long ago", async () => {
+    const id = await api().create();
+    await api().store.sandboxes.transition(id, { from: "running", to: "ended", now: Date.now() - 8 * 24 * 3_600_000 });
+    await api().api.reconcile();
+    expect(await find(id)).toBeUndefined();
+  });
+});
