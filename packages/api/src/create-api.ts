@@ -50,7 +50,7 @@ export async function createApi(config: ApiConfig, deps: ApiDeps): Promise<Api> 
 
   const close = async () => {
     await Promise.all([rounds.stop(), expiry.stop(), fastify.close()]);
-    await kills.settled();
+    await kills.stop();
   };
   return {
     async listen() {

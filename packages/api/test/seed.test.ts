@@ -72,8 +72,4 @@ describeOnEachDatabase("seeding", (api) => {
     const other = { ...secrets, teamId: randomUUID() };
     await expect(seedIdentity(api().store, other, systemClock)).rejects.toMatchObject({ code: "config_invalid" });
   });
-
-  it("keeps no key or token in clear", async () => {
-    expect(JSON.stringify(await api().store.identity.findKeyOwner("x"))).toBe(undefined);
-  });
 });

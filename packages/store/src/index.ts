@@ -1,7 +1,14 @@
 export { type Credential, IdentityRepository, type KeyOwner, type Membership, type Team } from "./identity.ts";
 export { openStore, type Store } from "./open-store.ts";
 export type { EndReason, NewSandbox, Sandbox, SandboxState } from "./sandbox.ts";
-export { type SandboxFilter, type SandboxPage, SandboxRepository, type SandboxRoute, type SandboxTransition } from "./sandboxes.ts";
+export {
+  type SandboxFilter,
+  type SandboxPage,
+  SandboxRepository,
+  type SandboxRoute,
+  type SandboxStart,
+  type SandboxTransition,
+} from "./sandboxes.ts";
 export {
   type Build,
   type BuildStatus,

@@ -11,8 +11,13 @@ export interface SandboxTransition {
   readonly to: SandboxState;
   readonly now: number;
   readonly endReason?: EndReason;
-  /** Set when it starts to run. */
-  readonly started?: { readonly startedAt: number; readonly endAt: number; readonly runtime: string; readonly agentVersion: string };
+}
+
+export interface SandboxStart {
+  readonly startedAt: number;
+  readonly endAt: number;
+  readonly runtime: string;
+  readonly agentVersion: string;
 }
 
 export interface SandboxFilter {
@@ -55,6 +60,27 @@ export class SandboxRepository {
     return row && sandboxFrom(row);
   }
 
+  /** From `starting` to `running`, and counted for its template: one commit. Undefined when it was not starting any more. */
+  async start(id: string, start: SandboxStart): Promise<Sandbox | undefined> {
+    const { startedAt, endAt, runtime, agentVersion } = start;
+    return await this.#db.transaction().execute(async (tx) => {
+      const row = await tx
+        .updateTable("sandboxes")
+        .set({ state: "running", state_changed_at: startedAt, started_at: startedAt, end_at: endAt, runtime, agent_version: agentVersion })
+        .where("id", "=", id)
+        .where("state", "=", "starting")
+        .returningAll()
+        .executeTakeFirst();
+      if (!row) return undefined;
+      await tx
+        .updateTable("templates")
+        .set((eb) => ({ spawn_count: eb("spawn_count", "+", 1), last_spawned_at: startedAt }))
+        .where("id", "=", row.template_id)
+        .execute();
+      return sandboxFrom(row);
+    });
+  }
+
   /** True when this call made the change. */
   async transition(id: string, change: SandboxTransition): Promise<boolean> {
     let update = this.#db
@@ -64,10 +90,6 @@ export class SandboxRepository {
       .where("state", "=", change.from);
     if (change.endReason !== undefined) update = update.set({ end_reason: change.endReason });
     if (change.to === "ended") update = update.set({ ended_at: change.now });
-    if (change.started) {
-      const { startedAt, endAt, runtime, agentVersion } = change.started;
-      update = update.set({ started_at: startedAt, end_at: endAt, runtime, agent_version: agentVersion });
-    }
     return (await update.executeTakeFirst()).numUpdatedRows === 1n;
   }
 

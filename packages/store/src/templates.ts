@@ -177,14 +177,6 @@ export class TemplateRepository {
     );
   }
 
-  async countSpawn(templateId: string, now: number): Promise<void> {
-    await this.#db
-      .updateTable("templates")
-      .set((eb) => ({ spawn_count: eb("spawn_count", "+", 1), last_spawned_at: now }))
-      .where("id", "=", templateId)
-      .execute();
-  }
-
   async #countBuilds(templateId: string): Promise<number> {
     const row = await this.#db
       .selectFrom("builds")

@@ -29,10 +29,9 @@ export async function createSandbox(deps: SandboxServiceDeps, options: CreateOpt
   const entry = newEntry(deps, options, node);
   await deps.store.sandboxes.insert(entry);
   try {
-    await startOnNode(deps, { entry, node, options });
-    await deps.store.templates.countSpawn(entry.templateId, deps.clock.now());
+    const sandbox = await startOnNode(deps, { entry, node, options });
     if (options.signal.aborted) throw new PlatformError<ErrorCode>("internal", "the caller went away");
-    return await readBack(deps, entry.id);
+    return sandbox;
   } catch (error) {
     await abandon(deps, entry, options.signal.aborted ? "caller_gone" : "create_failed").catch((failure: unknown) =>
       deps.logger.warn({ err: failure, sandbox_id: entry.id }, "cleaning up after a failed create is left to the reconciler"),
@@ -77,7 +76,7 @@ function newEntry(deps: SandboxServiceDeps, options: CreateOptions, node: NodeHa
 async function startOnNode(
   deps: SandboxServiceDeps,
   work: { readonly entry: NewSandbox; readonly node: NodeHandle; readonly options: CreateOptions },
-): Promise<void> {
+): Promise<Sandbox> {
   const { entry, node, options } = work;
   const { build } = options.template;
   const answer = await node.client.createSandbox(
@@ -100,24 +99,14 @@ async function startOnNode(
     },
     { timeoutMs: deps.timing.createTimeoutMs, signal: options.signal },
   );
-  const now = deps.clock.now();
-  const running = await deps.store.sandboxes.transition(entry.id, {
-    from: "starting",
-    to: "running",
-    now,
-    started: {
-      startedAt: now,
-      endAt: now + options.timeoutMs,
-      runtime: answer.runtime,
-      agentVersion: answer.agentVersion || deps.config.agentVersion,
-    },
+  const startedAt = deps.clock.now();
+  const sandbox = await deps.store.sandboxes.start(entry.id, {
+    startedAt,
+    endAt: startedAt + options.timeoutMs,
+    runtime: answer.runtime,
+    agentVersion: answer.agentVersion || deps.config.agentVersion,
   });
-  if (!running) throw sandboxBusy(entry.id);
-}
-
-async function readBack(deps: SandboxServiceDeps, id: string): Promise<Sandbox> {
-  const sandbox = await deps.store.sandboxes.find(id);
-  if (!sandbox) throw new PlatformError<ErrorCode>("internal", "the entry of a new sandbox is missing");
+  if (!sandbox) throw sandboxBusy(entry.id);
   return sandbox;
 }
 

@@ -33,6 +33,7 @@ export class SandboxKills {
   readonly #queued = new Set<string>();
   readonly #waiting: (() => void)[] = [];
   #turnsTaken = 0;
+  #stopped = false;
   constructor(deps: KillDeps) {
     this.#deps = deps;
   }
@@ -68,7 +69,7 @@ export class SandboxKills {
     this.#queued.add(sandbox.id);
     await this.#takeTurn();
     try {
-      await this.finish(sandbox);
+      if (!this.#stopped) await this.finish(sandbox);
     } catch (error) {
       const facts = { err: error, sandbox_id: sandbox.id, node_id: sandbox.nodeId };
       this.#deps.logger.warn(facts, "killing a sandbox failed and will be tried again");
@@ -86,8 +87,9 @@ export class SandboxKills {
     await Promise.all(due.map((sandbox) => this.finishInBackground(sandbox)));
   }
 
-  /** Waits for the kills under way. */
-  async settled(): Promise<void> {
+  /** Waits for the kills under way and begins no more; what is left stays in `killing` for the next process. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
     await Promise.allSettled(this.#active.values());
   }
 

@@ -1,0 +1,27 @@
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { ApiHarness } from "./api-harness.ts";
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "skerry-secrets-"));
+});
+afterAll(async () => await rm(folder, { recursive: true, force: true }));
+
+it("keeps no key, token or environment variable in the database", async () => {
+  await using api = await ApiHarness.start(`sqlite:${join(folder, "skerry.db")}`);
+  const { body } = await api.call("POST", "/v2/sandboxes", {
+    body: { templateID: "base", envVars: { PASSWORD: "hunter2hunter2" }, metadata: { seen: "needle-in-metadata" } },
+  });
+  const files = await readdir(folder);
+  const bytes = Buffer.concat(await Promise.all(files.map((name) => readFile(join(folder, name)))));
+  // The search finds what is there.
+  expect(bytes.includes("needle-in-metadata")).toBe(true);
+  const secrets = [api.apiKey.slice(4), api.accessToken.slice(7), api.adminToken, body.envdAccessToken, "hunter2hunter2"];
+  for (const secret of secrets) {
+    expect(bytes.includes(secret)).toBe(false);
+    expect(bytes.includes(Buffer.from(secret, "hex").subarray(0, 20)) && /^[0-9a-f]+$/.test(secret)).toBe(false);
+  }
+});

@@ -1,0 +1,50 @@
+// The official client against our HTTP surface: what it sends, and what it makes of the answers.
+
+import { AuthenticationError, NotFoundError, Sandbox, SandboxNotFoundError } from "e2b";
+import { expect, it } from "vitest";
+import { describeOnEachDatabase } from "./each-database.ts";
+
+describeOnEachDatabase("the official client", (api) => {
+  const connection = () => ({ apiUrl: api().url, apiKey: api().apiKey, sandboxUrl: "http://127.0.0.1:9", retries: 0 });
+
+  it("creates, reads, extends and kills a sandbox", async () => {
+    const sandbox = await Sandbox.create("base", { ...connection(), metadata: { a: "b" }, envs: { X: "1" }, timeoutMs: 60_000 });
+    const info = await sandbox.getInfo();
+    expect(info).toMatchObject({
+      sandboxId: sandbox.sandboxId,
+      name: "base",
+      metadata: { a: "b" },
+      state: "running",
+      envdVersion: "0.6.4",
+    });
+    expect(info.endAt.getTime() - info.startedAt.getTime()).toBe(60_000);
+    await sandbox.setTimeout(120_000);
+    expect((await sandbox.getInfo()).endAt.getTime()).toBeGreaterThan(info.endAt.getTime());
+    const again = await Sandbox.connect(sandbox.sandboxId, connection());
+    expect(again.sandboxId).toBe(sandbox.sandboxId);
+    expect(await sandbox.kill()).toBe(true);
+    expect(await Sandbox.kill(sandbox.sandboxId, connection())).toBe(false);
+    await expect(sandbox.getInfo()).rejects.toBeInstanceOf(SandboxNotFoundError);
+    await expect(Sandbox.connect(sandbox.sandboxId, connection())).rejects.toBeInstanceOf(SandboxNotFoundError);
+  });
+
+  it("lists by metadata of any kind, page by page", async () => {
+    const odd = { "a&b=c %": "100% + 1/2", ключ: '🎉 "quoted"' };
+    const wanted = await Sandbox.create("base", { ...connection(), metadata: odd });
+    await Sandbox.create("base", { ...connection(), metadata: { other: "1" } });
+    const found = await Sandbox.list({ ...connection(), query: { metadata: odd, state: ["running"] } }).nextItems();
+    expect(found.map(({ sandboxId }) => sandboxId)).toEqual([wanted.sandboxId]);
+    const pages = Sandbox.list({ ...connection(), limit: 1 });
+    const seen: string[] = [];
+    while (pages.hasNext) seen.push(...(await pages.nextItems()).map(({ sandboxId }) => sandboxId));
+    expect(seen).toHaveLength(2);
+  });
+
+  it("is told what went wrong in its own words", async () => {
+    const wrongKey = { ...connection(), apiKey: "e2b_0000" };
+    await expect(Sandbox.create("base", wrongKey)).rejects.toBeInstanceOf(AuthenticationError);
+    await expect(Sandbox.create("nope", connection())).rejects.toThrow("template 'nope' not found");
+    await expect(Sandbox.create("base", { ...connection(), timeoutMs: 0 })).rejects.toThrow("Timeout must be greater than 0");
+    await expect(Sandbox.getInfo("iunknown", connection())).rejects.toBeInstanceOf(NotFoundError);
+  });
+});
