@@ -1,10 +1,8 @@
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
-import { connect } from "node:net";
 import type { Duplex } from "node:stream";
 import { connect as connectTls } from "node:tls";
-import { asError, PlatformError, type Secret } from "@skerry/base";
+import { asError, PlatformError, RelaySocket, type Secret } from "@skerry/base";
 import type { Dial, DialErrorCode, Route } from "./ports.ts";
-import { STREAM_BUFFER_BYTES } from "./stream-buffer.ts";
 
 /** How long a node may take to answer; it tries a closed port for about a second before it says so. */
 const ANSWER_TIMEOUT_MS = 15_000;
@@ -52,16 +50,9 @@ function tunnelOf(request: ClientRequest, route: Route): Promise<Duplex> {
 
 function openConnection(route: Route): Duplex {
   const url = new URL(route.nodeUrl);
-  const secure = url.protocol === "https:";
-  const options = {
-    host: url.hostname.replace(/^\[|\]$/g, ""),
-    port: url.port === "" ? (secure ? 443 : 80) : Number(url.port),
-    allowHalfOpen: true,
-    noDelay: true,
-    keepAlive: true,
-    highWaterMark: STREAM_BUFFER_BYTES,
-  };
-  return secure ? connectTls({ ...options, servername: options.host, ALPNProtocols: ["http/1.1"] }) : connect(options);
+  const host = url.hostname.replace(/^\[|\]$/g, "");
+  if (url.protocol === "http:") return new RelaySocket({ host, port: Number(url.port || 80) });
+  return connectTls({ host, port: Number(url.port || 443), servername: host, ALPNProtocols: ["http/1.1"] }).setNoDelay(true);
 }
 
 const CODES: Readonly<Record<number, DialErrorCode>> = { 404: "sandbox_gone", 502: "port_closed" };

@@ -51,13 +51,20 @@ export function createEdge(config: EdgeConfig, deps: EdgeDeps): Edge {
   });
 
   const limits = { maxHeaderBytes };
-  const onRequest = (req: IncomingMessage, res: ServerResponse) => void serveRequest(deps, limits, { req, res });
+  // A mistake of ours costs one connection, not all of them.
+  const failed = (err: unknown, req: IncomingMessage) => {
+    deps.logger.error({ err }, "serving a request failed");
+    reset(req.socket);
+  };
+  const onRequest = (req: IncomingMessage, res: ServerResponse) => {
+    serveRequest(deps, limits, { req, res }).catch((err: unknown) => failed(err, req));
+  };
   server.on("request", onRequest);
   // The sandbox's own server decides whether the client may go on.
   server.on("checkContinue", onRequest);
   server.on("checkExpectation", onRequest);
   server.on("upgrade", (req: IncomingMessage, client: Duplex, clientHead: Buffer) => {
-    void serveUpgrade(deps, limits, { req, client, clientHead });
+    serveUpgrade(deps, limits, { req, client, clientHead }).catch((err: unknown) => failed(err, req));
   });
   server.on("connect", refuseConnect);
 

@@ -5,7 +5,9 @@
 
 import { type ClientRequest, request as httpRequest, type IncomingMessage, type ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
+import { asError } from "@skerry/base";
 import { type Framing, requestHeaders, responseHeaders, trailerFields } from "./headers.ts";
+import { isLarge, pourAnswer } from "./pour-answer.ts";
 import { reset } from "./reset.ts";
 import { framingOf } from "./routing.ts";
 
@@ -20,34 +22,46 @@ export interface Exchange {
   readonly onBroken: (error: Error) => void;
 }
 
+export interface Answer {
+  readonly outgoing: ClientRequest;
+  readonly incoming: IncomingMessage;
+  readonly progress: Progress;
+}
+
+interface Progress {
+  answered: boolean;
+  /** Everything of the answer has been handed to the client's side. */
+  whole: boolean;
+}
+
 /** Methods for which "no body" must be said as a length, because a body would be usual (RFC 9110, 8.6). */
 const BODY_IS_USUAL: ReadonlySet<string> = new Set(["POST", "PUT", "PATCH"]);
 
 export function forward(exchange: Exchange): void {
   const { req, res } = exchange;
   const outgoing = sendHead(exchange);
-  let answer: IncomingMessage | undefined;
+  const progress: Progress = { answered: false, whole: false };
 
   res.once("close", () => {
     if (!res.writableFinished) outgoing.destroy();
   });
   outgoing.once("response", (incoming) => {
-    answer = incoming;
-    answerClient(exchange, { outgoing, incoming });
+    progress.answered = true;
+    answerClient(exchange, { outgoing, incoming, progress });
   });
   outgoing.once("continue", () => {
     if (req.headers.expect !== undefined && !res.headersSent) res.writeContinue();
   });
   const broken = (error: Error) => {
     // After a whole answer the sandbox may break the connection as it likes.
-    if (answer?.complete || res.destroyed) return;
+    if (progress.whole || res.destroyed) return;
     if (res.headersSent) reset(req.socket);
     else exchange.onBroken(error);
   };
   outgoing.on("error", broken);
   // Node drops an answer that changes the protocol unasked without an error.
   outgoing.once("close", () => {
-    if (!answer) broken(new Error("closed without an answer"));
+    if (!progress.answered) broken(new Error("closed without an answer"));
   });
   sendBody(exchange, outgoing);
 }
@@ -81,33 +95,51 @@ function sendBody({ req, framing }: Exchange, outgoing: ClientRequest): void {
   });
 }
 
-function answerClient({ req, res, onBroken }: Exchange, exchange: { outgoing: ClientRequest; incoming: IncomingMessage }): void {
-  const { outgoing, incoming } = exchange;
+function answerClient(exchange: Exchange, answer: Answer): void {
+  const { req, res, onBroken } = exchange;
+  const { outgoing, incoming, progress } = answer;
   const framing = framingOf(incoming.rawHeaders);
-  if (framing === undefined) {
-    // Its coding would be lost on the way.
+  try {
+    // A coding other than `chunked` would be lost on the way.
+    if (framing === undefined) throw new Error("unsupported transfer coding in an answer");
+    writeHead(exchange, incoming, framing);
+  } catch (error) {
     incoming.on("error", () => {});
     outgoing.destroy();
-    onBroken(new Error("unsupported transfer coding in an answer"));
+    onBroken(asError(error));
     return;
   }
-  incoming.once("error", () => reset(req.socket));
-  // HTTP/1.0 knows no chunks: the end of the connection is the end of the body.
-  const framingOut = framing === "chunked" && req.httpVersion === "1.0" ? "close" : framing;
-  const headers = responseHeaders(incoming.rawHeaders, framingOut);
-  // Still waiting for our "100 Continue": its next bytes may be another request (see send-refusal.ts).
-  if (req.headers.expect !== undefined && !req.complete) headers.push("Connection", "close");
-  res.sendDate = false;
-  res.writeHead(incoming.statusCode ?? 502, incoming.statusMessage ?? "", headers);
-  incoming.pipe(res, { end: false });
-  incoming.once("end", () => {
-    if (!incoming.complete) return;
-    if (!req.complete) req.unpipe(outgoing);
-    if (framingOut === "chunked" && incoming.rawTrailers.length > 0) res.addTrailers(trailerFields(incoming.rawTrailers));
-    res.end();
+  incoming.once("error", () => {
+    if (!progress.whole) reset(req.socket);
   });
+  const finish = () => {
+    progress.whole = true;
+    if (!req.complete) req.unpipe(outgoing);
+    if (res.chunkedEncoding && incoming.rawTrailers.length > 0) res.addTrailers(trailerFields(incoming.rawTrailers));
+    res.end();
+  };
+  const pipe = () => {
+    incoming.once("end", () => {
+      if (incoming.complete) finish();
+    });
+    incoming.pipe(res, { end: false });
+  };
+  if (framing === "length" && isLarge(exchange, incoming)) {
+    pourAnswer(exchange, { ...answer, finish, pipe });
+    return;
+  }
+  pipe();
   // One packet when the body came along with the head; no waiting for it when it did not.
   setImmediate(() => {
     if (!incoming.readableDidRead && !res.writableEnded && !res.destroyed) res.flushHeaders();
   });
+}
+
+function writeHead({ req, res }: Exchange, incoming: IncomingMessage, framing: Framing): void {
+  // HTTP/1.0 knows no chunks: the end of the connection is the end of the body.
+  const headers = responseHeaders(incoming.rawHeaders, framing === "chunked" && req.httpVersion === "1.0" ? "close" : framing);
+  // Still waiting for our "100 Continue": its next bytes may be another request (see send-refusal.ts).
+  if (req.headers.expect !== undefined && !req.complete) headers.push("Connection", "close");
+  res.sendDate = false;
+  res.writeHead(incoming.statusCode ?? 502, incoming.statusMessage ?? "", headers);
 }

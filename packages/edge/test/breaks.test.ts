@@ -29,6 +29,32 @@ describe.each<Reach>(["direct", "connect"])("ends and breaks over a %s dial", (r
     expect(client.error).toMatchObject({ code: "ECONNRESET" });
   });
 
+  test("a large answer of known length that breaks off resets the client; a whole one leaves the connection usable", async () => {
+    await using world = await createWorld(reach);
+    const size = 3_000_000;
+    await world.serve(3000, (req, res) => {
+      res.writeHead(200, { "Content-Length": size });
+      if (req.url === "/whole") return res.end(Buffer.alloc(size, "w"));
+      res.write(Buffer.alloc(size / 2, "p"));
+      return setTimeout(() => (req.url === "/kill" ? world.sandboxes.kill(SANDBOX_ID) : res.destroy()), 100);
+    });
+    const whole = new RawClient(world.port);
+    for (const answers of [1, 2]) {
+      whole.send(`GET /whole HTTP/1.1\r\nHost: ${hostOf(3000)}\r\n\r\n`);
+      await waitFor(() => (whole.received.split("w").length - 1 === answers * size ? true : undefined), `answer ${answers}`);
+      expect(whole.received.split("HTTP/1.1 200 OK").length - 1).toBe(answers);
+    }
+    const pipelined = new RawClient(world.port).send(`GET /whole HTTP/1.1\r\nHost: ${hostOf(3000)}\r\n\r\n`.repeat(3));
+    await waitFor(() => (pipelined.received.split("w").length - 1 === 3 * size ? true : undefined), "three answers");
+    pipelined.socket.destroy();
+    whole.socket.destroy();
+    for (const path of ["/end", "/kill"]) {
+      const client = new RawClient(world.port).send(`GET ${path} HTTP/1.1\r\nHost: ${hostOf(3000)}\r\n\r\n`);
+      await client.closed;
+      expect([path, client.ended, (client.error as NodeJS.ErrnoException | undefined)?.code]).toEqual([path, false, "ECONNRESET"]);
+    }
+  });
+
   test("a body that ends with the connection is whole", async () => {
     await using world = await createWorld(reach);
     await world.serveTcp(3000, (socket) => socket.once("data", () => socket.end("HTTP/1.1 200 OK\r\n\r\nall of it")));
@@ -117,6 +143,7 @@ describe.each<Reach>(["direct", "connect"])("ends and breaks over a %s dial", (r
       }
     };
     await world.serve(3000, (req, res) => {
+      if (req.url === "/length") res.setHeader("Content-Length", 10_000_000_000);
       if (req.method === "GET") flood(res);
       else req.pause();
     });
@@ -128,13 +155,16 @@ describe.each<Reach>(["direct", "connect"])("ends and breaks over a %s dial", (r
       }
       return sent;
     };
-    const reader = new RawClient(world.port);
-    reader.socket.pause();
-    reader.send(`GET / HTTP/1.1\r\nHost: ${hostOf(3000)}\r\n\r\n`);
-    await waitFor(() => (sent > 0 ? true : undefined), "the first bytes");
-    // Kernel buffers on loopback hold several MB per hop; without backpressure this would grow until memory ends.
-    expect(await still()).toBeLessThan(64 * 1024 * 1024);
-    reader.socket.destroy();
+    for (const path of ["/chunks", "/length"]) {
+      sent = 0;
+      const reader = new RawClient(world.port);
+      reader.socket.pause();
+      reader.send(`GET ${path} HTTP/1.1\r\nHost: ${hostOf(3000)}\r\n\r\n`);
+      await waitFor(() => (sent > 0 ? true : undefined), "the first bytes");
+      // Kernel buffers on loopback hold several MB per hop; without backpressure this would grow until memory ends.
+      expect(await still()).toBeLessThan(64 * 1024 * 1024);
+      reader.socket.destroy();
+    }
     sent = 0;
     const writer = new RawClient(world.port).send(`POST / HTTP/1.1\r\nHost: ${hostOf(3000)}\r\nContent-Length: 10000000000\r\n\r\n`);
     flood(writer.socket);

@@ -1,9 +1,9 @@
 // Real parts around an edge: servers that play the program in a sandbox, a dial over TCP, a node's CONNECT listener.
 
 import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
-import { type AddressInfo, connect, createServer as createTcpServer, type Socket, type Server as TcpServer } from "node:net";
+import { type AddressInfo, createServer as createTcpServer, type Socket, type Server as TcpServer } from "node:net";
 import type { Duplex } from "node:stream";
-import { createLogger, PlatformError, Secret } from "@skerry/base";
+import { createLogger, PlatformError, RelaySocket, Secret } from "@skerry/base";
 import type { Target } from "@skerry/wire";
 import { connectDialer, createEdge, type Dial, type Edge, type Route, type RouteTable } from "../src/index.ts";
 
@@ -13,7 +13,7 @@ export const SECRET = new Secret("a cluster secret");
 /** Sandboxes that exist, and where their ports are on loopback. */
 export class Sandboxes {
   readonly ports = new Map<string, Map<number, number>>();
-  readonly sockets = new Set<Socket>();
+  readonly sockets = new Set<RelaySocket>();
   dials = 0;
 
   open(sandboxId: string, guestPort: number, hostPort: number): void {
@@ -27,13 +27,13 @@ export class Sandboxes {
     for (const socket of this.sockets) socket.resetAndDestroy();
   }
 
-  readonly dial = async (target: Target): Promise<Socket> => {
+  readonly dial = async (target: Target): Promise<RelaySocket> => {
     this.dials++;
     const ports = this.ports.get(target.sandboxId);
     if (!ports) throw new PlatformError("sandbox_gone", "no such sandbox");
     const port = ports.get(target.port);
     if (port === undefined) throw new PlatformError("port_closed", "nothing listens");
-    const socket = connect({ host: "127.0.0.1", port, allowHalfOpen: true, noDelay: true });
+    const socket = new RelaySocket({ host: "127.0.0.1", port });
     await new Promise<void>((resolve, reject) => {
       socket.once("connect", resolve);
       socket.once("error", (cause) => reject(new PlatformError("port_closed", "nothing listens", { cause })));
