@@ -139,13 +139,15 @@ async function createSandboxTable(db: Kysely<unknown>): Promise<void> {
     .column("end_at")
     .where(sql.ref("state"), "=", sql.lit("running"))
     .execute();
-  // What is on its way into or out of being.
-  await db.schema
-    .createIndex("sandboxes_unsettled")
-    .on("sandboxes")
-    .columns(["state", "state_changed_at"])
-    .where(sql.ref("state"), "in", [sql.lit("starting"), sql.lit("killing")])
-    .execute();
+  // What is on its way into or out of being. One index for each: SQLite does not use one over both for a search for either.
+  for (const state of ["starting", "killing"]) {
+    await db.schema
+      .createIndex(`sandboxes_${state}`)
+      .on("sandboxes")
+      .column("state_changed_at")
+      .where(sql.ref("state"), "=", sql.lit(state))
+      .execute();
+  }
   // The lists: newest first, ties by id; read backwards for oldest first.
   await db.schema.createIndex("sandboxes_list").on("sandboxes").columns(["team_id", "state", "started_at desc", "id asc"]).execute();
   await db.schema.createIndex("sandboxes_node").on("sandboxes").columns(["node_id", "state"]).execute();
