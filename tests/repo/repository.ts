@@ -1,15 +1,28 @@
-// What the tests in this folder read: the files that git tracks (or would), and their text.
+// What the tests in this folder read: the files of the repository, and their text.
 
 import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 export const ROOT = join(import.meta.dirname, "../..");
 
-/** Paths relative to the root, generated and ignored files left out. */
+const NOT_SOURCE: ReadonlySet<string> = new Set(["node_modules", ".git", "dist", ".skerry"]);
+
+/** Paths relative to the root; generated and ignored files are left out. Without git, everything that looks like ours. */
 export function repositoryFiles(): string[] {
-  const output = execFileSync("git", ["ls-files", "-z", "--cached", "--others", "--exclude-standard"], { cwd: ROOT, encoding: "utf8" });
+  if (!existsSync(join(ROOT, ".git"))) return walk("");
+  // `./skerry test` runs as root, the clone may be somebody else's.
+  const args = ["-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"];
+  const output = execFileSync("git", args, { cwd: ROOT, encoding: "utf8" });
   return output.split("\0").filter((path) => path !== "" && existsSync(join(ROOT, path)));
+}
+
+function walk(folder: string): string[] {
+  return readdirSync(join(ROOT, folder), { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) return NOT_SOURCE.has(entry.name) ? [] : walk(path);
+    return entry.isFile() && !entry.name.endsWith(".log") ? [path] : [];
+  });
 }
 
 export function readText(path: string): string {
