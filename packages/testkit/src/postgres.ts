@@ -8,7 +8,11 @@ const ROOT = "/usr/lib/postgresql";
 export interface TestPostgres extends AsyncDisposable {
   /** A database of its own, empty. */
   createDatabase(name: string): Promise<string>;
-  /** Kills the server at once, as a power cut would. */
+  /** Ends the server at once, without a word to its clients; its data stays. */
+  crash(): Promise<void>;
+  /** Starts it again after a crash, at the same address. */
+  restart(): Promise<void>;
+  /** Ends it and removes everything. */
   stop(): Promise<void>;
 }
 
@@ -22,26 +26,37 @@ export async function startPostgres(): Promise<TestPostgres> {
   const asServer = createRunner(process.getuid?.() === 0);
   const port = await freePort();
   const data = join(folder, "data");
+  const options = `-p ${port} -k ${folder} -c listen_addresses=127.0.0.1 -c fsync=off -c max_connections=100`;
+  const start = () => asServer(join(bin, "pg_ctl"), ["-D", data, "-w", "-t", "60", "-l", join(folder, "log"), "-o", options, "start"]);
   try {
     if (process.getuid?.() === 0) await runCommand("chown", ["postgres:postgres", folder]);
     await asServer(join(bin, "initdb"), ["-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"]);
-    const options = `-p ${port} -k ${folder} -c listen_addresses=127.0.0.1 -c fsync=off -c max_connections=100`;
-    await asServer(join(bin, "pg_ctl"), ["-D", data, "-w", "-t", "60", "-l", join(folder, "log"), "-o", options, "start"]);
+    await start();
   } catch (error) {
     await rm(folder, { recursive: true, force: true });
     throw error;
   }
   let isStopped = false;
+  let isDown = false;
+  const crash = async () => {
+    isDown = true;
+    await asServer(join(bin, "pg_ctl"), ["-D", data, "-w", "-m", "immediate", "stop"]);
+  };
   const stop = async () => {
     if (isStopped) return;
     isStopped = true;
-    await asServer(join(bin, "pg_ctl"), ["-D", data, "-w", "-m", "immediate", "stop"]);
+    if (!isDown) await crash();
     await rm(folder, { recursive: true, force: true });
   };
   return {
     async createDatabase(name) {
       await asServer(join(bin, "createdb"), ["-h", folder, "-p", String(port), "-U", "postgres", name]);
       return `postgres://postgres@127.0.0.1:${port}/${name}`;
+    },
+    crash,
+    async restart() {
+      await start();
+      isDown = false;
     },
     stop,
     [Symbol.asyncDispose]: stop,

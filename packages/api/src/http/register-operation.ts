@@ -38,8 +38,17 @@ export function registerOperation(app: FastifyInstance, deps: { services: ApiSer
         ...checkedParts(operation, checks, request),
         signal: callerGone(reply),
       });
-      const facts = { operation: operation.id, status: response.status, duration_ms: deps.services.clock.now() - arrivedAt };
-      deps.services.logger.debug(facts, "answered");
+      deps.services.logger[operation.method === "GET" ? "debug" : "info"](
+        {
+          operation: operation.id,
+          status: response.status,
+          duration_ms: deps.services.clock.now() - arrivedAt,
+          request_id: request.id,
+          ...(caller.kind === "team" ? { team_id: caller.team.id } : {}),
+          ...sandboxIdIn(request.params, response.body),
+        },
+        "an operation was done",
+      );
       return await reply
         .code(response.status)
         .headers(response.headers ?? {})
@@ -66,4 +75,9 @@ function callerGone(reply: FastifyReply): AbortSignal {
     if (!reply.raw.writableFinished) controller.abort();
   });
   return controller.signal;
+}
+
+function sandboxIdIn(...places: readonly unknown[]): { sandbox_id?: unknown } {
+  const found = places.map((place) => (place as { sandboxID?: unknown } | null | undefined)?.sandboxID).find((id) => id !== undefined);
+  return found === undefined ? {} : { sandbox_id: found };
 }

@@ -33,10 +33,11 @@ export async function createSandbox(deps: SandboxServiceDeps, options: CreateOpt
     if (options.signal.aborted) throw new PlatformError<ErrorCode>("internal", "the caller went away");
     return sandbox;
   } catch (error) {
-    await abandon(deps, entry, options.signal.aborted ? "caller_gone" : "create_failed").catch((failure: unknown) =>
-      deps.logger.warn({ err: failure, sandbox_id: entry.id }, "cleaning up after a failed create is left to the reconciler"),
-    );
-    throw createErrorFrom(error);
+    const isOurs = await abandon(deps, entry, options.signal.aborted ? "caller_gone" : "create_failed").catch((failure: unknown) => {
+      deps.logger.warn({ err: failure, sandbox_id: entry.id }, "cleaning up after a failed create is left to the reconciler");
+      return true;
+    });
+    throw isOurs ? createErrorFrom(error) : sandboxBusy(entry.id);
   }
 }
 
@@ -110,16 +111,20 @@ async function startOnNode(
   return sandbox;
 }
 
-/** Nobody will get this sandbox. The node is asked in the background: the caller should not wait for a node that hangs. */
-async function abandon(deps: SandboxServiceDeps, entry: NewSandbox, reason: EndReason): Promise<void> {
+/**
+ * Nobody will get this sandbox. The node is asked in the background: the caller should not wait for a node that hangs.
+ * False when somebody else is ending it, which is why it failed.
+ */
+async function abandon(deps: SandboxServiceDeps, entry: NewSandbox, reason: EndReason): Promise<boolean> {
   const sandbox = await deps.store.sandboxes.find(entry.id);
-  if (!sandbox) return;
+  if (!sandbox) return true;
   const isOurs = sandbox.state === "starting" || sandbox.state === "running";
   if (isOurs && (await deps.kills.begin(sandbox, "abandon", reason))) {
     void deps.kills.finishInBackground(sandbox);
-    return;
+    return true;
   }
-  // Killed while it was being made. That kill may have come to the node before the sandbox did, so ask once more.
+  // That kill may have come to the node before the sandbox did, so ask once more.
   const node = deps.nodes.list().find((candidate) => candidate.nodeId === entry.nodeId);
   await node?.client.killSandbox({ sandboxId: entry.id }, { timeoutMs: deps.timing.killTimeoutMs });
+  return false;
 }
