@@ -5,7 +5,10 @@ import { clientOf } from "./client.ts";
 
 it("api, edge and node work as three processes over PostgreSQL", async () => {
   await using postgres = await startPostgres();
-  await using platform = await startPlatform({ roles: ["node", "api", "edge"], env: { SKERRY_DATABASE_URL: postgres.url } });
+  await using platform = await startPlatform({
+    roles: ["node", "api", "edge"],
+    env: { SKERRY_DATABASE_URL: await postgres.createDatabase("skerry") },
+  });
   expect(platform.pids()).toHaveLength(3);
   const sandbox = await Sandbox.create(clientOf(platform));
   await sandbox.files.write("hello.py", "print(sum(range(10)))");

@@ -2,6 +2,7 @@ import { type Platform, readHostTraces, startPlatform } from "@skerry/testkit";
 import { waitUntil } from "@skerry/testkit/wait-until";
 import { describe, expect, it } from "vitest";
 import { callApi } from "../e2e/client.ts";
+import { sandboxCgroups } from "./sandbox-cgroups.ts";
 
 const CREATES = 200;
 const AT_ONCE = 8;
@@ -42,6 +43,6 @@ async function steadyState(platform: Platform) {
     processes: traces.processes.length,
     tables: traces.tables.length,
     roots: traces.mounts.filter((path) => path.endsWith("/root")),
-    sandboxCgroups: traces.cgroups.length > 0 ? [...new Set(traces.cgroups.map((path) => path.split("/").at(-1)))] : [],
+    sandboxCgroups: sandboxCgroups(platform),
   };
 }

@@ -1,11 +1,12 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { type HostTraces, instanceOf, type Platform, readHostTraces, startPlatform } from "@skerry/testkit";
+import { type HostTraces, type Platform, readHostTraces, startPlatform } from "@skerry/testkit";
 import { waitUntil } from "@skerry/testkit/wait-until";
 import { Sandbox } from "e2b";
 import { describe, expect, it } from "vitest";
 import { callApi, clientOf } from "../e2e/client.ts";
+import { sandboxCgroups } from "./sandbox-cgroups.ts";
 
 const READY_SLOTS = 3;
 
@@ -24,19 +25,6 @@ async function counts(platform: Platform): Promise<Record<string, number>> {
     unfinished: rows.filter((row) => row.state !== "running").length,
     trash: readdirSync(join(platform.dataDir, "node/trash")).length,
   };
-}
-
-function sandboxCgroups(platform: Platform): string[] {
-  const parent = `skerry-${instanceOf(platform.dataDir)}`;
-  return ["/sys/fs/cgroup", ...readdirSync("/sys/fs/cgroup").map((name) => join("/sys/fs/cgroup", name))].flatMap((root) => {
-    try {
-      return readdirSync(join(root, parent), { withFileTypes: true })
-        .filter((entry) => entry.isDirectory())
-        .map((entry) => entry.name);
-    } catch {
-      return [];
-    }
-  });
 }
 
 const expected = (sandboxes: number) => ({

@@ -57,10 +57,13 @@ export class SlotPool {
     const { names, logger } = this.#options;
     try {
       if (options.internetBlocked) await unblockInternet(names, slot.hostInterface);
-      if (!this.#closed && this.#ready.length < this.#options.ready * 2) {
+      if (this.#hasRoom()) {
         await readdressSlot(slot, names.namespace(slot.number));
-        this.#ready.push(slot);
-        return;
+        // Others may have come back meanwhile.
+        if (this.#hasRoom()) {
+          this.#ready.push(slot);
+          return;
+        }
       }
     } catch (error) {
       logger.warn({ slot: slot.number, err: asError(error) }, "network slot could not be used again");
@@ -72,6 +75,10 @@ export class SlotPool {
   async close(): Promise<void> {
     this.#closed = true;
     await this.#refill;
+  }
+
+  #hasRoom(): boolean {
+    return !this.#closed && this.#ready.length < this.#options.ready * 2;
   }
 
   #scheduleRefill(): void {

@@ -1,6 +1,5 @@
-import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { errnoOf, PlatformError } from "@skerry/base";
+import { errnoOf, PlatformError, RelaySocket } from "@skerry/base";
 import type { Sandboxes } from "../sandboxes/sandboxes.ts";
 
 /** Waits between attempts while nothing listens yet: a server that was just started is reached. */
@@ -14,7 +13,7 @@ export async function dialSandbox(
   sandboxes: Sandboxes,
   target: { sandboxId: string; port: number },
   signal?: AbortSignal,
-): Promise<Socket> {
+): Promise<RelaySocket> {
   for (const delayMs of [...RETRY_DELAYS_MS, undefined]) {
     const host = sandboxes.addressOf(target.sandboxId);
     try {
@@ -37,9 +36,9 @@ export async function dialSandbox(
   throw new PlatformError("port_closed", `port ${target.port} of sandbox ${target.sandboxId} does not answer`);
 }
 
-function open(host: string, port: number, signal: AbortSignal | undefined): Promise<Socket> {
+function open(host: string, port: number, signal: AbortSignal | undefined): Promise<RelaySocket> {
   return new Promise((resolve, reject) => {
-    const socket = connect({ host, port, noDelay: true, keepAlive: true, allowHalfOpen: true });
+    const socket = new RelaySocket({ host, port });
     const timer = setTimeout(() => finish(new Error(`no answer in ${CONNECT_TIMEOUT_MS} ms`)), CONNECT_TIMEOUT_MS);
     const onAbort = () => finish(new Error("the caller went away"));
     function finish(error?: Error): void {

@@ -58,7 +58,8 @@ async function tunnel(options: NodeServerOptions, request: IncomingMessage, clie
     upstream.once("error", () => reset(client));
     // Half-closes pass through `pipe`; an end of one side in any other way ends both.
     upstream.once("close", () => (upstream.readableEnded ? client.end() : reset(client)));
-    client.once("close", () => upstream.destroy());
+    // Not a clean end: the guest must not take a client that went away for one that has said everything.
+    client.once("close", () => upstream.resetAndDestroy());
     upstream.pipe(client);
     client.pipe(upstream);
   } catch (error) {

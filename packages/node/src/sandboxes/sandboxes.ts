@@ -1,7 +1,6 @@
 // The sandboxes of this machine: create, kill, find, and notice when one ends by itself. Calls for one sandbox take turns.
 
-import type { Socket } from "node:net";
-import { asError, type Logger, PlatformError } from "@skerry/base";
+import { asError, type Logger, PlatformError, type RelaySocket } from "@skerry/base";
 import { parseSandboxId } from "@skerry/wire";
 import type { SandboxSpec } from "@skerry/wire/node";
 import type { SlotPool } from "../network/slot-pool.privileged.ts";
@@ -19,7 +18,7 @@ const WATCH_INTERVAL_MS = 500;
 interface LiveSandbox {
   record: SandboxRecord;
   /** Connections that this node has open into the sandbox: nothing else would tell their peers that it is gone. */
-  readonly connections: Set<Socket>;
+  readonly connections: Set<RelaySocket>;
 }
 
 export interface SandboxesOptions {
@@ -56,7 +55,7 @@ export class Sandboxes {
   }
 
   /** Ties a connection to a sandbox: it is reset when the sandbox ends. */
-  track(sandboxId: string, socket: Socket): void {
+  track(sandboxId: string, socket: RelaySocket): void {
     const { connections } = this.#running(sandboxId);
     connections.add(socket);
     socket.once("close", () => connections.delete(socket));

@@ -1,6 +1,7 @@
 // Kysely over Node's own SQLite. Preconditions: one process-wide connection; Kysely queues whoever wants it.
 // WAL with synchronous=FULL: what was acknowledged is on disk, so that `kill -9` loses nothing.
 
+import { closeSync, openSync } from "node:fs";
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
@@ -43,6 +44,8 @@ class NodeSqliteDriver implements Driver {
   }
 
   async init(): Promise<void> {
+    // Hashes only, but what runs here is nobody else's to read. Its companions (-wal, -shm) take over the mode.
+    if (this.#path !== ":memory:") closeSync(openSync(this.#path, "a", 0o600));
     const db = new DatabaseSync(this.#path, { timeout: 20, enableForeignKeyConstraints: true });
     await retryWhileBusy(() => db.exec("pragma journal_mode = wal; pragma synchronous = full;"));
     this.#connection = new NodeSqliteConnection(db);

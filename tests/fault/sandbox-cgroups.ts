@@ -1,0 +1,17 @@
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { instanceOf, type Platform } from "@skerry/testkit";
+
+/** Ids of the sandboxes of which any cgroup hierarchy of this host has a group. */
+export function sandboxCgroups(platform: Platform): string[] {
+  const parent = `skerry-${instanceOf(platform.dataDir)}`;
+  return ["/sys/fs/cgroup", ...readdirSync("/sys/fs/cgroup").map((name) => join("/sys/fs/cgroup", name))].flatMap((root) => {
+    try {
+      return readdirSync(join(root, parent), { withFileTypes: true })
+        .filter((entry) => entry.isDirectory())
+        .map((entry) => entry.name);
+    } catch {
+      return [];
+    }
+  });
+}
