@@ -44,7 +44,7 @@ export async function ensureDebianPackages(
     });
   }
   const aptGet = (args: readonly string[]) =>
-    runCommand("apt-get", ["-q", "-y", "-o", "DPkg::Lock::Timeout=120", ...args], {
+    runCommand("apt-get", ["-q", "-y", "-o", "DPkg::Lock::Timeout=120", "-o", "Acquire::Retries=3", ...args], {
       env: toolEnvironment({ DEBIAN_FRONTEND: "noninteractive", NEEDRESTART_MODE: "l" }),
       timeoutMs: 900_000,
       maxOutputBytes: 16 * 1024 * 1024,

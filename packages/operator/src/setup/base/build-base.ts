@@ -30,9 +30,9 @@ export async function buildBase(options: BuildBaseOptions): Promise<void> {
 }
 
 async function bootstrap({ target, distribution, signal }: BuildBaseOptions): Promise<void> {
-  const args = ["--variant=minbase", "--mode=root", "--format=directory", "--quiet", `--include=${Object.keys(BASE_PACKAGES).join(",")}`];
+  const args = ["--variant=minbase", "--mode=root", "--format=directory", `--include=${Object.keys(BASE_PACKAGES).join(",")}`];
   for (const pattern of LEFT_OUT) args.push(`--dpkgopt=path-exclude=${pattern}`);
-  for (const option of await aptTransportOptions()) args.push(`--aptopt=${option}`);
+  for (const option of ['Acquire::Retries "3";', ...(await aptTransportOptions())]) args.push(`--aptopt=${option}`);
   try {
     await runCommand("mmdebstrap", [...args, distribution.codename, target, ...distribution.buildSources], {
       env: toolEnvironment({ DEBIAN_FRONTEND: "noninteractive" }),
@@ -46,7 +46,7 @@ async function bootstrap({ target, distribution, signal }: BuildBaseOptions): Pr
       mend: [
         ...String(cause instanceof Error ? cause.message : cause)
           .split("\n")
-          .slice(-6),
+          .slice(-10),
         "Check that apt-get update works here; the template is made from the archives in /etc/apt.",
       ],
       cause,
