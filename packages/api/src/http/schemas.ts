@@ -40,19 +40,21 @@ export const SandboxSchema = Type.Object(
 );
 
 const listedSandboxFields = {
-  templateID: Type.String(),
-  sandboxID: Type.String(),
-  clientID: Type.String({ deprecated: true }),
-  envdVersion: Type.String(),
-  alias: Type.Optional(Type.String()),
+  templateID: Type.String({ description: "The template that it was made from." }),
+  sandboxID: Type.String({ description: "The sandbox's id." }),
+  clientID: Type.String({ description: "Always the same; older clients need it.", deprecated: true }),
+  envdVersion: Type.String({ description: "The version of the API inside the sandbox." }),
+  alias: Type.Optional(Type.String({ description: "The template's first name." })),
   startedAt: DateTime("When it began to run."),
   endAt: DateTime("When its time is over."),
   cpuCount: Int32({ description: "Virtual CPUs.", minimum: 1 }),
   memoryMB: Int32({ description: "Memory in MiB.", minimum: 1 }),
   diskSizeMB: Int32({ description: "Disk in MiB; 0 when it has no limit of its own.", minimum: 0 }),
   metadata: Type.Optional(StringMap("What was given at its creation.")),
-  state: Type.Union([Type.Literal("running"), Type.Literal("paused")]),
-  volumeMounts: Type.Array(Type.Object({ name: Type.String(), path: Type.String() })),
+  state: Type.Union([Type.Literal("running"), Type.Literal("paused")], { description: "What it does now." }),
+  volumeMounts: Type.Array(Type.Object({ name: Type.String(), path: Type.String() }), {
+    description: "Always empty: volumes are not built yet.",
+  }),
 };
 
 export const ListedSandboxSchema = Type.Object(listedSandboxFields, { title: "ListedSandbox" });
@@ -60,11 +62,14 @@ export const ListedSandboxSchema = Type.Object(listedSandboxFields, { title: "Li
 export const SandboxDetailSchema = Type.Object(
   {
     ...listedSandboxFields,
-    envdAccessToken: Type.Optional(Type.String()),
-    allowInternetAccess: Type.Optional(Type.Boolean()),
-    domain: Type.Optional(Type.String()),
+    envdAccessToken: Type.Optional(Type.String({ description: "The token that the API inside the sandbox asks for." })),
+    allowInternetAccess: Type.Optional(Type.Boolean({ description: "As given at its creation; absent when nothing was given." })),
+    domain: Type.Optional(Type.String({ description: "The domain of its addresses, where it is not the client's own setting." })),
     lifecycle: Type.Optional(
-      Type.Object({ autoResume: Type.Boolean(), onTimeout: Type.Union([Type.Literal("kill"), Type.Literal("pause")]) }),
+      Type.Object(
+        { autoResume: Type.Boolean(), onTimeout: Type.Union([Type.Literal("kill"), Type.Literal("pause")]) },
+        { description: "What happens when its time is over, and on traffic after that." },
+      ),
     ),
   },
   { title: "SandboxDetail" },

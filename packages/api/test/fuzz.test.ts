@@ -1,0 +1,71 @@
+import fc from "fast-check";
+import { Value } from "typebox/value";
+import { expect, it } from "vitest";
+import { ErrorSchema } from "../src/http/schemas.ts";
+import type { Answer } from "./api-harness.ts";
+import { describeOnEachDatabase } from "./each-database.ts";
+
+const NAMES = ["templateID", "timeout", "metadata", "envVars", "autoPause", "network", "duration", "memory", "mcp", "iam", "volumeMounts"];
+const odd = fc.oneof(
+  fc.string({ unit: "binary" }),
+  fc.constantFrom("base", "\0", "\ud800", "__proto__", "base:default", "9e9", "-0", "null"),
+);
+const value = fc.oneof(
+  odd,
+  fc.integer(),
+  fc.double(),
+  fc.constantFrom(null, true, false, 2 ** 31, 2 ** 53, -1, 1e308),
+  fc.dictionary(odd, fc.oneof(odd, fc.integer())),
+  fc.array(odd),
+  fc.jsonValue(),
+);
+const body = fc.oneof(
+  fc.jsonValue(),
+  fc.dictionary(fc.constantFrom(...NAMES), value).map((fields) => ({ templateID: "base", ...fields })),
+  fc.record({ metadata: fc.dictionary(odd, odd), envVars: fc.dictionary(odd, odd) }).map((maps) => ({ templateID: "base", ...maps })),
+);
+
+/** Whatever comes in: an answer of the caller's making, in the shape that every error has. */
+function expectOrderly(answer: Answer): void {
+  if (answer.status < 400) return;
+  if (answer.status >= 500) expect(answer.body).toMatchObject({ code: 501, message: expect.stringMatching(/is not built yet$/) });
+  expect(answer.body.code).toBe(answer.status);
+  expect(Value.Errors(ErrorSchema, answer.body)).toEqual([]);
+}
+
+describeOnEachDatabase("whatever is sent", (api) => {
+  it("in a body is answered in order", async () => {
+    const id = await api().create({ timeout: 80_000 });
+    const paths = ["/v2/sandboxes", "/sandboxes", `/sandboxes/${id}/connect`, `/v2/sandboxes/${id}/connect`, `/sandboxes/${id}/refreshes`];
+    await fc.assert(
+      fc.asyncProperty(fc.constantFrom(...paths), body, async (path, sent) => {
+        expectOrderly(await api().call("POST", path, { body: sent }));
+      }),
+      { numRuns: 400 },
+    );
+    for (const listed of (await api().call("GET", "/v2/sandboxes")).body) {
+      expect((await api().call("GET", `/sandboxes/${listed.sandboxID}`)).status).toBe(200);
+    }
+  });
+
+  it("in a path or query is answered in order", async () => {
+    await api().create({ metadata: { a: "b" } });
+    const text = fc.oneof(odd, fc.constantFrom("%", "%00", "%25", "a=b", "a%3Db", "running,paused", "2026-01-01T00:00:00Z", "../..", "-"));
+    const name = fc.constantFrom("metadata", "state", "order", "startedAfter", "template", "limit", "nextToken");
+    const encoded = text.map((raw) => encodeURIComponent(raw.toWellFormed()));
+    await fc.assert(
+      fc.asyncProperty(
+        encoded,
+        fc.array(fc.tuple(name, fc.oneof(encoded, fc.constantFrom("%zz", "%ff", "+", "1", "100")))),
+        async (id, pairs) => {
+          const query = pairs.map(([key, raw]) => `${key}=${raw}`).join("&");
+          expectOrderly(await api().call("GET", `/v2/sandboxes?${query}`));
+          expectOrderly(await api().call("GET", `/sandboxes?${query}`));
+          // Dots alone are taken out by the client before they are sent.
+          if (!/^(\.|%2e)*$/i.test(id)) expectOrderly(await api().call("GET", `/sandboxes/${id}`));
+        },
+      ),
+      { numRuns: 200 },
+    );
+  });
+});
