@@ -1,0 +1,78 @@
+// The peers: the same runtimes with nothing of ours around them, on the base template's own root file system.
+
+import { randomBytes } from "node:crypto";
+import { mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { runCommand, spawnCommand } from "@skerry/base";
+import { writeProcessRecord } from "@skerry/operator/setup";
+import { prepareTestCache } from "@skerry/testkit";
+
+export type BareRuntime = "runsc" | "runc";
+export const BARE_RUNTIMES: readonly BareRuntime[] = ["runsc", "runc"];
+
+/** One way to run one command in one bare container. */
+export interface Bare extends AsyncDisposable {
+  readonly name: BareRuntime;
+  /** `run` of a fresh container, from nothing to its end. */
+  run(): Promise<void>;
+  /** A container that stays; `exec` in it runs /bin/echo. */
+  start(): Promise<{ exec(): Promise<void> }>;
+}
+
+export async function openBare(name: BareRuntime): Promise<Bare> {
+  const cache = await prepareTestCache();
+  const tools = JSON.parse(readFileSync(cache.toolsFile, "utf8")) as Record<BareRuntime, { path: string }>;
+  const dir = join(cache.root, "runs", `bench-${name}-${randomBytes(4).toString("hex")}`);
+  mkdirSync(dir, { recursive: true });
+  await writeProcessRecord(join(dir, "owner.json"), process.pid);
+  const echo = await makeBundle(join(dir, "echo"), { cacheRoot: cache.root, args: ["/bin/echo", "hello"] });
+  const idle = await makeBundle(join(dir, "idle"), { cacheRoot: cache.root, args: ["/bin/sleep", "1000000"] });
+  const binary = tools[name].path;
+  const base = ["--root", join(dir, "state")];
+  const newId = () => `b${randomBytes(10).toString("hex")}`;
+  const started: string[] = [];
+  const call = (args: readonly string[]) => runCommand(binary, [...base, ...args], { timeoutMs: 60_000 });
+  return {
+    name,
+    async run() {
+      const { stdout } = await call(["run", "--bundle", echo, newId()]);
+      if (stdout !== "hello\n") throw new Error(`${name} run printed ${JSON.stringify(stdout)}`);
+    },
+    async start() {
+      const id = newId();
+      const child = spawnCommand(binary, [...base, "run", "--detach", "--bundle", idle, id]);
+      started.push(id);
+      const code = await new Promise((resolve) => child.once("exit", resolve));
+      if (code !== 0) throw new Error(`${name} run --detach ended with exit code ${code}`);
+      return {
+        exec: async () => {
+          await call(["exec", id, "/bin/echo", "hello"]);
+        },
+      };
+    },
+    async [Symbol.asyncDispose]() {
+      for (const id of started) await call(["delete", "--force", id]);
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+async function makeBundle(dir: string, options: { cacheRoot: string; args: readonly string[] }): Promise<string> {
+  mkdirSync(dir, { recursive: true });
+  await runCommand("runc", ["spec", "--bundle", dir]);
+  const file = join(dir, "config.json");
+  const spec = JSON.parse(readFileSync(file, "utf8")) as { process: { args: string[]; terminal: boolean }; root: object };
+  spec.process.args = [...options.args];
+  spec.process.terminal = false;
+  spec.root = { path: baseLayer(options.cacheRoot), readonly: true };
+  writeFileSync(file, JSON.stringify(spec));
+  return dir;
+}
+
+function baseLayer(cacheRoot: string): string {
+  const { layers } = JSON.parse(readFileSync(join(cacheRoot, "templates/base.json"), "utf8")) as { layers: string[] };
+  const prefix = layers[0]?.slice("sha256:".length, "sha256:".length + 24);
+  const found = readdirSync(join(cacheRoot, "layers")).find((name) => name === prefix);
+  if (!found) throw new Error("the base layer is not in the cache");
+  return realpathSync(join(cacheRoot, "layers", found));
+}

@@ -1,0 +1,44 @@
+// ./skerry bench [name]: a table for people on stderr, every raw number as JSON on stdout.
+
+import type { Bench, Row } from "./bench.ts";
+import { firstOutput } from "./first-output.ts";
+import { describeMachine } from "./machine.ts";
+import { memory } from "./memory.ts";
+import { roundtrip } from "./roundtrip.ts";
+import { transfer } from "./transfer.ts";
+
+const BENCHES: readonly Bench[] = [firstOutput, roundtrip, transfer, memory];
+
+const wanted = process.argv[2];
+const chosen = wanted === undefined ? BENCHES : BENCHES.filter((bench) => bench.name === wanted);
+if (chosen.length === 0) {
+  console.error(`there is no benchmark "${wanted}"; there are: ${BENCHES.map((bench) => bench.name).join(", ")}`);
+  process.exit(2);
+}
+
+const machine = await describeMachine();
+console.error(
+  Object.entries(machine)
+    .map(([name, value]) => `${name}: ${value}`)
+    .join("\n"),
+);
+const results: Record<string, unknown> = {};
+for (const bench of chosen) {
+  const result = await bench.run();
+  results[bench.name] = { title: bench.title, ...result };
+  console.error(`\n${bench.title}\n${formatTable(result.rows)}`);
+  for (const note of result.notes) console.error(`  ${note}`);
+}
+console.log(JSON.stringify({ machine, results }));
+
+function formatTable(rows: readonly Row[]): string {
+  const width = Math.max(...rows.map((row) => row.name.length));
+  const cell = (value: number) => value.toFixed(value < 10 ? 1 : 0).padStart(8);
+  const single = rows.every((row) => row.count === 1);
+  const header = single
+    ? "".padEnd(width + 2)
+    : `  ${"".padEnd(width)} ${["p50", "p95", "p99", "n"].map((name) => name.padStart(8)).join("")}\n`;
+  const line = (row: Row) =>
+    `  ${row.name.padEnd(width)} ${cell(row.p50)}${single ? ` ${row.unit}` : `${cell(row.p95)}${cell(row.p99)}${String(row.count).padStart(8)}`}`;
+  return (single ? "" : header) + rows.map(line).join("\n");
+}

@@ -1,0 +1,22 @@
+export interface Distribution {
+  readonly count: number;
+  readonly p50: number;
+  readonly p95: number;
+  readonly p99: number;
+  readonly min: number;
+  readonly max: number;
+}
+
+/** Nearest-rank percentiles: every figure is one that was measured. */
+export function distribution(samples: readonly number[]): Distribution {
+  if (samples.length === 0) throw new Error("no samples");
+  const sorted = [...samples].sort((a, b) => a - b);
+  const at = (share: number) => sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? Number.NaN;
+  return { count: sorted.length, p50: at(0.5), p95: at(0.95), p99: at(0.99), min: at(0), max: at(1) };
+}
+
+export async function timed(work: () => Promise<unknown>): Promise<number> {
+  const startedAt = performance.now();
+  await work();
+  return performance.now() - startedAt;
+}

@@ -1,0 +1,16 @@
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { runCommand } from "@skerry/base";
+import { startPlatform, testCacheDir } from "@skerry/testkit";
+import { expect, it } from "vitest";
+
+it.each(["gvisor", "runc"] as const)("official PyPI SDK on %s", async (runtime) => {
+  await using platform = await startPlatform({ runtime });
+  const environment = readdirSync(testCacheDir()).find((name) => /^python-e2b-[\d.]+$/.test(name));
+  if (!environment) throw new Error(`${testCacheDir()} has no Python environment with e2b: run ./skerry test once`);
+  const { stdout } = await runCommand(join(testCacheDir(), environment, "bin/python"), [join(import.meta.dirname, "readme.py")], {
+    env: { PATH: "/usr/bin:/bin", HOME: "/root", ...platform.env },
+    timeoutMs: 120_000,
+  });
+  expect(stdout).toBe("all well\n");
+});
