@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { runCommand, spawnCommand } from "@skerry/base";
-import { writeProcessRecord } from "@skerry/operator/setup";
+import { unmountBelow, writeProcessRecord } from "@skerry/operator/setup";
 import { prepareTestCache } from "@skerry/testkit";
 
 export type BareRuntime = "runsc" | "runc";
@@ -52,6 +52,8 @@ export async function openBare(name: BareRuntime): Promise<Bare> {
     },
     async [Symbol.asyncDispose]() {
       for (const id of started) await call(["delete", "--force", id]);
+      // runsc keeps an empty network namespace mounted in its state folder.
+      await unmountBelow(dir);
       rmSync(dir, { recursive: true, force: true });
     },
   };

@@ -99,6 +99,14 @@ function addDeveloperCommands(program: Command, context: OperatorContext): void 
     .argument("[pattern]", "only test files whose path contains this")
     .action(async (pattern) => (await import("./commands/test.ts")).test(context, pattern));
   program
+    .command("bench")
+    .summary("measure, beside the bare runtimes: a table, and every number as JSON")
+    .description(
+      "Measures platforms of its own, each beside its peers in the same run. The table goes to stderr, JSON with every number to stdout.",
+    )
+    .argument("[name]", "first-output, roundtrip, transfer or memory; all of them by default")
+    .action(async (name) => (await import("./commands/bench.ts")).bench(context, name));
+  program
     .command("serve")
     .summary("run the platform in the foreground (what up starts; settings are SKERRY_ variables)")
     .option("--roles <list>", "api, edge, node: any of them (SKERRY_ROLES)")

@@ -16,7 +16,8 @@ import { sweepStaleRuns } from "../testing/stale-runs.ts";
 import { sumTallies, type Tally } from "../testing/tally.ts";
 
 const PROJECTS = ["unit", "integration", "e2e"] as const;
-export const DEFAULT_TEST_CACHE = "/var/cache/skerry-test";
+
+export const testCacheDirOf = (env: OperatorContext["env"]): string => env.SKERRY_TEST_CACHE || "/var/cache/skerry-test";
 
 /** Runs every test, after setting up what they need. A pattern limits it to test files whose path contains it. */
 export async function test(context: OperatorContext, pattern: string | undefined): Promise<void> {
@@ -27,7 +28,7 @@ export async function test(context: OperatorContext, pattern: string | undefined
   process.on("SIGINT", onSignal).on("SIGTERM", onSignal);
   const { signal } = interrupt;
   const steps = createSteps();
-  const cacheDir = context.env.SKERRY_TEST_CACHE || DEFAULT_TEST_CACHE;
+  const cacheDir = testCacheDirOf(context.env);
   const runsDir = join(cacheDir, "runs");
   const run = await prepare({ context, cacheDir, steps, signal });
   await steps.run(
@@ -69,7 +70,7 @@ async function prepare(options: { context: OperatorContext; cacheDir: string; st
     env: {
       SKERRY_TEST_CACHE: folder.root,
       ...(context.env.CI !== undefined && { CI: context.env.CI }),
-      ...(process.stdout.isTTY && context.env.NO_COLOR === undefined && { FORCE_COLOR: "1" }),
+      ...(process.stdout.isTTY && context.env.NO_COLOR === undefined ? { FORCE_COLOR: "1" } : { NO_COLOR: "1" }),
     },
   };
 }

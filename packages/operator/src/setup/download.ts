@@ -6,7 +6,20 @@ import { toolEnvironment } from "./tool-environment.ts";
 export async function download(options: { url: string; target: string; maxSeconds: number; signal: AbortSignal }): Promise<void> {
   const { url, target, maxSeconds, signal } = options;
   try {
-    const args = ["--fail", "--silent", "--show-error", "--location", "--proto", "=https,http", "--connect-timeout", "5", "--speed-limit", "1000", "--speed-time", "20"];
+    const args = [
+      "--fail",
+      "--silent",
+      "--show-error",
+      "--location",
+      "--proto",
+      "=https,http",
+      "--connect-timeout",
+      "5",
+      "--speed-limit",
+      "1000",
+      "--speed-time",
+      "20",
+    ];
     await runCommand("curl", [...args, "--max-time", String(maxSeconds), "--output", target, url], {
       env: toolEnvironment(),
       timeoutMs: (maxSeconds + 5) * 1000,

@@ -7,6 +7,7 @@ export { createDataFolder, type DataFolder } from "../data-folder.ts";
 export { ensureSecrets, type Secrets } from "../secrets.ts";
 export type { PlatformSettings, RuntimeName } from "../settings.ts";
 export { type Steps, silentSteps } from "../terminal/steps.ts";
+export { unmountBelow } from "../testing/unmount-below.ts";
 export { ensureDebianPackages, missingPackages, PLATFORM_PACKAGES, TEST_PACKAGES } from "./debian-packages.ts";
 export { ensurePythonSdk } from "./python-sdk.ts";
 export { type SetUpOptions, setUp } from "./set-up.ts";

@@ -5,6 +5,7 @@ import { readdir, readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { CleanupCounts } from "../cleanup-report.ts";
 import { readLiveProcess } from "../daemon/process-record.ts";
+import { unmountBelow } from "./unmount-below.ts";
 
 /** Cleans up what dead runs left below `runsDir`, and returns their folders' names. */
 export async function sweepStaleRuns(runsDir: string, cleanup: (dataDir: string) => Promise<CleanupCounts>): Promise<string[]> {
@@ -15,6 +16,7 @@ export async function sweepStaleRuns(runsDir: string, cleanup: (dataDir: string)
     if (await readLiveProcess(join(dir, "owner.json"))) continue;
     await endServers(dir);
     await cleanup(dir);
+    await unmountBelow(dir);
     await rm(dir, { recursive: true, force: true });
     swept.push(name);
   }

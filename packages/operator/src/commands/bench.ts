@@ -1,0 +1,38 @@
+import { dirname, join } from "node:path";
+import { spawnCommand } from "@skerry/base";
+import type { OperatorContext } from "../context.ts";
+import { takeSetupLock } from "../daemon/setup-lock.ts";
+import { createDataFolder } from "../data-folder.ts";
+import { EXIT_CODES } from "../exit-codes.ts";
+import { requireRoot } from "../require-root.ts";
+import { setUp } from "../setup/set-up.ts";
+import { toolEnvironment } from "../setup/tool-environment.ts";
+import { createSteps } from "../terminal/steps.ts";
+import { sweepStaleRuns } from "../testing/stale-runs.ts";
+import { testCacheDirOf } from "./test.ts";
+
+/** Measures platforms of its own, each beside its peers, and prints a table (stderr) and every number (stdout, JSON). */
+export async function bench(context: OperatorContext, name: string | undefined): Promise<void> {
+  requireRoot("bench");
+  const folder = await createDataFolder(testCacheDirOf(context.env));
+  {
+    await using _lock = await takeSetupLock(folder.lockFile, { wait: true });
+    const signal = new AbortController().signal;
+    await setUp(folder, { repoRoot: context.repoRoot, runtime: "gvisor", steps: createSteps(), signal });
+  }
+  const child = spawnCommand(process.execPath, [join(context.repoRoot, "tests/bench/main.ts"), ...(name === undefined ? [] : [name])], {
+    cwd: context.repoRoot,
+    env: toolEnvironment({ SKERRY_TEST_CACHE: folder.root, PATH: `${dirname(process.execPath)}:${toolEnvironment().PATH}` }),
+    stdout: 1,
+    stderr: 2,
+  });
+  const onSignal = () => child.kill("SIGTERM");
+  process.on("SIGINT", onSignal).on("SIGTERM", onSignal);
+  const exitCode = await new Promise<number | null>((resolve, reject) => {
+    child.once("error", reject);
+    child.once("close", (code) => resolve(code));
+  });
+  // A measurement that was interrupted could not tidy up after itself.
+  await sweepStaleRuns(join(folder.root, "runs"), context.cleanup);
+  if (exitCode !== 0) process.exitCode = exitCode ?? EXIT_CODES.interrupted.code;
+}
