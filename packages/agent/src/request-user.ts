@@ -1,46 +1,22 @@
 import { Code, ConnectError, createContextKey, type HandlerContext } from "@connectrpc/connect";
 import { findUser, UnknownUserError, type User } from "./accounts/accounts.ts";
+import { basicName } from "./basic-user.ts";
 import type { AgentState } from "./state.ts";
 
-/** What a request says about its user: the name of its Basic credentials, and the state for the default. */
-export interface RequestIdentity {
-  readonly state: AgentState;
-  /** Undefined: the default user. */
-  readonly basicName: string | undefined;
-}
+export const stateKey = createContextKey<AgentState | undefined>(undefined, { description: "the agent's state" });
 
-export const identityKey = createContextKey<RequestIdentity | undefined>(undefined, { description: "user of the request" });
-
-/** The user that a call acts for. */
+/** The user that an RPC acts for: the one of its Basic credentials, which were checked before, else the default one. */
 export function requestUser(context: HandlerContext): User {
-  const identity = context.values.get(identityKey);
-  if (!identity) throw new ConnectError("no identity for the request", Code.Internal);
-  return identity.basicName === undefined ? defaultUser(identity.state) : basicUser(identity.basicName);
-}
-
-/** Throws Connect `unauthenticated` for a name that nobody has: any call with such credentials fails, whatever it does. */
-export function basicUser(name: string): User {
-  return named(name, `invalid username: '${name}'`);
-}
-
-function defaultUser(state: AgentState): User {
-  return named(state.defaultUser, `invalid default user: '${state.defaultUser}'`);
-}
-
-function named(name: string, message: string): User {
+  const state = context.values.get(stateKey);
+  if (!state) throw new ConnectError("no state for the request", Code.Internal);
+  const name = basicName(context.requestHeader.get("Authorization") ?? undefined);
   try {
-    return findUser(name);
+    return findUser(name ?? state.defaultUser);
   } catch (error) {
-    if (error instanceof UnknownUserError) throw new ConnectError(message, Code.Unauthenticated);
-    throw error;
+    if (!(error instanceof UnknownUserError)) throw error;
+    throw new ConnectError(
+      name === undefined ? `invalid default user: '${state.defaultUser}'` : `invalid username: '${name}'`,
+      Code.Unauthenticated,
+    );
   }
-}
-
-/** The user name of `Authorization: Basic …`; undefined when there is no such header or it names nobody. The password is ignored. */
-export function basicName(header: string | undefined): string | undefined {
-  const match = /^basic +([A-Za-z0-9+/_-]*={0,2})$/i.exec(header ?? "");
-  if (!match) return undefined;
-  const text = Buffer.from(match[1] ?? "", "base64").toString("utf8");
-  const colon = text.indexOf(":");
-  return colon === -1 ? undefined : text.slice(0, colon);
 }

@@ -1,20 +1,15 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { setImmediate } from "node:timers/promises";
 import { compose } from "./http/compose.ts";
 import { control } from "./http/control.ts";
-import { download } from "./http/download.ts";
 import { envs } from "./http/envs.ts";
 import type { Route } from "./http/exchange.ts";
 import { health } from "./http/health.ts";
 import { init } from "./http/init.ts";
-import { metrics } from "./http/metrics.ts";
 import { handle } from "./http/pipeline.ts";
-import { rpcRoutes } from "./http/rpc.ts";
-import { upload } from "./http/upload.ts";
 import { stderrLogger } from "./log.ts";
 import { loadLibc } from "./native/libc.ts";
-import { Reaper } from "./native/reaper.ts";
-import { ProcessTable } from "./process/table.ts";
 import { AgentState } from "./state.ts";
 
 /** Longer than any proxy in front keeps an idle connection, so that it is never we who close one that a request is on. */
@@ -37,30 +32,39 @@ export interface Agent {
   close(): Promise<void>;
 }
 
+/**
+ * Preconditions: everything that answers the first /health and /init is imported statically and is small; all else is
+ * loaded when it is first used, or after the first /init, whichever comes first. The time until then is part of every
+ * sandbox's start.
+ */
 export async function startAgent(options: AgentOptions): Promise<Agent> {
   // Modes of uploads and directories are part of the contract, whatever the runtime left us.
   process.umask(0o022);
   const state = new AgentState({ path: options.path });
-  const table = new ProcessTable(new Reaper());
-  const rpc = rpcRoutes({ state, table, tini: `${options.root}/bin/tini` });
-  // The first /init comes before any process, and its caller should not wait for this.
-  const firstInit: typeof init = async (exchange) => {
+  const loadRpc = once(async () => (await import("./http/rpc.ts")).rpcRoutes({ state, tini: `${options.root}/bin/tini` }));
+  const prepareRest = once(async () => {
+    for (const load of [loadRpc, loadLibc, loadDownload, loadUpload]) {
+      // One at a time, so that requests get in between.
+      await setImmediate();
+      await load();
+    }
+  });
+  const firstInit: Route = async (exchange) => {
     await init(exchange);
-    setImmediate(() => void loadLibc());
+    prepareRest().catch((error: unknown) => stderrLogger("a part of the agent could not be loaded", error));
   };
   const pipeline = {
     state,
     log: stderrLogger,
-    rpcPaths: new Set(rpc.map(([path]) => path)),
+    rpc: { prefixes: ["/process.Process/", "/filesystem.Filesystem/"], load: loadRpc },
     routes: new Map<string, Readonly<Partial<Record<"GET" | "POST", Route>>>>([
       ["/health", { GET: health }],
-      ["/metrics", { GET: metrics }],
+      ["/metrics", { GET: async (exchange) => (await import("./http/metrics.ts")).metrics(exchange) }],
       ["/envs", { GET: envs }],
-      ["/files", { GET: download, POST: upload }],
+      ["/files", { GET: async (exchange) => (await loadDownload())(exchange), POST: async (exchange) => (await loadUpload())(exchange) }],
       ["/files/compose", { POST: compose }],
       ["/init", { POST: firstInit }],
       ...CONTROL_PATHS.map((path): [string, { POST: Route }] => [path, { POST: control }]),
-      ...rpc.map(([path, route]): [string, { POST: Route }] => [path, { POST: route }]),
     ]),
   };
   const server = createServer({ requestTimeout: 0, keepAliveTimeout: KEEP_ALIVE_MS, keepAliveTimeoutBuffer: 0 }, (req, res) => {
@@ -68,6 +72,22 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
   });
   await listen(server, options);
   return { port: (server.address() as AddressInfo).port, close: () => close(server) };
+}
+
+async function loadDownload(): Promise<Route> {
+  return (await import("./http/download.ts")).download;
+}
+
+async function loadUpload(): Promise<Route> {
+  return (await import("./http/upload.ts")).upload;
+}
+
+function once<T>(load: () => Promise<T>): () => Promise<T> {
+  let loading: Promise<T> | undefined;
+  return () => {
+    loading ??= load();
+    return loading;
+  };
 }
 
 function listen(server: Server, options: AgentOptions): Promise<void> {

@@ -1,15 +1,16 @@
 // Makes the read-only tree that is mounted at /.skerry in every sandbox. It runs on the host and never in a sandbox.
 //
 // Trees are named by their content and never change: sandboxes that run keep theirs while new ones get the next.
-// Layout: agent.js, bin/{node,tini}, lib/<loader and libraries>, native/<addons>.
+// Layout: agent.js, which loads agent-main.js by its code cache; bin/{node,tini}, lib/<loader and libraries>, native/<addons>.
 
 import { createHash } from "node:crypto";
 import { constants, createReadStream } from "node:fs";
-import { access, chmod, copyFile, mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
+import { access, chmod, copyFile, mkdir, mkdtemp, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { errnoOf } from "@skerry/base";
 import { AGENT_VERSION } from "@skerry/wire";
 import { bundleAgent } from "./bundle.ts";
+import { bundleRecipe, installBundle } from "./code-cache.ts";
 import { agentEntry, collectSources, hostArch, type SourceFile } from "./sources.ts";
 
 export interface AssembleOptions {
@@ -27,8 +28,9 @@ export interface AssembledAgent {
 
 export async function assembleAgent(options: AssembleOptions): Promise<AssembledAgent> {
   const bundle = await bundleAgent(agentEntry());
-  const sources = await collectSources(hostArch());
-  const digest = await digestOf(bundle, sources);
+  const arch = hostArch();
+  const sources = await collectSources(arch);
+  const digest = await digestOf([bundle, Buffer.from(bundleRecipe(arch))], sources);
   const path = join(options.outDir, digest);
   const assembled = { digest, version: AGENT_VERSION, path };
   if (await exists(path)) return assembled;
@@ -38,7 +40,7 @@ export async function assembleAgent(options: AssembleOptions): Promise<Assembled
   const stage = await mkdtemp(join(options.workDir, "agent-"));
   try {
     for (const file of sources) await install(stage, file);
-    await writeFile(join(stage, "agent.js"), bundle, { mode: 0o644 });
+    await installBundle(stage, bundle, arch);
     await chmod(stage, 0o755);
     await publish(stage, path);
   } finally {
@@ -63,8 +65,9 @@ async function publish(stage: string, path: string): Promise<void> {
   }
 }
 
-async function digestOf(bundle: Uint8Array, sources: readonly SourceFile[]): Promise<string> {
-  const hash = createHash("sha256").update(bundle);
+async function digestOf(texts: readonly Uint8Array[], sources: readonly SourceFile[]): Promise<string> {
+  const hash = createHash("sha256");
+  for (const text of texts) hash.update(text).update("\0");
   for (const file of sources) {
     hash.update(`\0${file.target}\0${file.mode}\0`);
     for await (const chunk of createReadStream(file.source, { highWaterMark: 1024 * 1024 })) hash.update(chunk as Buffer);

@@ -1,10 +1,9 @@
 // What every request passes, in this order: CORS, access token, user of the Basic credentials, router.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { ConnectError } from "@connectrpc/connect";
 import { asError } from "@skerry/base";
+import { credentialProblem } from "../basic-user.ts";
 import type { Logger } from "../log.ts";
-import { basicName, basicUser } from "../request-user.ts";
 import type { AgentState } from "../state.ts";
 import { assertAccess } from "./access.ts";
 import { applyCors } from "./cors.ts";
@@ -14,8 +13,8 @@ import { type RouteTable, route } from "./router.ts";
 export interface Pipeline {
   readonly state: AgentState;
   readonly routes: RouteTable;
-  /** Paths that report a bad user in their own form. */
-  readonly rpcPaths: ReadonlySet<string>;
+  /** Routes under these prefixes are loaded when one of them is first asked for. */
+  readonly rpc: { readonly prefixes: readonly string[]; readonly load: () => Promise<RouteTable> };
   readonly log: Logger;
 }
 
@@ -25,23 +24,15 @@ export async function handle(pipeline: Pipeline, req: IncomingMessage, res: Serv
     const [path = "/", ...rest] = (req.url ?? "/").split("?");
     const exchange: Exchange = { req, res, path, query: new URLSearchParams(rest.join("?")), state: pipeline.state };
     assertAccess(pipeline.state, req, path);
-    if (!pipeline.rpcPaths.has(path) && !userIsKnown(req, res)) return;
-    await route(pipeline.routes, exchange);
+    if (pipeline.rpc.prefixes.some((prefix) => path.startsWith(prefix))) {
+      await route(await pipeline.rpc.load(), exchange);
+      return;
+    }
+    const problem = credentialProblem(req.headers.authorization);
+    if (problem === undefined) await route(pipeline.routes, exchange);
+    else res.writeHead(401, { "Content-Type": "application/json" }).end(JSON.stringify({ code: "unauthenticated", message: problem }));
   } catch (error) {
     fail(pipeline, res, error);
-  }
-}
-
-function userIsKnown(req: IncomingMessage, res: ServerResponse): boolean {
-  const name = basicName(req.headers.authorization);
-  if (name === undefined) return true;
-  try {
-    basicUser(name);
-    return true;
-  } catch (error) {
-    if (!(error instanceof ConnectError)) throw error;
-    res.writeHead(401, { "Content-Type": "application/json" }).end(JSON.stringify({ code: "unauthenticated", message: error.rawMessage }));
-    return false;
   }
 }
 

@@ -1,15 +1,20 @@
 // Connect RPC inside our own pipeline: the same checks as every route, the Connect protocol only, identity responses.
 
 import type { DescMethod } from "@bufbuild/protobuf";
-import { createContextValues } from "@connectrpc/connect";
+import { Code, ConnectError, createContextValues } from "@connectrpc/connect";
 import { compressionGzip, connectNodeAdapter } from "@connectrpc/connect-node";
 import { Filesystem } from "@skerry/wire/filesystem";
 import { Process } from "@skerry/wire/process";
+import { credentialProblem } from "../basic-user.ts";
 import { filesystemService } from "../filesystem/service.ts";
+import { Reaper } from "../native/reaper.ts";
 import type { ProcessContext } from "../process/context.ts";
 import { processService } from "../process/service.ts";
-import { basicName, basicUser, identityKey } from "../request-user.ts";
+import { ProcessTable } from "../process/table.ts";
+import { stateKey } from "../request-user.ts";
+import type { AgentState } from "../state.ts";
 import type { Exchange, Route } from "./exchange.ts";
+import type { RouteTable } from "./router.ts";
 
 /** The longest delay that a timer takes. */
 const MAX_TIMER_MS = 0x7fffffff;
@@ -19,28 +24,36 @@ const STREAM_TYPES = ["application/connect+json", "application/connect+json; cha
 const UNARY_PATTERN = /^application\/(?:json(?:; ?charset=utf-?8)?|proto)$/i;
 const STREAM_PATTERN = /^application\/connect\+(?:json(?:; ?charset=utf-?8)?|proto)$/i;
 
-export function rpcRoutes(process: ProcessContext): [path: string, route: Route][] {
+export interface RpcOptions {
+  readonly state: AgentState;
+  readonly tini: string;
+}
+
+export function rpcRoutes(options: RpcOptions): RouteTable {
+  const { state } = options;
+  const process: ProcessContext = { ...options, table: new ProcessTable(new Reaper()) };
   const handler = connectNodeAdapter({
     grpc: false,
     grpcWeb: false,
     acceptCompression: [compressionGzip],
-    contextValues: (req) =>
-      createContextValues().set(identityKey, { state: process.state, basicName: basicName(req.headers.authorization) }),
+    contextValues: () => createContextValues().set(stateKey, state),
     // Before the body is read: credentials that name nobody fail every call, in the form of the call.
     requestGate: (context) => {
-      const name = context.values.get(identityKey)?.basicName;
-      if (name !== undefined) basicUser(name);
+      const problem = credentialProblem(context.requestHeader.get("Authorization") ?? undefined);
+      if (problem !== undefined) throw new ConnectError(problem, Code.Unauthenticated);
     },
     routes: (router) => {
       router.service(Process, processService(process));
-      router.service(Filesystem, filesystemService(process));
+      router.service(Filesystem, filesystemService({ state }));
     },
   });
-  return [Process, Filesystem].flatMap((service) =>
-    service.methods.map((method): [string, Route] => [
-      `/${service.typeName}/${method.name}`,
-      (exchange) => serve(handler, method, exchange),
-    ]),
+  return new Map(
+    [Process, Filesystem].flatMap((service) =>
+      service.methods.map((method): [string, { POST: Route }] => [
+        `/${service.typeName}/${method.name}`,
+        { POST: (exchange) => serve(handler, method, exchange) },
+      ]),
+    ),
   );
 }
 

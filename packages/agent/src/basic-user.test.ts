@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { basicName } from "./request-user.ts";
+import { basicName } from "./basic-user.ts";
 
 const basic = (text: string) => `Basic ${Buffer.from(text).toString("base64")}`;
 
