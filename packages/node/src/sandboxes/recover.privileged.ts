@@ -66,12 +66,11 @@ export async function removeRemains(deps: HostDeps, keep: readonly SandboxRecord
   }
   const cgroups = listCgroups(`/skerry-${config.instance}`).filter((id) => !kept.has(id));
   for (const id of cgroups) await destroyCgroup(`/skerry-${config.instance}/${id}`);
-  const mounts = mountsBelow(config.dir).filter(
-    (path) => !keep.some((record) => path.startsWith(`${paths.sandbox(record.sandboxId).dir}/`)),
+  const keptDirs = keep.map((record) => `${paths.sandbox(record.sandboxId).dir}/`);
+  const mounts = [...mountsBelow(paths.sandboxes), ...mountsBelow(paths.trash)].filter(
+    (path) => !keptDirs.some((dir) => path.startsWith(dir)),
   );
-  // Pinned user namespaces are mounts too, and go with their slots.
-  const stray = mounts.filter((path) => !path.startsWith(`${paths.userns}/`));
-  for (const path of stray) unmountRootFilesystem(path);
+  for (const path of mounts) unmountRootFilesystem(path);
   const slots = listSlots({ names, usernsDir: paths.userns }).filter((number) => !keptSlots.has(number));
   for (const number of slots) await destroySlot({ number, names, usernsDir: paths.userns });
   const remains = { sandboxes, slots: slots.length, cgroups: cgroups.length, mounts: mounts.length };
