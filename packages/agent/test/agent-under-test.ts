@@ -2,7 +2,7 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readdir, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -26,11 +26,22 @@ export interface AgentUnderTest extends AsyncDisposable {
 
 let assembling: Promise<AssembledAgent> | undefined;
 
-/** One tree per test run; left in the temporary folder, where the next run finds it made. */
+const STALE_MS = 60 * 60 * 1000;
+
+/** One tree for all tests and runs of one state of the source; trees of older states go after an hour. */
 export function assembledTree(): Promise<AssembledAgent> {
-  const outDir = join(tmpdir(), "skerry-test-agent");
-  assembling ??= assembleAgent({ outDir, workDir: join(outDir, "work") });
+  assembling ??= assemble(join(tmpdir(), "skerry-test-agent"));
   return assembling;
+}
+
+async function assemble(outDir: string): Promise<AssembledAgent> {
+  const agent = await assembleAgent({ outDir, workDir: join(tmpdir(), "skerry-test-agent-work") });
+  for (const name of await readdir(outDir)) {
+    const other = join(outDir, name);
+    const isStale = name !== agent.digest && Date.now() - (await stat(other)).mtimeMs > STALE_MS;
+    if (isStale) await rm(other, { recursive: true, force: true });
+  }
+  return agent;
 }
 
 export async function startAgentUnderTest(options: { env?: Record<string, string> } = {}): Promise<AgentUnderTest> {
