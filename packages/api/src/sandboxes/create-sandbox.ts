@@ -33,8 +33,10 @@ export async function createSandbox(deps: SandboxServiceDeps, options: CreateOpt
     if (options.signal.aborted) throw new PlatformError<ErrorCode>("internal", "the caller went away");
     return sandbox;
   } catch (error) {
-    const isOurs = await abandon(deps, entry, options.signal.aborted ? "caller_gone" : "create_failed").catch((failure: unknown) => {
-      deps.logger.warn({ err: failure, sandbox_id: entry.id }, "cleaning up after a failed create is left to the reconciler");
+    const reason = options.signal.aborted ? "caller_gone" : "create_failed";
+    const isOurs = await abandon(deps, { entry, node, reason }).catch((failure: unknown) => {
+      deps.logger.warn({ err: failure, sandbox_id: entry.id }, "the entry of a failed create is left to the reconciler");
+      void killOnNode(deps, node, entry.id);
       return true;
     });
     throw isOurs ? createErrorFrom(error) : sandboxBusy(entry.id);
@@ -115,7 +117,11 @@ async function startOnNode(
  * Nobody will get this sandbox. The node is asked in the background: the caller should not wait for a node that hangs.
  * False when somebody else is ending it, which is why it failed.
  */
-async function abandon(deps: SandboxServiceDeps, entry: NewSandbox, reason: EndReason): Promise<boolean> {
+async function abandon(
+  deps: SandboxServiceDeps,
+  work: { readonly entry: NewSandbox; readonly node: NodeHandle; readonly reason: EndReason },
+): Promise<boolean> {
+  const { entry, node, reason } = work;
   const sandbox = await deps.store.sandboxes.find(entry.id);
   if (!sandbox) return true;
   const isOurs = sandbox.state === "starting" || sandbox.state === "running";
@@ -124,7 +130,15 @@ async function abandon(deps: SandboxServiceDeps, entry: NewSandbox, reason: EndR
     return true;
   }
   // That kill may have come to the node before the sandbox did, so ask once more.
-  const node = deps.nodes.list().find((candidate) => candidate.nodeId === entry.nodeId);
-  await node?.client.killSandbox({ sandboxId: entry.id }, { timeoutMs: deps.timing.killTimeoutMs });
+  await killOnNode(deps, node, entry.id);
   return false;
+}
+
+/** Without the entry: where this fails, the node is found to hold something that has none. */
+async function killOnNode(deps: SandboxServiceDeps, node: NodeHandle, sandboxId: string): Promise<void> {
+  try {
+    await node.client.killSandbox({ sandboxId }, { timeoutMs: deps.timing.killTimeoutMs });
+  } catch (error) {
+    deps.logger.warn({ err: error, sandbox_id: sandboxId, node_id: node.nodeId }, "killing a half-made sandbox is left to the reconciler");
+  }
 }

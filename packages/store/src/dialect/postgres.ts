@@ -17,7 +17,10 @@ export function createPostgresDialect(url: string, logger: Logger | undefined): 
         oid === INT8_OID ? Number : pg.types.getTypeParser(oid, format as "text")) as typeof pg.types.getTypeParser,
     },
   });
-  // An idle connection that the server closes must not end the process; the next query opens another one.
-  pool.on("error", (error) => logger?.warn({ err: error }, "an idle database connection failed"));
+  // A connection that the server closes must not end the process. The pool itself listens only while a connection is idle;
+  // one that is lent out and between two queries would throw where nobody catches. Its next query fails and says why.
+  const complain = (error: Error) => logger?.warn({ err: error }, "a database connection failed");
+  pool.on("error", complain);
+  pool.on("connect", (client) => client.on("error", () => {}));
   return new PostgresDialect({ pool });
 }
