@@ -111,15 +111,12 @@ describe("Start", () => {
   });
 
   it("leaks neither descriptors nor signal settings nor our environment", async () => {
-    const { stdout } = await run(agent, "/bin/sh", ["-c", "ls /proc/$$/fd; grep -E 'Sig(Blk|Ign)' /proc/$$/status; env"]);
-    expect(stdout).not.toContain("LD_");
-    expect(
-      stdout
-        .match(/^\d+$/gm)
-        ?.map(Number)
-        .filter((fd) => fd > 2 && fd < 200),
-    ).toEqual([]);
-    expect(stdout.match(/Sig(?:Blk|Ign):\t0+$/gm)).toHaveLength(2);
+    const descriptors = (await run(agent, "ls", ["/proc/self/fd"])).stdout.match(/^\d+$/gm)?.map(Number) ?? [];
+    // 3 is what ls reads the folder by; high numbers come from whoever started the tests, and no runtime hands those on.
+    expect(descriptors.filter((fd) => fd < 200)).toEqual([0, 1, 2, 3]);
+    const signals = (await run(agent, "grep", ["-E", "Sig(Blk|Ign)", "/proc/self/status"])).stdout;
+    expect(signals).toBe("SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
+    expect((await run(agent, "env")).stdout).not.toContain("LD_");
   });
 
   it("keeps bytes as they are", async () => {
