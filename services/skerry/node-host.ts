@@ -42,7 +42,11 @@ export async function nodeConfigOf(settings: NodeSettings): Promise<NodeConfig> 
     runtimes,
     layers: await openLayerStore(join(dataDir, "layers")),
     // A real path: runsc does not follow links in its configuration.
-    agent: { dir: realpathSync(join(dataDir, "agent", digest)), command: agentCommand(process.arch === "arm64" ? "arm64" : "x64"), version },
+    agent: {
+      dir: realpathSync(join(dataDir, "agent", digest)),
+      command: agentCommand(process.arch === "arm64" ? "arm64" : "x64"),
+      version,
+    },
     networkPool: settings.networkPool,
     resolvers: settings.dns,
     readySlots: settings.readySlots,

@@ -1,6 +1,7 @@
 // `skerry serve`: one process with all roles, or any subset of them. In one process the roles meet through in-memory
 // transports of the same interfaces that they use over the network.
 
+import { hostname } from "node:os";
 import { join } from "node:path";
 import { createClient, createRouterTransport } from "@connectrpc/connect";
 import { createApi, type NodeDirectory, seedIdentity, seedTemplates } from "@skerry/api";
@@ -70,7 +71,7 @@ async function startNode({ config, logger }: RoleContext, stack: AsyncDisposable
 /** Returns the transport on which the route RPC is reached in this process. */
 async function startApi({ config, secrets, logger }: RoleContext, stack: AsyncDisposableStack, node: Node | undefined) {
   if (!secrets.control) throw new PlatformError("config_invalid", "the secrets file has no tokenSeed, which the api role needs");
-  const store = await openStore(config.databaseUrl ?? `sqlite:${join(config.dataDir, "skerry.db")}`);
+  const store = await openStore(config.databaseUrl ?? `sqlite:${join(config.dataDir, "skerry.db")}`, logger.child({ part: "store" }));
   stack.defer(() => store.close());
   await seedIdentity(store, secrets.control, systemClock);
   await seedTemplates(store, join(config.dataDir, "templates"), { teamId: secrets.control.teamId, clock: systemClock });
@@ -79,7 +80,7 @@ async function startApi({ config, secrets, logger }: RoleContext, stack: AsyncDi
       host: config.listen,
       port: config.apiPort,
       maxTimeoutHours: config.maxTimeoutHours,
-      ownerId: `api-${config.listen}:${config.apiPort}`,
+      ownerId: `${hostname()}-${config.listen}:${config.apiPort}`,
       agentVersion: AGENT_VERSION,
       ...(config.advertiseDomain === undefined ? {} : { advertiseDomain: config.advertiseDomain }),
     },

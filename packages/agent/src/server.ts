@@ -1,3 +1,4 @@
+import { rmSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setImmediate } from "node:timers/promises";
@@ -43,6 +44,8 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
   const state = new AgentState({ path: options.path });
   const loadRpc = once(async () => (await import("./http/rpc.ts")).rpcRoutes({ state, tini: `${options.root}/bin/tini` }));
   const prepareRest = once(async () => {
+    // The node's mark that kept gVisor from covering an empty /tmp.
+    rmSync("/tmp/.skerry", { force: true });
     for (const load of [loadRpc, loadLibc, loadDownload, loadUpload]) {
       // One at a time, so that requests get in between.
       await setImmediate();

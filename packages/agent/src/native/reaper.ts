@@ -9,7 +9,10 @@ export interface ExitStatus {
   readonly coreDumped: boolean;
 }
 
-/** Collects the exits of processes that `spawnProgram` started. Only pids given to `watch` are waited for. */
+/**
+ * Collects the exits of all children. As process 1 the agent also inherits what guests leave behind, and every child that
+ * it starts itself comes from `spawnProgram`: so each exit is taken, and those that nobody watches are only reaped.
+ */
 export class Reaper {
   readonly #watched = new Map<number, (status: ExitStatus) => void>();
 
@@ -23,11 +26,13 @@ export class Reaper {
 
   /** Also called before a process is looked up or started, so that an answer never rests on a signal still under way. */
   poll(): void {
-    for (const [pid, onExit] of this.#watched) {
-      const status = new Int32Array(1);
-      if (libc().waitpid(pid, new Uint8Array(status.buffer), WNOHANG) !== pid) continue;
+    const status = new Int32Array(1);
+    for (;;) {
+      const pid = libc().waitpid(-1, new Uint8Array(status.buffer), WNOHANG);
+      if (pid <= 0) return;
+      const onExit = this.#watched.get(pid);
       this.#watched.delete(pid);
-      onExit(decodeStatus(status[0] ?? 0));
+      onExit?.(decodeStatus(status[0] ?? 0));
     }
   }
 }

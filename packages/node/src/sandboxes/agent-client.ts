@@ -27,10 +27,18 @@ export async function initialiseAgent(options: {
   timeoutMs: number;
   isAlive: () => boolean;
 }): Promise<void> {
-  const { sandboxId, templateId, ...rest } = options.identity;
+  const { envVars, accessToken, defaultUser, defaultWorkdir, sandboxId, templateId } = options.identity;
   const deadline = Date.now() + options.timeoutMs;
   for (;;) {
-    const body = JSON.stringify({ ...rest, sandboxID: sandboxId, templateID: templateId, timestamp: new Date().toISOString() });
+    const body = JSON.stringify({
+      envVars,
+      accessToken,
+      defaultUser,
+      defaultWorkdir,
+      sandboxId,
+      templateId,
+      timestamp: new Date().toISOString(),
+    });
     try {
       const status = await post(options.address, "/init", body);
       if (status === 204) return;

@@ -19,6 +19,9 @@ export function createRunscRuntime(options: { binary: string; stateDir: string; 
       "--network=sandbox",
       // The root file system is a host overlay already: files stay on disk, checkpoints hold memory only.
       "--overlay2=none",
+      // Nothing but this sandbox changes its files while it runs, and the agent's tree never changes: no lookup has to be
+      // checked again with the file server. Takes a third off the agent's start.
+      "--file-access-mounts=exclusive",
       // Without it set-user-id programs (sudo) do nothing.
       "--allow-suid",
     ],
