@@ -13,6 +13,8 @@ export const BARE_RUNTIMES: readonly BareRuntime[] = ["runsc", "runc"];
 /** One way to run one command in one bare container. */
 export interface Bare extends AsyncDisposable {
   readonly name: BareRuntime;
+  /** Command lines or cgroups of its processes. */
+  readonly processes: RegExp;
   /** `run` of a fresh container, from nothing to its end. */
   run(): Promise<void>;
   /** A container that stays; `exec` in it runs /bin/echo. */
@@ -29,11 +31,13 @@ export async function openBare(name: BareRuntime): Promise<Bare> {
   const idle = await makeBundle(join(dir, "idle"), { cacheRoot: cache.root, args: ["/bin/sleep", "1000000"] });
   const binary = tools[name].path;
   const base = ["--root", join(dir, "state")];
-  const newId = () => `b${randomBytes(10).toString("hex")}`;
+  const family = `b${randomBytes(4).toString("hex")}`;
+  const newId = () => family + randomBytes(6).toString("hex");
   const started: string[] = [];
   const call = (args: readonly string[]) => runCommand(binary, [...base, ...args], { timeoutMs: 60_000 });
   return {
     name,
+    processes: new RegExp(family),
     async run() {
       const { stdout } = await call(["run", "--bundle", echo, newId()]);
       if (stdout !== "hello\n") throw new Error(`${name} run printed ${JSON.stringify(stdout)}`);

@@ -2,9 +2,10 @@
 
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { startPlatform } from "@skerry/testkit";
+import { instanceOf, startPlatform } from "@skerry/testkit";
 import { BARE_RUNTIMES, openBare } from "./bare.ts";
 import type { Bench, Row } from "./bench.ts";
+import { processMemoryMiB } from "./process-memory.ts";
 import { createSandbox, echo } from "./sdk.ts";
 
 const COUNT = 20;
@@ -17,25 +18,31 @@ export const memory: Bench = {
     const rows: Row[] = [];
     for (const runtime of ["gvisor", "runc"] as const) {
       await using platform = await startPlatform({ runtime });
-      // The first one brings files into the page cache that all of them share.
-      const first = await createSandbox(platform);
-      await echo(first);
-      const perSandbox = await lost(async () => {
-        for (let made = 0; made < COUNT; made++) await echo(await createSandbox(platform));
-      });
-      rows.push(row(`skerry on ${runtime}`, perSandbox));
+      const add = async () => echo(await createSandbox(platform));
+      rows.push(...(await measure(`skerry on ${runtime}`, new RegExp(`skerry-${instanceOf(platform.dataDir)}/`), add)));
     }
     for (const name of BARE_RUNTIMES) {
       await using bare = await openBare(name);
-      await bare.start();
-      const perContainer = await lost(async () => {
-        for (let made = 0; made < COUNT; made++) await bare.start();
-      });
-      rows.push(row(`bare ${name}, sleep`, perContainer));
+      rows.push(...(await measure(`bare ${name}, sleep`, bare.processes, () => bare.start())));
     }
-    return { rows, notes: ["one figure each: the difference of MemAvailable before and after, divided by the number"] };
+    return { rows, notes: ["host: the difference of MemAvailable; processes: the sum of their PSS; both divided by the number"] };
   },
 };
+
+/** The first one brings files into the page cache that all of them share: it does not count. */
+async function measure(name: string, processes: RegExp, add: () => Promise<unknown>): Promise<Row[]> {
+  await add();
+  const read = () => ({ available: availableMiB(), used: processMemoryMiB(processes) });
+  await sleep(SETTLE_MS);
+  const before = read();
+  for (let made = 0; made < COUNT; made++) await add();
+  await sleep(SETTLE_MS);
+  const after = read();
+  return [
+    row(`${name}: host`, (before.available - after.available) / COUNT),
+    row(`${name}: processes`, (after.used - before.used) / COUNT),
+  ];
+}
 
 const row = (name: string, value: number): Row => ({
   name,
@@ -48,14 +55,6 @@ const row = (name: string, value: number): Row => ({
   max: value,
   samples: [value],
 });
-
-async function lost(work: () => Promise<void>): Promise<number> {
-  await sleep(SETTLE_MS);
-  const before = availableMiB();
-  await work();
-  await sleep(SETTLE_MS);
-  return (before - availableMiB()) / COUNT;
-}
 
 function availableMiB(): number {
   return Number(/^MemAvailable:\s+(\d+) kB/m.exec(readFileSync("/proc/meminfo", "utf8"))?.[1]) / 1024;

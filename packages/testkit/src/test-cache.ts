@@ -41,7 +41,7 @@ export async function createTestDataFolder(name: string): Promise<DataFolder> {
   await cp(cache.toolsFile, folder.toolsFile);
   await cp(cache.templateFile, folder.templateFile);
   await cp(cache.agentFile, folder.agentFile);
-  for (const dir of ["agent", "layers"] as const) {
+  for (const dir of ["agent", "bin", "layers"] as const) {
     const from = join(cache.root, dir);
     await mkdir(join(folder.root, dir), { recursive: true });
     for (const entry of await readdir(from)) {

@@ -5,6 +5,7 @@ import { createDataFolder } from "../data-folder.ts";
 import { EXIT_CODES } from "../exit-codes.ts";
 import { OperatorError } from "../operator-error.ts";
 import { requireRoot } from "../require-root.ts";
+import { dataDirOf } from "../settings.ts";
 import { TEST_PACKAGES } from "../setup/debian-packages.ts";
 import { ensurePythonSdk } from "../setup/python-sdk.ts";
 import { setUp } from "../setup/set-up.ts";
@@ -58,7 +59,8 @@ async function prepare(options: { context: OperatorContext; cacheDir: string; st
   const folder = await createDataFolder(cacheDir);
   await using _lock = await takeSetupLock(folder.lockFile, { wait: true });
   const { repoRoot } = context;
-  await setUp(folder, { repoRoot, runtime: "gvisor", extraPackages: Object.keys(TEST_PACKAGES), steps, signal });
+  const otherDataDir = dataDirOf(undefined, context.env);
+  await setUp(folder, { repoRoot, runtime: "gvisor", otherDataDir, extraPackages: Object.keys(TEST_PACKAGES), steps, signal });
   await steps.run(
     "Python SDK",
     (report) => ensurePythonSdk(folder.root, { report, signal }),

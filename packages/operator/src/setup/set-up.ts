@@ -1,4 +1,4 @@
-import type { DataFolder } from "../data-folder.ts";
+import { type DataFolder, dataFolder } from "../data-folder.ts";
 import { ensureSecrets } from "../secrets.ts";
 import type { RuntimeName } from "../settings.ts";
 import type { Steps } from "../terminal/steps.ts";
@@ -11,6 +11,8 @@ import { readTools, recordTools } from "./tools.ts";
 export interface SetUpOptions {
   readonly repoRoot: string;
   readonly runtime: RuntimeName;
+  /** A data folder whose runsc may be taken when this one has none. */
+  readonly otherDataDir?: string;
   readonly extraPackages?: readonly string[];
   readonly steps: Steps;
   readonly signal: AbortSignal;
@@ -34,7 +36,8 @@ export async function setUp(folder: DataFolder, options: SetUpOptions): Promise<
     await steps.run(
       "gVisor (runsc)",
       async (report) => {
-        const runsc = await ensureRunsc(folder, { recordedSha512, report, signal });
+        const otherBinDir = options.otherDataDir === undefined ? undefined : dataFolder(options.otherDataDir).binDir;
+        const runsc = await ensureRunsc(folder, { recordedSha512, otherBinDir, report, signal });
         await recordTools(folder, runsc);
         return runsc;
       },

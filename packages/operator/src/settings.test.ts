@@ -1,0 +1,59 @@
+import { expect, test } from "vitest";
+import { dataFolder } from "./data-folder.ts";
+import { clientUrls, type PlatformSettings, resolveSettings, serveEnvironment } from "./settings.ts";
+
+const LAST: PlatformSettings = { runtime: "runc", listen: "10.0.0.5", apiPort: 5000, edgePort: 5001, domain: "boxes.example" };
+
+test("without anything said it is gVisor on loopback", () => {
+  expect(resolveSettings({}, {}, undefined)).toEqual({
+    runtime: "gvisor",
+    listen: "127.0.0.1",
+    apiPort: 4680,
+    edgePort: 4681,
+    domain: "localhost:4681",
+  });
+});
+
+test("the command line wins over the environment, that over the last start", () => {
+  expect(resolveSettings({}, {}, LAST)).toEqual(LAST);
+  expect(resolveSettings({}, { SKERRY_API_PORT: "6000" }, LAST).apiPort).toBe(6000);
+  expect(resolveSettings({ apiPort: "7000" }, { SKERRY_API_PORT: "6000" }, LAST).apiPort).toBe(7000);
+});
+
+test("another edge port makes another domain", () => {
+  expect(resolveSettings({ edgePort: "6001" }, {}, LAST).domain).toBe("localhost:6001");
+});
+
+test.each([
+  [{ runtime: "docker" }, /runtime is gvisor or runc/],
+  [{ listen: "everywhere" }, /--listen takes an address/],
+  [{ apiPort: "0" }, /--api-port takes a port/],
+  [{ apiPort: "08000" }, /--api-port takes a port/],
+  [{ edgePort: "65536" }, /--edge-port takes a port/],
+  [{ apiPort: "4681" }, /can't share port 4681/],
+])("refuses %j", (options, message) => {
+  expect(() => resolveSettings(options, {}, undefined)).toThrow(message);
+});
+
+test.each([
+  ["0.0.0.0", "http://127.0.0.1:5000"],
+  ["::", "http://[::1]:5000"],
+  ["fd00::7", "http://[fd00::7]:5000"],
+  ["10.0.0.5", "http://10.0.0.5:5000"],
+])("a client on this machine reaches a platform on %s", (listen, url) => {
+  expect(clientUrls({ ...LAST, listen }).api).toBe(url);
+});
+
+test("the platform's process gets its own settings and other SKERRY_ ones, and nothing else of the environment", () => {
+  const environment = serveEnvironment(dataFolder("/data"), LAST, {
+    SKERRY_DNS: "9.9.9.9",
+    SKERRY_TEST_CACHE: "/cache",
+    SKERRY_ADMIN_TOKEN: "from env --all",
+    SKERRY_API_PORT: "1",
+    E2B_API_KEY: "secret",
+    NODE_OPTIONS: "--inspect",
+  });
+  expect(environment).toMatchObject({ SKERRY_DATA: "/data", SKERRY_DNS: "9.9.9.9", SKERRY_API_PORT: "5000" });
+  for (const name of ["SKERRY_TEST_CACHE", "SKERRY_ADMIN_TOKEN", "E2B_API_KEY", "NODE_OPTIONS"])
+    expect(environment).not.toHaveProperty(name);
+});

@@ -1,0 +1,120 @@
+// ./skerry as a person types it: the real command, a data folder of its own.
+
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { runCommand, SubprocessError, spawnCommand } from "@skerry/base";
+import { createTestDataFolder, describeTraces, freePorts, readHostTraces } from "@skerry/testkit";
+import { afterAll, beforeAll, expect, test } from "vitest";
+
+const SKERRY = join(import.meta.dirname, "../../skerry");
+let data: string;
+let ports: string[];
+
+beforeAll(async () => {
+  data = (await createTestDataFolder(`t-${randomBytes(6).toString("hex")}`)).root;
+  const [api = 0, edge = 0] = await freePorts(2);
+  ports = ["--api-port", String(api), "--edge-port", String(edge)];
+});
+afterAll(async () => {
+  await skerry("down");
+  rmSync(data, { recursive: true, force: true });
+});
+
+interface Answer {
+  readonly exitCode: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+async function skerry(command: string, ...args: string[]): Promise<Answer> {
+  try {
+    return { exitCode: 0, ...(await runCommand(SKERRY, [command, "--data", data, ...args], { timeoutMs: 120_000 })) };
+  } catch (error) {
+    if (!(error instanceof SubprocessError)) throw error;
+    return { exitCode: error.exitCode, stdout: "", stderr: error.stderr };
+  }
+}
+
+const upDetached = () => skerry("up", "--detach", ...ports);
+const leftovers = async () => describeTraces(await readHostTraces(data));
+const pidOf = () => (JSON.parse(readFileSync(join(data, "skerry.pid"), "utf8")) as { pid: number }).pid;
+
+test("up shows each step with its time, runs a first sandbox and says how to connect", async () => {
+  const { exitCode, stdout, stderr } = await upDetached();
+  expect(exitCode, stderr).toBe(0);
+  for (const step of ["Debian packages", "gVisor (runsc)", "sandbox agent", "base template", "platform", "first sandbox"]) {
+    expect(stderr).toMatch(new RegExp(`^✓ ${step.replace(/[()]/g, "\\$&")} .*\\([\\d.]+ s\\)$`, "m"));
+  }
+  expect(stdout).toContain('eval "$(./skerry env');
+});
+
+test("up again says that it is up, at once; with other settings it refuses", async () => {
+  const startedAt = performance.now();
+  const { exitCode, stdout } = await upDetached();
+  expect(performance.now() - startedAt).toBeLessThan(3_000);
+  expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: expect.stringContaining("is up already") });
+  expect(await skerry("up", "--detach", "--runtime", "runc")).toMatchObject({
+    exitCode: 1,
+    stderr: expect.stringContaining("other settings"),
+  });
+});
+
+test("env's lines let a client in, and without --all give no more than it needs", async () => {
+  const { stdout } = await skerry("env");
+  const variables = Object.fromEntries(
+    stdout.split("\n").flatMap((line) => [...line.matchAll(/^export (\w+)=(.*)$/g)].map((match) => [match[1], match[2]])),
+  );
+  expect(Object.keys(variables).sort()).toEqual(["E2B_API_KEY", "E2B_API_URL", "E2B_DOMAIN", "E2B_SANDBOX_URL"]);
+  const response = await fetch(`${variables.E2B_API_URL}/sandboxes`, { headers: { "X-API-Key": variables.E2B_API_KEY ?? "" } });
+  expect(await response.json()).toEqual([]);
+  expect((await skerry("env", "--all")).stdout).toContain("E2B_ACCESS_TOKEN=sk_e2b_");
+});
+
+test("status and doctor agree that all is well", async () => {
+  expect(JSON.parse((await skerry("status", "--json")).stdout)).toMatchObject({
+    running: true,
+    healthy: true,
+    runtime: "gvisor",
+    runningSandboxes: 0,
+  });
+  const doctor = await skerry("doctor", "--json");
+  expect(doctor, doctor.stderr).toMatchObject({ exitCode: 0 });
+});
+
+test("a killed platform is reported, its pid is never mistaken for another's, and up brings it back", async () => {
+  process.kill(pidOf(), "SIGKILL");
+  while (JSON.parse((await skerry("status", "--json")).stdout || '{"running":false}').running) await sleep(50);
+  expect((await skerry("status")).exitCode).toBe(3);
+  expect((await upDetached()).exitCode).toBe(0);
+});
+
+test("down leaves nothing behind, and is content to find nothing", async () => {
+  expect(await leftovers()).not.toEqual([]);
+  expect(await skerry("down")).toMatchObject({ exitCode: 0 });
+  expect(await leftovers()).toEqual([]);
+  expect(await skerry("down")).toMatchObject({ exitCode: 0 });
+});
+
+test("in the foreground, Ctrl-C ends everything", async () => {
+  const child = spawnCommand(SKERRY, ["up", "--data", data, ...ports], { stdout: "pipe", stderr: "pipe" });
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) stream?.on("data", (chunk) => (output += String(chunk)));
+  const exited = once(child, "exit");
+  while (!output.includes("Ctrl-C stops")) {
+    expect(child.exitCode, output).toBe(null);
+    await sleep(50);
+  }
+  child.kill("SIGINT");
+  expect(await exited, output).toEqual([0, null]);
+  expect(await leftovers()).toEqual([]);
+});
+
+test("data goes only with --purge", async () => {
+  expect(readFileSync(join(data, "secrets.json"), "utf8")).toContain("e2b_");
+  const { exitCode } = await skerry("down", "--purge");
+  expect(exitCode).toBe(0);
+  expect(() => readFileSync(join(data, "secrets.json"))).toThrow("ENOENT");
+});
