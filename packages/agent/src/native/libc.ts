@@ -38,6 +38,10 @@ export function loadLibc(): Promise<void> {
   return loading;
 }
 
+export function isLibcLoaded(): boolean {
+  return loaded !== undefined;
+}
+
 export function libc(): Libc {
   if (!loaded) throw new Error("libc is used before loadLibc");
   return loaded;

@@ -1,4 +1,4 @@
-import { libc } from "./libc.ts";
+import { isLibcLoaded, libc } from "./libc.ts";
 
 const WNOHANG = 1;
 
@@ -26,6 +26,8 @@ export class Reaper {
 
   /** Also called before a process is looked up or started, so that an answer never rests on a signal still under way. */
   poll(): void {
+    // Nothing can have been started before.
+    if (!isLibcLoaded()) return;
     const status = new Int32Array(1);
     for (;;) {
       const pid = libc().waitpid(-1, new Uint8Array(status.buffer), WNOHANG);
