@@ -73,6 +73,9 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
   const server = createServer({ requestTimeout: 0, keepAliveTimeout: KEEP_ALIVE_MS, keepAliveTimeoutBuffer: 0 }, (req, res) => {
     void handle(pipeline, req, res);
   });
+  server.on("connect", (req, client, head) => {
+    void import("./ports/relay-port.ts").then(({ relayPort }) => relayPort(req, client, head));
+  });
   await listen(server, options);
   return { port: (server.address() as AddressInfo).port, close: () => close(server) };
 }

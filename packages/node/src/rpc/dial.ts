@@ -1,13 +1,16 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { errnoOf, PlatformError, RelaySocket } from "@skerry/base";
+import { errnoOf, PlatformError, type RelaySocket } from "@skerry/base";
+import { AGENT_PORT } from "@skerry/wire";
 import type { Sandboxes } from "../sandboxes/sandboxes.ts";
+import { openLocalhost } from "./open-localhost.ts";
+import { openSocket } from "./open-socket.ts";
 
 /** Waits between attempts while nothing listens yet: a server that was just started is reached. */
 const RETRY_DELAYS_MS = [100, 200, 300, 400];
-const CONNECT_TIMEOUT_MS = 5_000;
 
 /**
- * Opens a TCP connection to a port inside a sandbox. Throws PlatformError("sandbox_gone") or PlatformError("port_closed").
+ * Opens a TCP connection to a port inside a sandbox, also to one that only the sandbox's own localhost has.
+ * Throws PlatformError("sandbox_gone") or PlatformError("port_closed").
  */
 export async function dialSandbox(
   sandboxes: Sandboxes,
@@ -17,44 +20,39 @@ export async function dialSandbox(
   for (const delayMs of [...RETRY_DELAYS_MS, undefined]) {
     const host = sandboxes.addressOf(target.sandboxId);
     try {
-      const socket = await open(host, target.port, signal);
-      try {
-        sandboxes.track(target.sandboxId, socket);
-      } catch (error) {
-        socket.destroy();
-        throw error;
+      const socket = await open({ host, port: target.port }, signal);
+      if (socket) {
+        track(sandboxes, target.sandboxId, socket);
+        return socket;
       }
-      return socket;
     } catch (error) {
       if (error instanceof PlatformError) throw error;
-      if (errnoOf(error) !== "ECONNREFUSED" || delayMs === undefined) {
-        throw new PlatformError("port_closed", `port ${target.port} of sandbox ${target.sandboxId} does not answer`, { cause: error });
-      }
-      await sleep(delayMs, undefined, signal ? { signal } : {});
+      throw closed(target, error);
     }
+    if (delayMs !== undefined) await sleep(delayMs, undefined, signal ? { signal } : {});
   }
-  throw new PlatformError("port_closed", `port ${target.port} of sandbox ${target.sandboxId} does not answer`);
+  throw closed(target);
 }
 
-function open(host: string, port: number, signal: AbortSignal | undefined): Promise<RelaySocket> {
-  return new Promise((resolve, reject) => {
-    const socket = new RelaySocket({ host, port });
-    const timer = setTimeout(() => finish(new Error(`no answer in ${CONNECT_TIMEOUT_MS} ms`)), CONNECT_TIMEOUT_MS);
-    const onAbort = () => finish(new Error("the caller went away"));
-    function finish(error?: Error): void {
-      clearTimeout(timer);
-      signal?.removeEventListener("abort", onAbort);
-      socket.removeListener("error", finish);
-      socket.removeListener("connect", onConnect);
-      if (error) {
-        socket.destroy();
-        reject(error);
-      } else resolve(socket);
-    }
-    const onConnect = () => finish();
-    socket.once("error", finish);
-    socket.once("connect", onConnect);
-    signal?.addEventListener("abort", onAbort, { once: true });
-    if (signal?.aborted) onAbort();
-  });
+/** Undefined: refused. */
+async function open(target: { host: string; port: number }, signal: AbortSignal | undefined): Promise<RelaySocket | undefined> {
+  try {
+    return await openSocket(target, signal);
+  } catch (error) {
+    if (errnoOf(error) !== "ECONNREFUSED") throw error;
+    return target.port === AGENT_PORT ? undefined : openLocalhost(target, signal);
+  }
+}
+
+function track(sandboxes: Sandboxes, sandboxId: string, socket: RelaySocket): void {
+  try {
+    sandboxes.track(sandboxId, socket);
+  } catch (error) {
+    socket.destroy();
+    throw error;
+  }
+}
+
+function closed(target: { sandboxId: string; port: number }, cause?: unknown): PlatformError {
+  return new PlatformError("port_closed", `port ${target.port} of sandbox ${target.sandboxId} does not answer`, { cause });
 }
