@@ -5,7 +5,7 @@ import { takeSetupLock } from "../daemon/setup-lock.ts";
 import { startDaemon } from "../daemon/start-daemon.ts";
 import { createDataFolder, type DataFolder, dataFolder } from "../data-folder.ts";
 import { runFirstSandbox } from "../first-sandbox.ts";
-import { writeJsonFile } from "../json-file.ts";
+import { readJsonFile, writeJsonFile } from "../json-file.ts";
 import { OperatorError } from "../operator-error.ts";
 import { requireRoot } from "../require-root.ts";
 import { readSecrets } from "../secrets.ts";
@@ -22,6 +22,9 @@ export interface UpOptions extends SettingOptions {
   readonly detach?: boolean;
 }
 
+/** Ctrl-C, a service manager, a closed terminal. */
+const INTERRUPTIONS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+
 /** Sets up what is missing, starts the platform, runs a first sandbox and says how to connect. */
 export async function up(context: OperatorContext, options: UpOptions): Promise<void> {
   const startedAt = performance.now();
@@ -29,7 +32,7 @@ export async function up(context: OperatorContext, options: UpOptions): Promise<
   const dataDir = dataDirOf(options.data, context.env);
   const interrupt = new AbortController();
   const onSignal = () => interrupt.abort(new OperatorError("stopped; run it again to go on from here", { exit: "interrupted" }));
-  process.on("SIGINT", onSignal).on("SIGTERM", onSignal);
+  for (const name of INTERRUPTIONS) process.on(name, onSignal);
   try {
     const folder = await createDataFolder(dataDir);
     const running = await readLiveProcess(folder.pidFile);
@@ -41,7 +44,7 @@ export async function up(context: OperatorContext, options: UpOptions): Promise<
     if (options.detach) return;
     await stayInForeground(context, folder, interrupt.signal);
   } finally {
-    process.off("SIGINT", onSignal).off("SIGTERM", onSignal);
+    for (const name of INTERRUPTIONS) process.off(name, onSignal);
   }
 }
 
@@ -145,9 +148,9 @@ async function stayInForeground(context: OperatorContext, folder: DataFolder, si
     clearInterval(timer);
   }
   const steps = createSteps();
-  await using _lock = await takeSetupLock(folder.lockFile);
+  await using _lock = await takeSetupLock(folder.lockFile, { wait: true });
+  // `./skerry down` in another terminal removes the record; a platform that fell over leaves it.
+  const fell = (await readJsonFile(folder.pidFile)) !== undefined && !signal.aborted;
   await shutDown(context, folder, steps);
-  if (over.signal.aborted && !signal.aborted) {
-    throw new OperatorError("the platform ended by itself", { mend: [`Its log: ${folder.logFile}`] });
-  }
+  if (fell) throw new OperatorError("the platform ended by itself", { mend: [`Its log: ${folder.logFile}`] });
 }

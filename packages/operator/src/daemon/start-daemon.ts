@@ -1,4 +1,4 @@
-import { open, readFile, stat } from "node:fs/promises";
+import { open, readFile, rename, stat } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { spawnCommand } from "@skerry/base";
 import type { DataFolder } from "../data-folder.ts";
@@ -9,6 +9,7 @@ import { isHealthy } from "./health.ts";
 import { describeProcess, removeProcessRecord, writeProcessRecord } from "./process-record.ts";
 
 const START_LIMIT_MS = 60_000;
+const LOG_LIMIT_BYTES = 64 * 1024 * 1024;
 
 /** Starts `skerry serve` in a session of its own and returns its pid when the API answers. */
 export async function startDaemon(
@@ -16,6 +17,7 @@ export async function startDaemon(
   options: { settings: PlatformSettings; mainScript: string; env: Readonly<Record<string, string | undefined>>; signal: AbortSignal },
 ): Promise<number> {
   const { settings, mainScript, env, signal } = options;
+  await rotate(folder.logFile);
   const log = await open(folder.logFile, "a", 0o640);
   const logStart = (await stat(folder.logFile)).size;
   try {
@@ -46,6 +48,15 @@ export async function startDaemon(
   }
 }
 
+/** One older log is kept beside the current one. */
+async function rotate(path: string): Promise<void> {
+  const size = await stat(path).then(
+    (found) => found.size,
+    () => 0,
+  );
+  if (size > LOG_LIMIT_BYTES) await rename(path, `${path}.1`);
+}
+
 async function untilHealthy({ pid, settings, signal }: { pid: number; settings: PlatformSettings; signal: AbortSignal }): Promise<void> {
   const { api } = clientUrls(settings);
   const deadline = performance.now() + START_LIMIT_MS;
@@ -62,7 +73,11 @@ async function untilHealthy({ pid, settings, signal }: { pid: number; settings: 
 
 async function explain(cause: unknown, folder: DataFolder, logStart: number): Promise<OperatorError> {
   const text = (await readFile(folder.logFile)).subarray(logStart).toString("utf8");
-  const last = text.trim().split("\n").slice(-8);
+  const last = text
+    .trim()
+    .split("\n")
+    .filter((line) => !/^\s+at |\.\/skerry doctor$/.test(line))
+    .slice(-8);
   return new OperatorError(cause instanceof Error ? cause.message : String(cause), {
     mend: [
       ...last.map((line) => `  ${formatLogLine(line)}`),
