@@ -8,6 +8,7 @@ import { envs } from "./http/envs.ts";
 import type { Route } from "./http/exchange.ts";
 import { health } from "./http/health.ts";
 import { init } from "./http/init.ts";
+import { installLightHeaders } from "./http/light-headers.ts";
 import { handle } from "./http/pipeline.ts";
 import { stderrLogger } from "./log.ts";
 import { loadLibc } from "./native/libc.ts";
@@ -41,6 +42,7 @@ export interface Agent {
 export async function startAgent(options: AgentOptions): Promise<Agent> {
   // Modes of uploads and directories are part of the contract, whatever the runtime left us.
   process.umask(0o022);
+  installLightHeaders();
   const state = new AgentState({ path: options.path });
   const loadRpc = once(async () => (await import("./http/rpc.ts")).rpcRoutes({ state, tini: `${options.root}/bin/tini` }));
   const prepareRest = once(async () => {

@@ -47,10 +47,10 @@ async function assemble(outDir: string): Promise<AssembledAgent> {
 export async function startAgentUnderTest(options: { env?: Record<string, string> } = {}): Promise<AgentUnderTest> {
   const tree = (await assembledTree()).path;
   const arch = process.arch === "arm64" ? "arm64" : "x64";
-  const [command = "", ...args] = [...agentCommand(arch, { root: tree, port: 0 }), "--host", "127.0.0.1", "--announce"];
+  const command = [...agentCommand(arch, { root: tree, port: 0 }), "--host", "127.0.0.1", "--announce"];
   const cwd = await mkdtemp(join(tmpdir(), "skerry-agent-test-"));
-  // -s: natively tini is not PID 1, and this still lets it collect orphans.
-  const child = spawn(command, ["-s", ...args], {
+  // In a sandbox the agent is process 1 and inherits orphans. Here tini takes them (-s).
+  const child = spawn(join(tree, "bin/tini"), ["-s", "--", ...command], {
     cwd,
     env: { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", ...options.env },
     stdio: ["ignore", "pipe", "inherit"],

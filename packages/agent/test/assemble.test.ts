@@ -36,7 +36,7 @@ it("has everything that the command needs, readable for everybody", async () => 
 
 it("needs no library of the image", async () => {
   const { path } = await assembledTree();
-  const [loader = "", flag = "", libraries = "", node = ""] = agentCommand(arch, { root: path }).slice(2);
+  const [loader = "", flag = "", libraries = "", node = ""] = agentCommand(arch, { root: path });
   for (const program of [node, join(path, "native/koffi.node")]) {
     const used = execFileSync(loader, ["--list", program], { env: { LD_LIBRARY_PATH: libraries } }).toString();
     const paths = [...used.matchAll(/=> (\S+)/g)].map((match) => match[1]);
@@ -47,7 +47,7 @@ it("needs no library of the image", async () => {
 
 it("has a code cache that its own Node takes", async () => {
   const { path } = await assembledTree();
-  const [command = "", ...args] = agentCommand(arch, { root: path }).slice(2, -1);
+  const [command = "", ...args] = agentCommand(arch, { root: path }).slice(0, -1);
   const program = readFileSync(join(path, "agent.js"), "utf8").replace(
     /script\.runInThisContext[^\n]*/,
     "console.log(script.cachedDataRejected)",
