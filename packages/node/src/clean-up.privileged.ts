@@ -2,6 +2,7 @@ import { existsSync, rmSync } from "node:fs";
 import type { Logger } from "@skerry/base";
 import { destroyCgroup, networkNames, removeFirewall } from "@skerry/runtime";
 import type { NodeConfig } from "./config.ts";
+import { lockInstance } from "./instance-lock.ts";
 import { nodePaths } from "./paths.ts";
 import { release } from "./sandboxes/host.privileged.ts";
 import { readJournal } from "./sandboxes/journal.privileged.ts";
@@ -17,13 +18,14 @@ export interface NodeCleanUp {
 }
 
 /**
- * Ends every sandbox of this node and removes everything of its instance from the host. Preconditions: root; the node's
- * daemon does not run. Idempotent.
+ * Ends every sandbox of this node and removes everything of its instance from the host. Preconditions: root. Throws
+ * PlatformError("already_running") while its daemon runs. Idempotent.
  */
 export async function cleanUpNode(config: NodeConfig, logger: Logger): Promise<NodeCleanUp> {
   const paths = nodePaths(config.dir);
   const names = networkNames(config.instance);
   const deps = { config, paths, names };
+  const lock = await lockInstance(config.instance);
   const hadFolders = existsSync(config.dir);
   if (hadFolders) makeNodeFolders(paths, config.dir);
   const entries = hadFolders ? readJournal(paths) : [];
@@ -33,6 +35,7 @@ export async function cleanUpNode(config: NodeConfig, logger: Logger): Promise<N
   const tables = (await removeFirewall(names)) ? 1 : 0;
   await destroyCgroup(`/skerry-${config.instance}`);
   if (hadFolders) await emptyTrash(paths, logger);
+  await lock.release();
   rmSync(paths.userns, { recursive: true, force: true });
   return { ...remains, sandboxes: remains.sandboxes + entries.length, tables };
 }

@@ -5,6 +5,7 @@ import type { Logger, Secret } from "@skerry/base";
 import { applyFirewall, networkNames } from "@skerry/runtime";
 import type { NodeService } from "@skerry/wire/node";
 import type { NodeConfig } from "./config.ts";
+import { lockInstance } from "./instance-lock.ts";
 import { chooseAddressPool } from "./network/pool-choice.privileged.ts";
 import { SlotPool } from "./network/slot-pool.privileged.ts";
 import { nodePaths } from "./paths.ts";
@@ -32,6 +33,7 @@ export async function createNode(config: NodeConfig, logger: Logger): Promise<No
   const paths = nodePaths(config.dir);
   const names = networkNames(config.instance);
   const deps = { config, paths, names };
+  const lock = await lockInstance(config.instance);
   makeNodeFolders(paths, config.dir);
   const adopted = await adoptSandboxes(deps, logger);
   await removeRemains(deps, adopted, logger);
@@ -58,6 +60,7 @@ export async function createNode(config: NodeConfig, logger: Logger): Promise<No
     async close() {
       await sandboxes.close();
       await Promise.all([pools.plain.close(), pools.withUserNamespace.close()]);
+      await lock.release();
     },
   };
 }

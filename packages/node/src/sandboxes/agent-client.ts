@@ -12,6 +12,7 @@ export interface AgentIdentity {
   readonly accessToken: string;
   readonly defaultUser: string;
   readonly defaultWorkdir: string;
+  readonly memoryMb: number;
 }
 
 const POLL_MS = 3;
@@ -27,7 +28,7 @@ export async function initialiseAgent(options: {
   timeoutMs: number;
   isAlive: () => boolean;
 }): Promise<void> {
-  const { envVars, accessToken, defaultUser, defaultWorkdir, sandboxId, templateId } = options.identity;
+  const { envVars, accessToken, defaultUser, defaultWorkdir, sandboxId, templateId, memoryMb } = options.identity;
   const deadline = Date.now() + options.timeoutMs;
   for (;;) {
     const body = JSON.stringify({
@@ -37,6 +38,7 @@ export async function initialiseAgent(options: {
       defaultWorkdir,
       sandboxId,
       templateId,
+      memoryMB: memoryMb,
       timestamp: new Date().toISOString(),
     });
     try {

@@ -94,7 +94,8 @@ export function runtimeOf(config: NodeConfig, name: string): Runtime {
 function containerLimits(limits: { cpuCount: number; memoryMb: number }): ContainerLimits {
   return {
     cpuCount: Math.min(limits.cpuCount, availableParallelism()),
-    memoryBytes: limits.memoryMb * MIB + OVERHEAD_BYTES,
+    memoryBytes: limits.memoryMb * MIB,
+    overheadBytes: OVERHEAD_BYTES,
     pids: PID_LIMIT,
   };
 }
