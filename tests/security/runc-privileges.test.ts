@@ -32,7 +32,8 @@ describe("root inside a runc sandbox", () => {
     ["read the kernel's log", "dmesg"],
     ["write to the agent's tree", "touch /.skerry/agent.js"],
     ["change an interface", "ip link set eth0 down"],
-    ["raise its memory limit", "sh -c 'echo -1 > /sys/fs/cgroup/memory.max'"],
+    ["raise its memory limit", "sh -c 'echo -1 > /sys/fs/cgroup/memory/memory.limit_in_bytes || echo max > /sys/fs/cgroup/memory.max'"],
+    ["make the files of its limits writable", "mount -o remount,rw /sys/fs/cgroup/memory || mount -o remount,rw /sys/fs/cgroup"],
   ])("can't %s", async (_what, command) => {
     const { stdout } = await asRoot(command);
     expect(stdout).toMatch(/exit [1-9]\d*\n$/);

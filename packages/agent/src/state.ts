@@ -7,6 +7,8 @@ export class AgentState {
   accessToken: string | undefined;
   defaultUser = "root";
   defaultWorkdir: string | undefined;
+  /** Memory that the sandbox was made with; undefined until the platform said so. */
+  memoryMB: number | undefined;
   /** Newest accepted /init, nanoseconds since the epoch; undefined before the first one that carried a time. */
   newestInit: bigint | undefined;
   /** Set by the platform; guests and /init variables cannot replace them. */

@@ -1,7 +1,7 @@
 // Control groups as they lie on disk, for both versions and the hybrid of them: a sandbox's group may exist under
 // several hierarchies at once. Limits themselves go through the OCI specification; here they are emptied and removed.
 
-import { readdirSync, readFileSync, rmdirSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 /** Mount points of every cgroup hierarchy of this machine. */
@@ -44,6 +44,15 @@ export async function destroyCgroup(cgroupPath: string, timeoutMs = 10_000): Pro
 /** Child groups of a group, by name, over all hierarchies. */
 export function listCgroups(cgroupPath: string): string[] {
   return [...new Set(cgroupRoots().flatMap((root) => childGroups(join(root, cgroupPath))))];
+}
+
+/** Changes the memory limit of a group that has one. */
+export function setMemoryLimit(cgroupPath: string, bytes: number): void {
+  const files = cgroupRoots()
+    .flatMap((root) => ["memory.max", "memory.limit_in_bytes"].map((name) => join(root, cgroupPath, name)))
+    .filter((file) => existsSync(file));
+  if (files.length === 0) throw new Error(`cgroup ${cgroupPath} has no memory limit`);
+  for (const file of files) writeFileSync(file, String(bytes));
 }
 
 async function removeGroup(dir: string, deadline: number): Promise<void> {

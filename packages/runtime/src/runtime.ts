@@ -50,7 +50,10 @@ export interface UserNamespace {
 
 export interface ContainerLimits {
   readonly cpuCount: number;
+  /** What the guest is told that it has. */
   readonly memoryBytes: number;
+  /** What runtime and agent may use on top: the limit that the host holds the whole sandbox to is the sum. */
+  readonly overheadBytes: number;
   readonly pids: number;
 }
 

@@ -9,6 +9,8 @@ export interface InitRequest {
   /** Our own additions: identity of the sandbox, for E2B_SANDBOX_ID and E2B_TEMPLATE_ID. */
   readonly sandboxId: string | undefined;
   readonly templateId: string | undefined;
+  /** Memory that the sandbox was made with, in MiB. */
+  readonly memoryMB: number | undefined;
   /** Names of fields that are specified and that this agent cannot act on yet. */
   readonly unsupported: readonly string[];
 }
@@ -24,7 +26,8 @@ export function parseInit(text: string): InitRequest | undefined {
   const defaultWorkdir = optionalString(body.defaultWorkdir);
   const sandboxId = optionalString(body.sandboxId);
   const templateId = optionalString(body.templateId);
-  const fields = { envVars, accessToken, timestamp, defaultUser, defaultWorkdir, sandboxId, templateId };
+  const memoryMB = optionalPositive(body.memoryMB);
+  const fields = { envVars, accessToken, timestamp, defaultUser, defaultWorkdir, sandboxId, templateId, memoryMB };
   if (Object.values(fields).includes(INVALID)) return undefined;
   // An empty token would look like a token that protects; a backslash cannot be carried by every client.
   if (accessToken === "" || (typeof accessToken === "string" && accessToken.includes("\\"))) return undefined;
@@ -46,6 +49,11 @@ function parseObject(text: string): Record<string, unknown> | undefined {
 function optionalString(value: unknown): string | undefined | typeof INVALID {
   if (value === undefined || value === null) return undefined;
   return typeof value === "string" ? value : INVALID;
+}
+
+function optionalPositive(value: unknown): number | undefined | typeof INVALID {
+  if (value === undefined || value === null) return undefined;
+  return typeof value === "number" && value > 0 ? value : INVALID;
 }
 
 function stringMap(value: unknown): Readonly<Record<string, string>> | undefined | typeof INVALID {

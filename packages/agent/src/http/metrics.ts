@@ -3,9 +3,9 @@ import { type Exchange, HttpError, sendJson } from "./exchange.ts";
 
 const MIB = 1024 * 1024;
 
-export async function metrics({ res }: Exchange): Promise<void> {
+export async function metrics({ res, state }: Exchange): Promise<void> {
   res.setHeader("Cache-Control", "no-store");
-  const usage = await readUsage().catch(() => {
+  const usage = await readUsage(state.memoryMB === undefined ? undefined : state.memoryMB * MIB).catch(() => {
     throw new HttpError(500, "", "empty");
   });
   sendJson(res, {

@@ -1,10 +1,11 @@
-// What this sandbox uses, as far as its runtime shows it in here.
+// What this sandbox uses, as its runtime shows it in here.
 //
-// gVisor's /proc speaks of the sandbox alone. In a container of the host's kernel /proc speaks of the whole machine, so
-// the cgroup (v2 or v1) comes first where its limits are visible. CPU shares are since the previous call.
+// gVisor's /proc speaks of the sandbox alone. In a sandbox on the host's kernel /proc speaks of the whole machine; there the
+// sandbox's own cgroup (v2 or v1) is mounted. CPU shares are since the previous call. A cgroup may use a bit more memory than the
+// sandbox was made with, because runtime and agent live in it too.
 
-import { readdir, readFile, statfs } from "node:fs/promises";
-import { parseCpuStat, parseMemInfo, parseProcessTicks, parseQuota } from "./parse.ts";
+import { readFile, statfs } from "node:fs/promises";
+import { type Memory, parseCpuStat, parseGroupMemory, parseMemInfo, parseQuota } from "./parse.ts";
 
 export interface Usage {
   readonly cpuCount: number;
@@ -23,16 +24,20 @@ const TICKS_PER_SECOND = 100;
 
 let previous = { atMs: performance.timeOrigin, busySeconds: 0 };
 
-export async function readUsage(): Promise<Usage> {
+/** `memoryTotal`: what the sandbox was made with, where the platform said so. */
+export async function readUsage(memoryTotal: number | undefined): Promise<Usage> {
   const [cpuCount, busySeconds, memory, disk] = await Promise.all([readCpuCount(), readBusySeconds(), readMemory(), statfs("/")]);
   const atMs = performance.timeOrigin + performance.now();
   const available = ((atMs - previous.atMs) / 1000) * cpuCount;
   const share = available > 0 ? Math.min(Math.max((busySeconds - previous.busySeconds) / available, 0), 1) : 0;
   previous = { atMs, busySeconds };
+  const total = memoryTotal ?? memory.total;
   return {
     cpuCount,
     cpuUsedPercent: Math.round(share * 10_000) / 100,
-    ...memory,
+    memoryTotal: total,
+    memoryUsed: Math.min(memory.used, total),
+    memoryCache: memory.cache,
     diskTotal: disk.blocks * disk.bsize,
     diskUsed: (disk.blocks - disk.bavail) * disk.bsize,
   };
@@ -52,58 +57,29 @@ async function readBusySeconds(): Promise<number> {
   if (v2) return Number(v2[1]) / 1e6;
   const v1 = await readText(`${CGROUP}/cpuacct/cpuacct.usage`);
   if (v1) return Number(v1) / 1e9;
-  const busyTicks = parseCpuStat((await readText("/proc/stat")) ?? "");
-  if (busyTicks > 0) return busyTicks / TICKS_PER_SECOND;
-  return (await readProcessTicks()) / TICKS_PER_SECOND;
+  return parseCpuStat((await readText("/proc/stat")) ?? "") / TICKS_PER_SECOND;
 }
 
-// gVisor keeps no total: what the living have used, and what those that were waited for had used, is the next best.
-async function readProcessTicks(): Promise<number> {
-  const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
-  const stats = await Promise.all(pids.map((pid) => readText(`/proc/${pid}/stat`)));
-  return stats.reduce((total, stat) => total + (stat === undefined ? 0 : parseProcessTicks(stat)), 0);
+async function readMemory(): Promise<Memory> {
+  const v2 = await readGroup(CGROUP, { limit: "memory.max", current: "memory.current" });
+  const v1 = v2 ?? (await readGroup(`${CGROUP}/memory`, { limit: "memory.limit_in_bytes", current: "memory.usage_in_bytes" }));
+  const machine = parseMemInfo((await readText("/proc/meminfo")) ?? "");
+  // A limit beyond the machine's memory is none.
+  return v1 && v1.total < machine.total ? v1 : machine;
 }
 
-async function readMemory(): Promise<Pick<Usage, "memoryTotal" | "memoryUsed" | "memoryCache">> {
-  const info = parseMemInfo((await readText("/proc/meminfo")) ?? "");
-  const group = (await readCgroupV2Memory()) ?? (await readCgroupV1Memory());
-  if (group && group.limit < info.total) {
-    // Page cache counts as the group's until somebody wants the memory, so it is not "used".
-    return { memoryTotal: group.limit, memoryUsed: Math.max(0, group.current - group.cache), memoryCache: group.cache };
-  }
-  return { memoryTotal: info.total, memoryUsed: info.total - info.available, memoryCache: info.cache };
-}
-
-interface GroupMemory {
-  readonly limit: number;
-  readonly current: number;
-  readonly cache: number;
-}
-
-async function readCgroupV2Memory(): Promise<GroupMemory | undefined> {
-  const [limit, current, stat] = await Promise.all(
-    ["memory.max", "memory.current", "memory.stat"].map((name) => readText(`${CGROUP}/${name}`)),
+async function readGroup(folder: string, names: { limit: string; current: string }): Promise<Memory | undefined> {
+  const [limit = "", current = "", stat = ""] = await Promise.all(
+    [names.limit, names.current, "memory.stat"].map((name) => readText(`${folder}/${name}`)),
   );
-  return groupMemory(limit, current, /^file (\d+)/m.exec(stat ?? "")?.[1]);
-}
-
-async function readCgroupV1Memory(): Promise<GroupMemory | undefined> {
-  const folder = `${CGROUP}/memory`;
-  const names = ["memory.limit_in_bytes", "memory.usage_in_bytes", "memory.stat"];
-  const [limit, current, stat] = await Promise.all(names.map((name) => readText(`${folder}/${name}`)));
-  return groupMemory(limit, current, /^total_cache (\d+)/m.exec(stat ?? "")?.[1]);
-}
-
-function groupMemory(limit: string | undefined, current: string | undefined, cache: string | undefined): GroupMemory | undefined {
-  if (limit === undefined || current === undefined || !/^\d+\s*$/.test(limit)) return undefined;
-  return { limit: Number(limit), current: Number(current), cache: Number(cache ?? 0) };
+  return parseGroupMemory({ limit, current, stat });
 }
 
 async function readText(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, "utf8");
   } catch {
-    // Another kernel, another runtime, a process that ended: the next source is asked.
+    // Another kernel, another runtime: the next source is asked.
     return undefined;
   }
 }

@@ -26,6 +26,12 @@ export interface Libc {
   getxattr(path: string, name: string, value: Uint8Array | null, size: number): number;
   setxattr(path: string, name: string, value: Uint8Array, size: number, flags: number): number;
   removexattr(path: string, name: string): number;
+  dup3(fd: number, target: number, flags: number): number;
+  read(fd: number, buffer: Uint8Array, size: number): number;
+  inotifyInit1(flags: number): number;
+  /** The path ends with a NUL: names of files are bytes. */
+  inotifyAddWatch(fd: number, path: Uint8Array, mask: number): number;
+  inotifyRmWatch(fd: number, wd: number): number;
 }
 
 let loading: Promise<void> | undefined;
@@ -73,5 +79,10 @@ function bind(koffi: typeof koffiModule): Libc {
     getxattr: lib.func("long getxattr(const char *path, const char *name, void *value, size_t size)"),
     setxattr: lib.func("int setxattr(const char *path, const char *name, void *value, size_t size, int flags)"),
     removexattr: lib.func("int removexattr(const char *path, const char *name)"),
+    dup3: lib.func("int dup3(int fd, int target, int flags)"),
+    read: lib.func("long read(int fd, void *buffer, size_t size)"),
+    inotifyInit1: lib.func("int inotify_init1(int flags)"),
+    inotifyAddWatch: lib.func("int inotify_add_watch(int fd, void *path, unsigned int mask)"),
+    inotifyRmWatch: lib.func("int inotify_rm_watch(int fd, int wd)"),
   };
 }

@@ -1,6 +1,7 @@
 import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { unmount } from "@skerry/base/linux";
+import { setMemoryLimit } from "../cgroup.privileged.ts";
 import type { Runtime } from "../runtime.ts";
 import type { HostFacts } from "../spec/build-spec.ts";
 import { destroyContainer, type OciDriver, startContainer } from "./oci-driver.privileged.ts";
@@ -29,7 +30,14 @@ export function createRunscRuntime(options: { binary: string; stateDir: string; 
   return {
     name: "gvisor",
     capabilities: { checkpoint: true, userNamespace: false },
-    start: (plan) => startContainer(driver, plan),
+    async start(plan) {
+      // The limit at the start is what the guest's kernel takes for the size of its memory. What that kernel itself needs
+      // comes on top, so it is added once that has been read.
+      const { memoryBytes, overheadBytes } = plan.limits;
+      const started = await startContainer(driver, { ...plan, limits: { ...plan.limits, overheadBytes: 0 } });
+      setMemoryLimit(plan.cgroupPath, memoryBytes + overheadBytes);
+      return started;
+    },
     destroy: (target) => destroyContainer(driver, target),
     // State files are named `<id>_sandbox:<id>.state` and `.lock`.
     list: async () => [

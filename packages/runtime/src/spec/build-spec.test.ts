@@ -3,7 +3,7 @@ import type { ContainerPlan } from "../runtime.ts";
 import { buildSpec } from "./build-spec.ts";
 import { CAPABILITIES } from "./capabilities.ts";
 import { MASKED_PATHS, READONLY_PATHS } from "./kernel-paths.ts";
-import { baseMounts } from "./mounts.ts";
+import { baseMounts, SHARED_KERNEL_MOUNTS } from "./mounts.ts";
 import { SYSCALL_GROUPS, seccompFilter } from "./seccomp.ts";
 import { SYSCTLS } from "./sysctls.ts";
 
@@ -16,15 +16,21 @@ const plan: ContainerPlan = {
   hostname: "iabc",
   networkNamespacePath: "/run/netns/x",
   cgroupPath: "/skerry-1a2b/iabc",
-  limits: { cpuCount: 2, memoryBytes: 1 << 29, pids: 100 },
+  limits: { cpuCount: 2, memoryBytes: 1 << 29, overheadBytes: 1 << 27, pids: 100 },
 };
 const host = { arch: "x64", maxOpenFiles: 1000 };
 
 describe("OCI specification", () => {
   it("gives a reason beside each capability, mount, path, sysctl and group of system calls", () => {
-    const reasons = [...CAPABILITIES, ...baseMounts("/agent"), ...MASKED_PATHS, ...READONLY_PATHS, ...SYSCTLS, ...SYSCALL_GROUPS].map(
-      ({ why }) => why,
-    );
+    const reasons = [
+      ...CAPABILITIES,
+      ...baseMounts("/agent"),
+      ...SHARED_KERNEL_MOUNTS,
+      ...MASKED_PATHS,
+      ...READONLY_PATHS,
+      ...SYSCTLS,
+      ...SYSCALL_GROUPS,
+    ].map(({ why }) => why);
     expect(reasons.length).toBeGreaterThan(40);
     for (const why of reasons) expect(why.length).toBeGreaterThan(8);
   });

@@ -3,7 +3,7 @@
 import type { ContainerPlan } from "../runtime.ts";
 import { CAPABILITIES } from "./capabilities.ts";
 import { MASKED_PATHS, READONLY_PATHS } from "./kernel-paths.ts";
-import { baseMounts } from "./mounts.ts";
+import { baseMounts, SHARED_KERNEL_MOUNTS } from "./mounts.ts";
 import type { OciSpec } from "./oci.ts";
 import { seccompFilter } from "./seccomp.ts";
 import { SYSCTLS } from "./sysctls.ts";
@@ -35,7 +35,7 @@ export function buildSpec(plan: ContainerPlan, host: HostFacts): OciSpec {
     },
     root: { path: plan.rootDir, readonly: false },
     hostname: plan.hostname,
-    mounts: baseMounts(plan.agentDir).map(({ why: _why, ...mount }) => mount),
+    mounts: [...baseMounts(plan.agentDir), ...(plan.userNamespace ? SHARED_KERNEL_MOUNTS : [])].map(({ why: _why, ...mount }) => mount),
     linux: {
       namespaces: [
         { type: "pid" },
@@ -43,11 +43,11 @@ export function buildSpec(plan: ContainerPlan, host: HostFacts): OciSpec {
         { type: "uts" },
         { type: "mount" },
         { type: "network", path: plan.networkNamespacePath },
-        ...(plan.userNamespace ? [{ type: "user", path: plan.userNamespace.path }] : []),
+        ...(plan.userNamespace ? [{ type: "cgroup" }, { type: "user", path: plan.userNamespace.path }] : []),
       ],
       cgroupsPath: plan.cgroupPath,
       resources: {
-        memory: { limit: plan.limits.memoryBytes },
+        memory: { limit: plan.limits.memoryBytes + plan.limits.overheadBytes },
         cpu: { shares: 1024, quota: plan.limits.cpuCount * CPU_PERIOD_US, period: CPU_PERIOD_US },
         pids: { limit: plan.limits.pids },
         ...(plan.userNamespace ? { devices: [{ allow: false, access: "rwm" }] } : {}),

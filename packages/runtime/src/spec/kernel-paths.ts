@@ -27,4 +27,5 @@ export const READONLY_PATHS: readonly ReasonedPath[] = [
   { path: "/proc/irq", why: "interrupts of the host" },
   { path: "/proc/sys", why: "settings of the host's kernel" },
   { path: "/proc/sysrq-trigger", why: "reboots the host" },
+  { path: "/sys/fs/cgroup", why: "with version 1, a writable folder around the read-only control groups" },
 ];

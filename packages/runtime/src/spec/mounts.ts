@@ -53,3 +53,14 @@ export function baseMounts(agentDir: string): readonly ReasonedMount[] {
     },
   ];
 }
+
+/** For sandboxes on the host's own kernel, where /proc/meminfo and /proc/stat speak of the whole machine. */
+export const SHARED_KERNEL_MOUNTS: readonly ReasonedMount[] = [
+  {
+    destination: "/sys/fs/cgroup",
+    type: "cgroup",
+    source: "cgroup",
+    options: ["nosuid", "noexec", "nodev", "ro"],
+    why: "the sandbox's own use and limits, for the agent's metrics and for programs that size themselves; read-only, and of no other group",
+  },
+];

@@ -94,7 +94,7 @@ export function runtimeContract(options: RuntimeContractOptions): void {
         networkNamespacePath: slot.namespacePath,
         ...(slot.userNamespace ? { userNamespace: slot.userNamespace } : {}),
         cgroupPath: cgroupOf(id),
-        limits: { cpuCount: 1, memoryBytes: 256 * 1024 * 1024, pids: 500 },
+        limits: { cpuCount: 1, memoryBytes: 256 * 1024 * 1024, overheadBytes: 128 * 1024 * 1024, pids: 500 },
         ...overrides,
       };
     }

@@ -1,0 +1,101 @@
+import { statfsSync } from "node:fs";
+import { type Platform, startPlatform } from "@skerry/testkit";
+import { Sandbox } from "e2b";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { callApi, clientOf } from "./client.ts";
+
+const MIB = 1024 * 1024;
+
+interface Metrics {
+  readonly ts: number;
+  readonly cpu_count: number;
+  readonly cpu_used_pct: number;
+  readonly mem_total: number;
+  readonly mem_total_mib: number;
+  readonly mem_used: number;
+  readonly mem_used_mib: number;
+  readonly mem_cache: number;
+  readonly disk_total: number;
+  readonly disk_used: number;
+}
+
+describe.each(["gvisor", "runc"] as const)("an agent's metrics on %s", (runtime) => {
+  let platform: Platform;
+  let id: string;
+  let token: string;
+  let sandbox: Sandbox;
+  beforeAll(async () => {
+    platform = await startPlatform({ runtime });
+    const { body } = await callApi(platform, "/v2/sandboxes", { body: { templateID: "base" } });
+    ({ sandboxID: id, envdAccessToken: token } = body as { sandboxID: string; envdAccessToken: string });
+    sandbox = await Sandbox.connect(id, clientOf(platform));
+  });
+  afterAll(() => platform?.[Symbol.asyncDispose]());
+
+  async function metrics(): Promise<Metrics> {
+    const headers = { "E2b-Sandbox-Id": id, "E2b-Sandbox-Port": "49983", "X-Access-Token": token };
+    const response = await fetch(`${platform.edgeUrl}/metrics`, { headers });
+    expect(response.headers.get("cache-control")).toBe("no-store");
+    return (await response.json()) as Metrics;
+  }
+
+  /** The share of the time since the previous call, with `command` running. */
+  async function cpuWhile(command: string): Promise<number> {
+    const load = await sandbox.commands.run(command, { background: true });
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    await metrics();
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    const { cpu_used_pct } = await metrics();
+    await load.kill();
+    return cpu_used_pct;
+  }
+
+  it("speak of the sandbox's size, not of the host's", async () => {
+    const { cpu_count, mem_total, mem_total_mib, ts } = await metrics();
+    expect({ cpu_count, mem_total, mem_total_mib }).toEqual({ cpu_count: 2, mem_total: 512 * MIB, mem_total_mib: 512 });
+    expect(Math.abs(ts - Date.now() / 1000)).toBeLessThan(5);
+  });
+
+  it("give the processor time that the sandbox uses, whatever the host does", async () => {
+    expect(await cpuWhile("sleep 30")).toBeLessThan(15);
+    // One of two processors; others on this machine may take part of it.
+    const busy = await cpuWhile("while :; do :; done");
+    expect(busy).toBeGreaterThan(20);
+    expect(busy).toBeLessThan(70);
+  });
+
+  it("give the memory that the sandbox uses, and see it come back", async () => {
+    const before = await metrics();
+    expect(before.mem_used).toBeGreaterThan(5 * MIB);
+    expect(before.mem_used).toBeLessThan(150 * MIB);
+    expect(before.mem_used_mib).toBe(Math.floor(before.mem_used / MIB));
+    const holder = await sandbox.commands.run(
+      "exec python3 -c 'import sys; x = bytearray(b\"x\") * 150_000_000; print(1, flush=True); sys.stdin.read()'",
+      {
+        background: true,
+        stdin: true,
+      },
+    );
+    const held = () => metrics().then(({ mem_used }) => mem_used - before.mem_used);
+    await expect.poll(held, { timeout: 20_000 }).toBeGreaterThan(130 * MIB);
+    expect(await held()).toBeLessThan(220 * MIB);
+    await holder.kill();
+    await expect.poll(held, { timeout: 20_000 }).toBeLessThan(40 * MIB);
+  });
+
+  it("do not take files for used memory", async () => {
+    const before = await metrics();
+    await sandbox.commands.run("head -c 100000000 /dev/zero > /tmp/file && cat /tmp/file > /dev/null");
+    const after = await metrics();
+    expect(after.mem_used - before.mem_used).toBeLessThan(40 * MIB);
+    await sandbox.commands.run("rm /tmp/file");
+  });
+
+  it("give the disk that its files are on", async () => {
+    const { disk_total, disk_used } = await metrics();
+    const host = statfsSync(platform.dataDir);
+    expect(disk_total).toBe(host.blocks * host.bsize);
+    expect(disk_used).toBeGreaterThan(0);
+    expect(disk_used).toBeLessThan(disk_total);
+  });
+});
