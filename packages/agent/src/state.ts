@@ -1,6 +1,7 @@
 // What /init sets and everything else reads. The token is the only secret here, and it never leaves the process.
 
 import { findUser, type User } from "./accounts/accounts.ts";
+import type { Trust } from "./certificates/trust.ts";
 import { expandPath } from "./paths.ts";
 
 export class AgentState {
@@ -9,6 +10,8 @@ export class AgentState {
   defaultWorkdir: string | undefined;
   /** Memory that the sandbox was made with; undefined until the platform said so. */
   memoryMB: number | undefined;
+  /** Made with the first certificate that the platform sends. */
+  trust: Trust | undefined;
   /** Newest accepted /init, nanoseconds since the epoch; undefined before the first one that carried a time. */
   newestInit: bigint | undefined;
   /** Set by the platform; guests and /init variables cannot replace them. */

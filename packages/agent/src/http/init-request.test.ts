@@ -16,6 +16,9 @@ describe("parseInit", () => {
     '{"envVars":{"A":1}}',
     '{"envVars":[]}',
     '{"timestamp":"yesterday"}',
+    '{"memoryMB":"512"}',
+    '{"memoryMB":0}',
+    '{"caBundle":[]}',
   ])("refuses %s", (text) => {
     expect(parseInit(text)).toBeUndefined();
   });
@@ -27,6 +30,6 @@ describe("parseInit", () => {
   });
 
   it("names what it cannot do", () => {
-    expect(parseInit('{"caBundle":"x","volumeMounts":[],"hyperloopIP":null}')?.unsupported).toEqual(["caBundle"]);
+    expect(parseInit('{"hyperloopIP":"x","volumeMounts":[]}')?.unsupported).toEqual(["hyperloopIP"]);
   });
 });

@@ -11,6 +11,8 @@ export interface InitRequest {
   readonly templateId: string | undefined;
   /** Memory that the sandbox was made with, in MiB. */
   readonly memoryMB: number | undefined;
+  /** PEM of a certificate authority to trust. */
+  readonly caBundle: string | undefined;
   /** Names of fields that are specified and that this agent cannot act on yet. */
   readonly unsupported: readonly string[];
 }
@@ -26,12 +28,13 @@ export function parseInit(text: string): InitRequest | undefined {
   const defaultWorkdir = optionalString(body.defaultWorkdir);
   const sandboxId = optionalString(body.sandboxId);
   const templateId = optionalString(body.templateId);
+  const caBundle = optionalString(body.caBundle);
   const memoryMB = optionalPositive(body.memoryMB);
-  const fields = { envVars, accessToken, timestamp, defaultUser, defaultWorkdir, sandboxId, templateId, memoryMB };
+  const fields = { envVars, accessToken, timestamp, defaultUser, defaultWorkdir, sandboxId, templateId, memoryMB, caBundle };
   if (Object.values(fields).includes(INVALID)) return undefined;
   // An empty token would look like a token that protects; a backslash cannot be carried by every client.
   if (accessToken === "" || (typeof accessToken === "string" && accessToken.includes("\\"))) return undefined;
-  const unsupported = ["volumeMounts", "hyperloopIP", "caBundle"].filter((name) => isFilled(body[name]));
+  const unsupported = ["volumeMounts", "hyperloopIP"].filter((name) => isFilled(body[name]));
   return { ...(fields as Omit<InitRequest, "unsupported">), unsupported };
 }
 

@@ -2,8 +2,10 @@
 // synchronous once the body is read (which serialises callers), and repeatable.
 
 import { AGENT_VERSION } from "@skerry/wire";
+import { stderrLogger } from "../log.ts";
 import type { AgentState } from "../state.ts";
 import { equalSecrets, headerToken } from "./access.ts";
+import { clockProblem } from "./clock.ts";
 import { type Exchange, HttpError, sendNothing } from "./exchange.ts";
 import { type InitRequest, parseInit } from "./init-request.ts";
 import { readBody } from "./read-body.ts";
@@ -19,8 +21,22 @@ export async function init({ req, res, state }: Exchange): Promise<void> {
     throw new HttpError(501, `not implemented by this agent yet: ${request.unsupported.join(", ")}`, "text");
   }
   const isStale = request.timestamp !== undefined && state.newestInit !== undefined && request.timestamp < state.newestInit;
-  if (!isStale) apply(state, request);
+  if (isStale) return sendNothing(res);
+  apply(state, request);
+  const finishTrust = request.caBundle ? await trust(state, request.caBundle) : undefined;
   sendNothing(res);
+  finishTrust?.();
+}
+
+async function trust(state: AgentState, pem: string): Promise<() => void> {
+  const { Trust, TrustError } = await import("../certificates/trust.ts");
+  state.trust ??= new Trust();
+  try {
+    return state.trust.add(pem);
+  } catch (error) {
+    if (error instanceof TrustError) throw new HttpError(400, error.message, "text");
+    throw error;
+  }
 }
 
 /**
@@ -37,6 +53,8 @@ function authorise(state: AgentState, wanted: string | undefined, presented: str
 
 function apply(state: AgentState, request: InitRequest): void {
   state.newestInit = request.timestamp ?? state.newestInit;
+  const clockAheadMs = request.timestamp === undefined ? undefined : clockProblem(request.timestamp, Date.now());
+  if (clockAheadMs !== undefined) stderrLogger(`the clock is ${clockAheadMs} ms ahead of the platform's, and nothing in here may set it`);
   if (request.envVars !== undefined) state.userEnv = new Map(Object.entries(request.envVars));
   state.accessToken = request.accessToken;
   if (request.defaultUser) state.defaultUser = request.defaultUser;
