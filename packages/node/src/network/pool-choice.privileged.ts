@@ -1,4 +1,5 @@
 import { readFileSync, writeFileSync } from "node:fs";
+import { errnoOf } from "@skerry/base";
 import { type AddressPlan, planAddresses, routedPrefixes } from "@skerry/runtime";
 
 /** The address pool of this node: as set, else as chosen at its first start, else a free one, chosen now and written down. */
@@ -14,7 +15,7 @@ function readChoice(file: string): string | undefined {
   try {
     return (JSON.parse(readFileSync(file, "utf8")) as { pool?: string }).pool;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    if (error instanceof SyntaxError || errnoOf(error) === "ENOENT") return undefined;
     throw error;
   }
 }

@@ -4,6 +4,7 @@
 
 import { readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { errnoOf } from "@skerry/base";
 import type { NetworkSlot, RuntimeName } from "@skerry/runtime";
 import type { NodePaths } from "../paths.ts";
 
@@ -30,7 +31,7 @@ export function writeRecord(paths: NodePaths, record: SandboxRecord): void {
   renameSync(`${file}.new`, file);
 }
 
-/** What the journal says of a sandbox's folder; `undefined` record: the folder was made, its record never written. */
+/** What the journal says of a sandbox's folder; `undefined` record: the folder was made, its record never written, or lost with the power. */
 export interface JournalEntry {
   readonly sandboxId: string;
   readonly record: SandboxRecord | undefined;
@@ -47,7 +48,7 @@ function readRecord(file: string): SandboxRecord | undefined {
   try {
     return JSON.parse(readFileSync(file, "utf8")) as SandboxRecord;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT" || (error as NodeJS.ErrnoException).code === "ENOTDIR") return undefined;
+    if (error instanceof SyntaxError || ["ENOENT", "ENOTDIR"].includes(errnoOf(error) ?? "")) return undefined;
     throw error;
   }
 }

@@ -1,0 +1,97 @@
+import { chmodSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { type Client, createClient, createRouterTransport } from "@connectrpc/connect";
+import { agentCommand } from "@skerry/agent";
+import { createLogger, Secret } from "@skerry/base";
+import { openLayerStore } from "@skerry/layers";
+import { cleanUpNode, createNode, type Node, type NodeConfig } from "@skerry/node";
+import { createRuncRuntime, createRunscRuntime, readHostFacts } from "@skerry/runtime";
+import { writeBusyboxImage } from "@skerry/testkit/busybox";
+import { testAgentDir, testTools } from "@skerry/testkit/tools";
+import { NodeService, type SandboxSpecSchema } from "@skerry/wire/node";
+
+export interface NodeUnderTest extends AsyncDisposable {
+  readonly node: Node;
+  readonly config: NodeConfig;
+  readonly layer: string;
+  readonly secret: Secret;
+  readonly port: number;
+  /** The RPC of the node that runs now. */
+  readonly client: Client<typeof NodeService>;
+  spec(sandboxId: string): MessageInitShape<typeof SandboxSpecSchema>;
+  /** Ends this node (its sandboxes go on) and starts another one on the same folder. */
+  restart(): Promise<void>;
+}
+
+/** A real node on a folder of its own, with a busybox-only layer. */
+export async function startNode(runtime: "gvisor" | "runc", instance: string): Promise<NodeUnderTest> {
+  const dir = realpathSync(mkdtempSync(join(tmpdir(), "skerry-node-")));
+  chmodSync(dir, 0o711);
+  const layers = await openLayerStore(join(dir, "layers"));
+  const staged = await layers.stagingDir();
+  writeBusyboxImage(staged);
+  const layer = await layers.adopt(staged);
+  const host = readHostFacts();
+  const runtimes = [
+    createRunscRuntime({ binary: testTools().runsc, stateDir: join(dir, "node/runsc"), host }),
+    createRuncRuntime({ binary: testTools().runc, stateDir: join(dir, "node/runc"), host }),
+  ];
+  const config: NodeConfig = {
+    nodeId: `test-${instance}`,
+    instance,
+    dir: join(dir, "node"),
+    runtimes: runtime === "gvisor" ? runtimes : runtimes.reverse(),
+    layers,
+    agent: { dir: realpathSync(testAgentDir()), command: agentCommand(process.arch === "arm64" ? "arm64" : "x64"), version: "0.0.0" },
+    networkPool: undefined,
+    resolvers: ["8.8.8.8"],
+    readySlots: 1,
+  };
+  const logger = createLogger({ name: "node-under-test", level: "error", fd: 2 });
+  const secret = new Secret("the cluster secret of this test");
+  let node = await createNode(config, logger);
+  let listener = await node.listen({ host: "127.0.0.1", port: 0, secret });
+  return {
+    get node() {
+      return node;
+    },
+    get port() {
+      return listener.port;
+    },
+    config,
+    layer,
+    secret,
+    get client() {
+      const { service } = node;
+      return createClient(
+        NodeService,
+        createRouterTransport((router) => router.service(NodeService, service)),
+      );
+    },
+    spec: (sandboxId) => ({
+      sandboxId,
+      templateId: "t",
+      buildId: "b",
+      layers: [layer],
+      cpuCount: 1,
+      memoryMb: 256,
+      accessToken: "a-token",
+      allowInternetAccess: true,
+      defaultUser: "user",
+    }),
+    async restart() {
+      await listener.close();
+      await node.close();
+      node = await createNode(config, logger);
+      listener = await node.listen({ host: "127.0.0.1", port: 0, secret });
+    },
+    async [Symbol.asyncDispose]() {
+      await listener.close();
+      await node.close();
+      await cleanUpNode(config, logger);
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,146 @@
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { request } from "node:http";
+import { join } from "node:path";
+import { listCgroups } from "@skerry/runtime";
+import { waitUntil } from "@skerry/testkit/wait-until";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type NodeUnderTest, startNode } from "./node-under-test.ts";
+
+describe.each([
+  ["gvisor", "e011"],
+  ["runc", "e012"],
+] as const)("node on %s", (runtime, instance) => {
+  let under: NodeUnderTest;
+  beforeAll(async () => {
+    under = await startNode(runtime, instance);
+  });
+  afterAll(() => under?.[Symbol.asyncDispose]());
+
+  let count = 0;
+  const newId = () => {
+    count += 1;
+    return `i${String(count).padStart(20, "0")}`;
+  };
+  const create = (id: string, overrides: object = {}) => under.client.createSandbox({ spec: { ...under.spec(id), ...overrides } });
+  const kill = async (sandboxId: string) => (await under.client.killSandbox({ sandboxId })).existed;
+  const list = async () => (await under.client.listSandboxes({})).sandboxes.map((one) => [one.sandboxId, one.state]);
+  const nothingLeft = async () => {
+    expect(await list()).toEqual([]);
+    expect(readdirSync(join(under.config.dir, "sandboxes"))).toEqual([]);
+    expect(listCgroups(`/skerry-${instance}`)).toEqual([]);
+    expect(readFileSync("/proc/self/mounts", "utf8")).not.toContain(`${under.config.dir}/sandboxes/`);
+  };
+  const healthOf = async (sandboxId: string) => {
+    const socket = await under.node.dial({ sandboxId, port: 49_983 });
+    const answer = new Promise<string>((resolve, reject) => {
+      socket.once("data", (chunk: Buffer) => resolve(chunk.toString().split("\r\n")[0] ?? ""));
+      socket.once("error", reject);
+    });
+    socket.write("GET /health HTTP/1.0\r\n\r\n");
+    const line = await answer;
+    socket.destroy();
+    return line;
+  };
+
+  it("creates, answers and kills", async () => {
+    const id = newId();
+    expect(await create(id)).toMatchObject({ runtime });
+    expect(await list()).toEqual([[id, "running"]]);
+    expect(await healthOf(id)).toContain("204");
+    expect(await kill(id)).toBe(true);
+    expect(await kill(id)).toBe(false);
+    await nothingLeft();
+  });
+
+  it("refuses a second sandbox of the same id, and ids that are none", async () => {
+    const id = newId();
+    await create(id);
+    await expect(create(id)).rejects.toMatchObject({ rawMessage: expect.stringContaining("exists") });
+    for (const wrong of ["", "../etc", "UPPER", "a/b", "x".repeat(100), `${id}-6532622b`]) {
+      await expect(create(wrong)).rejects.toMatchObject({ rawMessage: expect.stringContaining("not a sandbox id") });
+    }
+    await kill(id);
+    await nothingLeft();
+  });
+
+  it("leaves nothing of a create that fails on the way", async () => {
+    await expect(create(newId(), { layers: [`sha256:${"0".repeat(64)}`] })).rejects.toMatchObject({
+      rawMessage: expect.stringContaining("not on this machine"),
+    });
+    await expect(create(newId(), { runtime: "vmware" })).rejects.toMatchObject({ rawMessage: expect.stringContaining("not set up") });
+    await nothingLeft();
+  });
+
+  it("kills what is still being created", async () => {
+    const id = newId();
+    const creating = create(id).catch((error: unknown) => error);
+    expect(await kill(id)).toBe(true);
+    await creating;
+    await nothingLeft();
+  });
+
+  it("notices a sandbox that ends by itself, resets its connections and releases it", async () => {
+    const id = newId();
+    await create(id);
+    const socket = await under.node.dial({ sandboxId: id, port: 49_983 });
+    const ended = new Promise<string>((resolve) => {
+      socket.once("close", () => resolve("closed"));
+      socket.on("error", () => {});
+    });
+    const record = JSON.parse(readFileSync(join(under.config.dir, "sandboxes", id, "sandbox.json"), "utf8"));
+    process.kill(record.process.pid, "SIGKILL");
+    expect(await ended).toBe("closed");
+    await waitUntil("it is released", async () => (await list()).length === 0);
+    await expect(under.node.dial({ sandboxId: id, port: 49_983 })).rejects.toMatchObject({ code: "sandbox_gone" });
+    await nothingLeft();
+  });
+
+  it("adopts what runs after a restart, and clears a folder whose record was lost", async () => {
+    const [kept, lost] = [newId(), newId()];
+    await create(kept);
+    await create(lost);
+    writeFileSync(join(under.config.dir, "sandboxes", lost, "sandbox.json"), "");
+    await under.restart();
+    expect(await list()).toEqual([[kept, "running"]]);
+    expect(await healthOf(kept)).toContain("204");
+    await kill(kept);
+    await nothingLeft();
+  });
+
+  it("opens tunnels for who has the cluster secret, and for nobody else", async () => {
+    const id = newId();
+    await create(id);
+    const tunnel = (target: string, secret: string) =>
+      new Promise<{ status: number; answer: string }>((resolve, reject) => {
+        const outgoing = request({
+          port: under.port,
+          method: "CONNECT",
+          path: target,
+          headers: { "Proxy-Authorization": `Bearer ${secret}` },
+        });
+        outgoing.once("error", reject);
+        outgoing.once("connect", (response, socket) => {
+          if (response.statusCode !== 200) {
+            socket.destroy();
+            return resolve({ status: response.statusCode ?? 0, answer: "" });
+          }
+          socket.write("GET /health HTTP/1.0\r\n\r\n");
+          socket.once("data", (chunk: Buffer) => {
+            socket.destroy();
+            resolve({ status: 200, answer: chunk.toString() });
+          });
+        });
+        outgoing.end();
+      });
+    const secret = under.secret.reveal();
+    expect(await tunnel(`${id}:49983`, secret)).toMatchObject({ status: 200, answer: expect.stringContaining("204") });
+    expect((await tunnel(`${id}:49983`, "guess")).status).toBe(401);
+    expect((await tunnel(`${id}:49983`, "")).status).toBe(401);
+    expect((await tunnel(`${newId()}:49983`, secret)).status).toBe(404);
+    expect((await tunnel(`${id}:9`, secret)).status).toBe(502);
+    for (const wrong of [`${id}:0`, `${id}:99999`, `${id}:08`, "../x:80", "127.0.0.1:22"])
+      expect((await tunnel(wrong, secret)).status).toBe(400);
+    await kill(id);
+    await nothingLeft();
+  });
+});
