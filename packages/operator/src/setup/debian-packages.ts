@@ -20,6 +20,7 @@ export const PLATFORM_PACKAGES: Readonly<Record<string, string>> = {
 /** Needed by `./skerry test` on top. */
 export const TEST_PACKAGES: Readonly<Record<string, string>> = {
   "busybox-static": "an image with nothing else in it",
+  git: "which files are the repository's own",
   postgresql: "the second database of the store and of split roles",
   "python3-venv": "the SDK from PyPI",
 };
