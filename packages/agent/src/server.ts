@@ -6,6 +6,7 @@ import { compose } from "./http/compose.ts";
 import { control } from "./http/control.ts";
 import { envs } from "./http/envs.ts";
 import type { Route } from "./http/exchange.ts";
+import { installFastBase64 } from "./http/fast-base64.ts";
 import { health } from "./http/health.ts";
 import { init } from "./http/init.ts";
 import { installLightHeaders } from "./http/light-headers.ts";
@@ -43,6 +44,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
   // Modes of uploads and directories are part of the contract, whatever the runtime left us.
   process.umask(0o022);
   installLightHeaders();
+  installFastBase64();
   const state = new AgentState({ path: options.path });
   const loadRpc = once(async () => (await import("./http/rpc.ts")).rpcRoutes({ state, tini: `${options.root}/bin/tini` }));
   const prepareRest = once(async () => {

@@ -29,6 +29,6 @@ export const DEFAULT_TIMING: ApiTiming = {
   killTimeoutMs: 30_000,
   listTimeoutMs: 10_000,
   expiryScanMs: 200,
-  reconcileMs: 10_000,
+  reconcileMs: 2_000,
   keepEndedMs: 7 * 24 * 3_600_000,
 };
