@@ -16,6 +16,7 @@ import { Process } from "@skerry/wire/process";
 export interface AgentUnderTest extends AsyncDisposable {
   readonly url: string;
   readonly port: number;
+  readonly pid: number;
   readonly tree: string;
   readonly process: Client<typeof Process>;
   readonly filesystem: Client<typeof Filesystem>;
@@ -72,6 +73,7 @@ export async function startAgentUnderTest(options: { env?: Record<string, string
   return {
     url,
     port,
+    pid: child.pid ?? 0,
     tree,
     transport,
     process: createClient(Process, transport()),

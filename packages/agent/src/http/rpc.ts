@@ -19,6 +19,9 @@ import type { RouteTable } from "./router.ts";
 /** The longest delay that a timer takes. */
 const MAX_TIMER_MS = 0x7fffffff;
 
+/** One message is held in memory, also while it is unpacked; a sandbox has that much to spare and not much more. */
+const MAX_MESSAGE_BYTES = 64 * 1024 * 1024;
+
 const UNARY_TYPES = ["application/json", "application/json; charset=utf-8", "application/proto"];
 const STREAM_TYPES = ["application/connect+json", "application/connect+json; charset=utf-8", "application/connect+proto"];
 const UNARY_PATTERN = /^application\/(?:json(?:; ?charset=utf-?8)?|proto)$/i;
@@ -36,6 +39,7 @@ export function rpcRoutes(options: RpcOptions): RouteTable {
     grpc: false,
     grpcWeb: false,
     acceptCompression: [compressionGzip],
+    readMaxBytes: MAX_MESSAGE_BYTES,
     contextValues: () => createContextValues().set(stateKey, state),
     // Before the body is read: credentials that name nobody fail every call, in the form of the call.
     requestGate: (context) => {
