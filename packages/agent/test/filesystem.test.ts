@@ -194,12 +194,3 @@ describe("Remove", () => {
     expect(lstatSync(join(folder, "kept")).isFile()).toBe(true);
   });
 });
-
-describe("watching", () => {
-  it("is refused as not implemented", async () => {
-    expect(await failure(agent.filesystem.createWatcher({ path: folder }))).toMatchObject({ code: Code.Unimplemented });
-    expect(await failure(agent.filesystem.watchDir({ path: folder })[Symbol.asyncIterator]().next())).toMatchObject({
-      code: Code.Unimplemented,
-    });
-  });
-});

@@ -1,6 +1,13 @@
-import { Code, ConnectError } from "@connectrpc/connect";
+import type { HandlerContext } from "@connectrpc/connect";
+import type { CreateWatcherRequest } from "@skerry/wire/filesystem";
+import type { FilesystemContext } from "./context.ts";
+import { openWatcher } from "./watching/open-watcher.ts";
+import type { WatcherTable } from "./watching/watcher-table.ts";
 
-/** Not built yet. */
-export function createWatcher(): never {
-  throw new ConnectError("filesystem.Filesystem/CreateWatcher is not implemented by this agent yet", Code.Unimplemented);
+export async function createWatcher(
+  filesystem: FilesystemContext & { readonly watchers: WatcherTable },
+  request: CreateWatcherRequest,
+  context: HandlerContext,
+): Promise<{ watcherId: string }> {
+  return { watcherId: filesystem.watchers.add(await openWatcher(filesystem, request, context)) };
 }

@@ -10,15 +10,15 @@ import { permissionString } from "./permissions.ts";
 
 export type EntryInit = MessageInitShape<typeof EntryInfoSchema>;
 
-/** One file as clients see it. Size, owner and times are the link's own; kind and mode bits are the target's. */
-export async function readEntry(path: string, names: NameTable): Promise<EntryInit> {
+/**
+ * One file as clients see it. Size, owner and times are the link's own; kind and mode bits are the target's.
+ * `file` is for paths that are not UTF-8 and have no exact text.
+ */
+export async function readEntry(path: string, names: NameTable, file: string | Buffer = path): Promise<EntryInit> {
   await loadLibc();
-  return await describeEntry(path, await lstat(path, { bigint: true }), names);
-}
-
-async function describeEntry(path: string, own: BigIntStats, names: NameTable): Promise<EntryInit> {
+  const own = await lstat(file, { bigint: true });
   const isSymlink = own.isSymbolicLink();
-  const target = isSymlink ? await targetOf(path) : { stats: own, path };
+  const target = isSymlink ? await targetOf(file) : { stats: own, path: file };
   const metadata = target.stats?.isFile() || target.stats?.isDirectory() ? readMetadata(target.path) : {};
   return {
     name: path === "/" ? "/" : posix.basename(path),
@@ -30,16 +30,16 @@ async function describeEntry(path: string, own: BigIntStats, names: NameTable): 
     owner: names.user(Number(own.uid)),
     group: names.group(Number(own.gid)),
     modifiedTime: timestamp(own.mtimeNs),
-    ...(isSymlink ? { symlinkTarget: target.path } : {}),
+    ...(isSymlink ? { symlinkTarget: target.path.toString() } : {}),
     metadata: { ...metadata },
     isSymlink,
   };
 }
 
 // A link whose target cannot be resolved stands for itself.
-async function targetOf(path: string): Promise<{ stats: BigIntStats | undefined; path: string }> {
+async function targetOf(path: string | Buffer): Promise<{ stats: BigIntStats | undefined; path: string | Buffer }> {
   try {
-    const resolved = await realpath(path);
+    const resolved = await realpath(path, { encoding: "buffer" });
     return { stats: await stat(resolved, { bigint: true }), path: resolved };
   } catch {
     return { stats: undefined, path };

@@ -1,6 +1,15 @@
-import { Code, ConnectError } from "@connectrpc/connect";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { GetWatcherEventsRequest, GetWatcherEventsResponseSchema } from "@skerry/wire/filesystem";
+import { currentHub } from "./watching/current-hub.ts";
+import { eventMessage } from "./watching/event-message.ts";
+import type { WatcherTable } from "./watching/watcher-table.ts";
 
-/** Not built yet. */
-export function getWatcherEvents(): never {
-  throw new ConnectError("filesystem.Filesystem/GetWatcherEvents is not implemented by this agent yet", Code.Unimplemented);
+/** Everything that happened before the call and was not asked for yet. */
+export async function getWatcherEvents(
+  watchers: WatcherTable,
+  request: GetWatcherEventsRequest,
+): Promise<MessageInitShape<typeof GetWatcherEventsResponseSchema>> {
+  const { watcher } = watchers.get(request.watcherId);
+  await currentHub()?.settle();
+  return { events: await Promise.all(watcher.buffer.takeAll().map(eventMessage)) };
 }

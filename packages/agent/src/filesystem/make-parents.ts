@@ -1,7 +1,9 @@
+import { chownSync, mkdirSync } from "node:fs";
 import { chown, mkdir, stat } from "node:fs/promises";
 import { posix } from "node:path";
 import { errnoOf } from "@skerry/base";
 import type { Credentials } from "../accounts/accounts.ts";
+import { currentHub } from "./watching/current-hub.ts";
 
 /** An ancestor, or the path itself, is there and is no directory. */
 export class NotADirectoryError extends Error {
@@ -26,12 +28,24 @@ export async function makeDirectories(path: string, owner: Credentials): Promise
   }
   for (const folder of missing.reverse()) {
     try {
-      await mkdir(folder, 0o755);
+      await makeOwned(folder, owner);
     } catch (error) {
       if (errnoOf(error) !== "EEXIST") throw error;
       if ((await kindOf(folder)) !== "directory") throw new NotADirectoryError(folder);
-      continue;
     }
+  }
+}
+
+// Under a watcher the two steps leave no time between them, or the change of owner would be seen once or twice, as it
+// happens. Then what comes into the directory is seen from the first file on.
+async function makeOwned(folder: string, owner: Credentials): Promise<void> {
+  const hub = currentHub();
+  if (hub) {
+    mkdirSync(folder, 0o755);
+    chownSync(folder, owner.uid, owner.gid);
+    await hub.settle();
+  } else {
+    await mkdir(folder, 0o755);
     await chown(folder, owner.uid, owner.gid);
   }
 }

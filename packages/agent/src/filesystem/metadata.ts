@@ -9,7 +9,7 @@ const MAX_TOTAL_BYTES = 4096;
 
 export type Metadata = Readonly<Record<string, string>>;
 
-export function readMetadata(path: string): Metadata {
+export function readMetadata(path: string | Buffer): Metadata {
   const entries: [string, string][] = [];
   for (const raw of listXattrs(path)) {
     if (!raw.startsWith(PREFIX)) continue;

@@ -7,6 +7,7 @@ import { type FilesystemContext, resolvePath } from "./context.ts";
 import type { EntryInit } from "./entry.ts";
 import { makeDirectories } from "./make-parents.ts";
 import { entryOf } from "./stat.ts";
+import { currentHub } from "./watching/current-hub.ts";
 
 /** rename(2) and nothing around it: what that refuses (another file system, a full directory) is refused here. */
 export async function move(filesystem: FilesystemContext, request: MoveRequest, context: HandlerContext): Promise<{ entry: EntryInit }> {
@@ -23,5 +24,7 @@ export async function move(filesystem: FilesystemContext, request: MoveRequest, 
     if (errnoOf(error) === "ENOENT") throw new ConnectError(`source file not found: ${source}`, Code.NotFound);
     throw new ConnectError(`error renaming: ${asError(error).message}`, Code.Internal);
   }
+  // A directory that came into a watched one is watched before the next request can write into it.
+  await currentHub()?.settle();
   return { entry: await entryOf(destination) };
 }

@@ -1,6 +1,7 @@
-import { Code, ConnectError } from "@connectrpc/connect";
+import type { RemoveWatcherRequest } from "@skerry/wire/filesystem";
+import type { WatcherTable } from "./watching/watcher-table.ts";
 
-/** Not built yet. */
-export function removeWatcher(): never {
-  throw new ConnectError("filesystem.Filesystem/RemoveWatcher is not implemented by this agent yet", Code.Unimplemented);
+export function removeWatcher(watchers: WatcherTable, request: RemoveWatcherRequest): Record<never, never> {
+  watchers.remove(request.watcherId);
+  return {};
 }

@@ -10,17 +10,19 @@ import { remove } from "./remove.ts";
 import { removeWatcher } from "./remove-watcher.ts";
 import { stat } from "./stat.ts";
 import { watchDir } from "./watch-dir.ts";
+import { WatcherTable } from "./watching/watcher-table.ts";
 
 export function filesystemService(filesystem: FilesystemContext): ServiceImpl<typeof Filesystem> {
+  const watchers = new WatcherTable();
   return {
     stat: (request, context) => stat(filesystem, request, context),
     makeDir: (request, context) => makeDir(filesystem, request, context),
     move: (request, context) => move(filesystem, request, context),
     listDir: (request, context) => listDir(filesystem, request, context),
     remove: (request, context) => remove(filesystem, request, context),
-    watchDir,
-    createWatcher,
-    getWatcherEvents,
-    removeWatcher,
+    watchDir: (request, context) => watchDir(filesystem, request, context),
+    createWatcher: (request, context) => createWatcher({ ...filesystem, watchers }, request, context),
+    getWatcherEvents: (request) => getWatcherEvents(watchers, request),
+    removeWatcher: (request) => removeWatcher(watchers, request),
   };
 }

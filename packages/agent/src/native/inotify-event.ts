@@ -38,7 +38,7 @@ export function parseInotifyEvents(bytes: Buffer): InotifyEvent[] {
     const end = nameStart + bytes.readUInt32LE(at + 12);
     // Padded with zeros up to `end`.
     const nul = bytes.indexOf(0, nameStart);
-    const name = bytes.latin1Slice(nameStart, nul < 0 || nul > end ? end : nul);
+    const name = bytes.toString("latin1", nameStart, nul < 0 || nul > end ? end : nul);
     events.push({ wd: bytes.readInt32LE(at), mask: bytes.readUInt32LE(at + 4), cookie: bytes.readUInt32LE(at + 8), name });
     at = end;
   }

@@ -29,6 +29,7 @@ export class InotifyError extends Error {
 export class Inotify {
   readonly #fd: number;
   readonly #socket: Socket;
+  #isClosed = false;
   readonly #buffer = Buffer.allocUnsafeSlow(READ_BYTES);
 
   /** `onEvents` gets what the event loop reads. */
@@ -57,6 +58,7 @@ export class Inotify {
 
   /** The path has one character per byte. The same directory always has the same number. */
   add(path: string, mask: number): number {
+    if (this.#isClosed) throw new InotifyError("inotify_add_watch", constants.errno.EBADF);
     const wd = libc().inotifyAddWatch(this.#fd, Buffer.from(`${path}\0`, "latin1"), mask);
     if (wd < 0) throw new InotifyError("inotify_add_watch", libc().errno());
     return wd;
@@ -64,22 +66,23 @@ export class Inotify {
 
   /** A number that the kernel has dropped already is fine. */
   remove(wd: number): void {
-    libc().inotifyRmWatch(this.#fd, wd);
+    if (!this.#isClosed) libc().inotifyRmWatch(this.#fd, wd);
   }
 
   /** What is queued at this moment; `isDrained` when nothing is left behind. */
   read(): { events: InotifyEvent[]; isDrained: boolean } {
     const events: InotifyEvent[] = [];
-    for (let count = 0; count < MAX_READS; count++) {
+    for (let count = 0; count < MAX_READS && !this.#isClosed; count++) {
       const length = libc().read(this.#fd, this.#buffer, READ_BYTES);
       if (length <= 0) return { events, isDrained: true };
       for (const event of parseInotifyEvents(this.#buffer.subarray(0, length))) events.push(event);
     }
-    return { events, isDrained: false };
+    return { events, isDrained: this.#isClosed };
   }
 
-  /** Gives back every watch. */
+  /** Gives back every watch. The number of the descriptor may be somebody else's from here on. */
   close(): void {
+    this.#isClosed = true;
     this.#socket.destroy();
   }
 }

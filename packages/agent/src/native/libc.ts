@@ -22,8 +22,8 @@ export interface Libc {
   attributesSignalDefault(attributes: Uint8Array, set: Uint8Array): number;
   attributesSignalMask(attributes: Uint8Array, set: Uint8Array): number;
   address(buffer: Uint8Array): bigint;
-  listxattr(path: string, list: Uint8Array | null, size: number): number;
-  getxattr(path: string, name: string, value: Uint8Array | null, size: number): number;
+  listxattr(path: string | Uint8Array, list: Uint8Array | null, size: number): number;
+  getxattr(path: string | Uint8Array, name: string, value: Uint8Array | null, size: number): number;
   setxattr(path: string, name: string, value: Uint8Array, size: number, flags: number): number;
   removexattr(path: string, name: string): number;
   dup3(fd: number, target: number, flags: number): number;

@@ -13,8 +13,8 @@ export class XattrError extends Error {
   }
 }
 
-export function listXattrs(path: string): string[] {
-  const bytes = grow((buffer, size) => libc().listxattr(path, buffer, size));
+export function listXattrs(path: string | Buffer): string[] {
+  const bytes = grow((buffer, size) => libc().listxattr(terminated(path), buffer, size));
   return bytes === undefined
     ? []
     : bytes
@@ -24,8 +24,8 @@ export function listXattrs(path: string): string[] {
 }
 
 /** Undefined when it is gone or unreadable. */
-export function readXattr(path: string, name: string): Buffer | undefined {
-  return grow((buffer, size) => libc().getxattr(path, name, buffer, size));
+export function readXattr(path: string | Buffer, name: string): Buffer | undefined {
+  return grow((buffer, size) => libc().getxattr(terminated(path), name, buffer, size));
 }
 
 export function writeXattr(path: string, name: string, value: string): void {
@@ -35,6 +35,11 @@ export function writeXattr(path: string, name: string, value: string): void {
 
 export function removeXattr(path: string, name: string): void {
   if (libc().removexattr(path, name) !== 0) throw new XattrError("removexattr", libc().errno());
+}
+
+// Bytes go to C as they are, so they have to bring the NUL of a string along.
+function terminated(path: string | Buffer): string | Buffer {
+  return typeof path === "string" ? path : Buffer.concat([path, Buffer.alloc(1)]);
 }
 
 // Both reading calls tell the size when given none; the value may grow in between, hence the second try.

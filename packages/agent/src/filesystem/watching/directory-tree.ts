@@ -52,7 +52,7 @@ export class DirectoryTree {
     return true;
   }
 
-  /** Forgets it and all below; returns their numbers. */
+  /** Forgets it and all below, and ends what looks into them; returns their numbers. */
   detach(directory: WatchedDirectory): number[] {
     unlink(directory);
     const wds: number[] = [];
@@ -61,6 +61,7 @@ export class DirectoryTree {
       // What moved elsewhere meanwhile is not below any more.
       if (this.#byWd.get(next.wd) !== next) continue;
       this.#byWd.delete(next.wd);
+      next.scan?.cancel();
       wds.push(next.wd);
       pending.push(...next.children.values());
     }

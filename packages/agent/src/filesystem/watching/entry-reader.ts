@@ -1,0 +1,39 @@
+import { NameTable } from "../../accounts/accounts.ts";
+import { type EntryInit, readEntry } from "../entry.ts";
+
+/** Looked at in parallel: enough for the thread pool, little enough for memory. */
+const MAX_RUNNING = 32;
+
+/** Describes the files of events. Files that are gone by then have no description. */
+export class EntryReader {
+  #batch: { readonly names: NameTable; readonly entries: Map<string, Promise<EntryInit | undefined>> } | undefined;
+  #running = 0;
+  readonly #waiting: (() => void)[] = [];
+
+  /** The path has one character per byte. Events that arrived together and are about one file share one look at it. */
+  read(path: string): Promise<EntryInit | undefined> {
+    if (!this.#batch) {
+      this.#batch = { names: new NameTable(), entries: new Map() };
+      queueMicrotask(() => {
+        this.#batch = undefined;
+      });
+    }
+    const { names, entries } = this.#batch;
+    const entry = entries.get(path) ?? this.#readSoon(Buffer.from(path, "latin1"), names);
+    entries.set(path, entry);
+    return entry;
+  }
+
+  async #readSoon(path: Buffer, names: NameTable): Promise<EntryInit | undefined> {
+    if (this.#running >= MAX_RUNNING) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    this.#running++;
+    try {
+      return await readEntry(path.toString("utf8"), names, path);
+    } catch {
+      return undefined;
+    } finally {
+      this.#running--;
+      this.#waiting.shift()?.();
+    }
+  }
+}

@@ -1,0 +1,28 @@
+import { randomInt } from "node:crypto";
+import { Code, ConnectError } from "@connectrpc/connect";
+import type { OpenWatcher } from "./open-watcher.ts";
+
+const ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789";
+const ID_LENGTH = 20;
+
+/** The watchers of CreateWatcher, which stay until they are removed. */
+export class WatcherTable {
+  readonly #watchers = new Map<string, OpenWatcher>();
+
+  add(opened: OpenWatcher): string {
+    const id = `w${Array.from({ length: ID_LENGTH }, () => ALPHABET[randomInt(ALPHABET.length)]).join("")}`;
+    this.#watchers.set(id, opened);
+    return id;
+  }
+
+  get(id: string): OpenWatcher {
+    const opened = this.#watchers.get(id);
+    if (!opened) throw new ConnectError(`watcher with id ${id} not found`, Code.NotFound);
+    return opened;
+  }
+
+  remove(id: string): void {
+    this.get(id).close();
+    this.#watchers.delete(id);
+  }
+}

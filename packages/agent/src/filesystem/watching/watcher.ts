@@ -1,0 +1,185 @@
+// What one client watches: a directory, or a whole tree of which each directory has a watch of its own in the kernel.
+
+import { Code, ConnectError } from "@connectrpc/connect";
+import { asError, errnoOf } from "@skerry/base";
+import { EventType } from "@skerry/wire/filesystem";
+import { InotifyError } from "../../native/inotify.ts";
+import { IN, type InotifyEvent } from "../../native/inotify-event.ts";
+import { DirectoryScan } from "./directory-scan.ts";
+import { DirectoryTree, type WatchedDirectory } from "./directory-tree.ts";
+import type { EntryReader } from "./entry-reader.ts";
+import { EventBuffer, type SharedMemory } from "./event-buffer.ts";
+import { eventTypes, rootEventTypes, WATCHED } from "./event-types.ts";
+
+/** Paths and names in here have one character per byte. */
+export interface WatcherOptions {
+  /** Absolute. */
+  readonly root: string;
+  readonly recursive: boolean;
+  readonly includeEntry: boolean;
+  /** Absolute paths that a recursive watcher stays out of. */
+  readonly skipped: ReadonlySet<string>;
+}
+
+/** What a watcher needs of the one who owns the kernel's queue. */
+export interface WatchSource {
+  readonly entries: EntryReader;
+  readonly memory: SharedMemory;
+  subscribe(path: string, watcher: Watcher, mask: number): number;
+  unsubscribe(wds: Iterable<number>, watcher: Watcher): void;
+  scan(scan: DirectoryScan): void;
+}
+
+/** A directory that went away, that was swapped for something else, or that may not be looked into is left out. */
+const LEFT_OUT: ReadonlySet<string> = new Set(["ENOENT", "ENOTDIR", "ELOOP", "EACCES", "EPERM", "ENAMETOOLONG"]);
+
+const LIMITS: ReadonlyMap<string, string> = new Map([
+  ["ENOSPC", "the limit of watched directories is reached (fs.inotify.max_user_watches)"],
+  ["EMFILE", "the limit of inotify instances is reached (fs.inotify.max_user_instances)"],
+]);
+
+export class Watcher {
+  readonly buffer: EventBuffer;
+  readonly #source: WatchSource;
+  readonly #options: WatcherOptions;
+  /** Undefined when nothing is watched any more. */
+  #tree: DirectoryTree | undefined;
+  #scans = 0;
+
+  /** Throws InotifyError when the root can't be watched. */
+  constructor(source: WatchSource, options: WatcherOptions) {
+    this.#source = source;
+    this.#options = options;
+    this.buffer = new EventBuffer(source.memory);
+    // Links are followed here and nowhere below.
+    this.#tree = new DirectoryTree(source.subscribe(options.root, this, WATCHED));
+    if (options.recursive) this.#scan(this.#tree.root, true);
+  }
+
+  /** Whether directories that should be watched are still looked for. */
+  get isScanning(): boolean {
+    return this.#tree !== undefined && this.#scans > 0;
+  }
+
+  /** `arrivals`: the second halves of renames, by cookie. */
+  handle(event: InotifyEvent, arrivals: ReadonlyMap<number, InotifyEvent>): void {
+    const directory = this.#tree?.get(event.wd);
+    if (!this.#tree || !directory) return;
+    if (event.name !== "") this.#handleChild(this.#tree, directory, event, arrivals);
+    else if (directory === this.#tree.root) this.#handleRoot(event.mask);
+    else if (event.mask & IN.IGNORED) this.#forget(directory);
+    else if (event.mask & IN.ATTRIB) this.#emit(this.#tree.pathOf(directory), EventType.CHMOD);
+  }
+
+  /** Nothing is reported from here on but the error, to whoever asks. */
+  fail(error: ConnectError): void {
+    this.buffer.fail(error);
+    this.release();
+  }
+
+  /** Stops watching; what is buffered can still be taken. */
+  release(): void {
+    if (!this.#tree) return;
+    const tree = this.#tree;
+    this.#tree = undefined;
+    this.#source.unsubscribe(tree.detach(tree.root), this);
+  }
+
+  // Where the root went is not known, and what takes its place is another directory: both end it.
+  #handleRoot(mask: number): void {
+    for (const type of rootEventTypes(mask)) this.#emit("", type);
+    if (mask & (IN.DELETE_SELF | IN.MOVE_SELF | IN.UNMOUNT | IN.IGNORED)) this.release();
+  }
+
+  #handleChild(tree: DirectoryTree, directory: WatchedDirectory, event: InotifyEvent, arrivals: ReadonlyMap<number, InotifyEvent>): void {
+    const { mask, name } = event;
+    const isCreation = (mask & (IN.CREATE | IN.MOVED_TO)) !== 0;
+    if (directory.scan && !directory.scan.isNews(name, isCreation)) return;
+    const path = join(tree.pathOf(directory), name);
+    for (const type of eventTypes(mask)) this.#emit(path, type);
+    if (!this.#options.recursive || !(mask & IN.ISDIR)) return;
+    const child = directory.children.get(name);
+    if (child && mask & IN.MOVED_FROM) this.#depart(tree, child, arrivals.get(event.cookie));
+    if (child && mask & IN.DELETE) this.#forget(child);
+    if (isCreation) this.#watchChild(directory, name, false);
+  }
+
+  // Inside the tree it keeps its watches under the new name, from this record on. Else it is none of ours any more.
+  #depart(tree: DirectoryTree, child: WatchedDirectory, arrival: InotifyEvent | undefined): void {
+    const target = arrival && tree.get(arrival.wd);
+    if (target && tree.move(child, target, arrival.name)) return;
+    this.#forget(child);
+  }
+
+  #watchChild(parent: WatchedDirectory, name: string, isSilent: boolean): void {
+    if (!this.#tree) return;
+    const path = this.#absolute(join(this.#tree.pathOf(parent), name));
+    if (this.#options.skipped.has(path)) return;
+    let wd: number;
+    try {
+      wd = this.#source.subscribe(path, this, WATCHED | IN.DONT_FOLLOW);
+    } catch (error) {
+      if (!(error instanceof InotifyError) || !LEFT_OUT.has(error.errnoName)) this.fail(addError(path, error));
+      return;
+    }
+    const directory = this.#tree.attach(wd, parent, name);
+    if (directory) this.#scan(directory, isSilent);
+  }
+
+  #scan(directory: WatchedDirectory, isSilent: boolean): void {
+    directory.scan?.cancel();
+    const scan = new DirectoryScan({
+      isSilent,
+      path: () => this.#absolute(this.#pathOf(directory)),
+      onFound: (name, found) => this.#found(directory, name, { ...found, isSilent }),
+      onEnd: (error) => {
+        this.#scans--;
+        if (error !== undefined && !LEFT_OUT.has(errnoOf(error) ?? "")) this.fail(addError(this.#options.root, error));
+      },
+      onSettled: () => {
+        if (directory.scan === scan) directory.scan = undefined;
+      },
+    });
+    directory.scan = scan;
+    this.#scans++;
+    this.#source.scan(scan);
+  }
+
+  #found(directory: WatchedDirectory, name: string, found: { isDirectory: boolean; isNews: boolean; isSilent: boolean }): void {
+    if (found.isNews) this.#emit(join(this.#pathOf(directory), name), EventType.CREATE);
+    // One that a record told of is watched already.
+    if (found.isDirectory && (found.isNews || !directory.children.has(name))) this.#watchChild(directory, name, found.isSilent);
+  }
+
+  #forget(directory: WatchedDirectory): void {
+    if (this.#tree) this.#source.unsubscribe(this.#tree.detach(directory), this);
+  }
+
+  #pathOf(directory: WatchedDirectory): string {
+    return this.#tree?.pathOf(directory) ?? "";
+  }
+
+  #absolute(path: string): string {
+    return join(this.#options.root, path);
+  }
+
+  #emit(path: string, type: EventType): void {
+    const hasEntry = this.#options.includeEntry && type !== EventType.REMOVE && type !== EventType.RENAME;
+    this.buffer.push({
+      name: path === "" ? "." : Buffer.from(path, "latin1").toString("utf8"),
+      type,
+      entry: hasEntry ? this.#source.entries.read(this.#absolute(path)) : undefined,
+    });
+  }
+}
+
+function join(folder: string, name: string): string {
+  if (folder === "" || name === "") return folder + name;
+  return folder.endsWith("/") ? folder + name : `${folder}/${name}`;
+}
+
+/** Paths of clients are text here, and bytes in the kernel. */
+export function addError(path: string, error: unknown): ConnectError {
+  const reason = (error instanceof InotifyError && LIMITS.get(error.errnoName)) || asError(error).message;
+  return new ConnectError(`error adding path ${Buffer.from(path, "latin1").toString("utf8")} to watcher: ${reason}`, Code.Internal);
+}

@@ -1,0 +1,77 @@
+// What the tests of watching share.
+
+import { execFileSync } from "node:child_process";
+import { readdirSync, readlinkSync } from "node:fs";
+import { EventType, type FilesystemEvent } from "@skerry/wire/filesystem";
+import { expect } from "vitest";
+import type { AgentUnderTest } from "./agent-under-test.ts";
+
+export interface Watch {
+  readonly id: string;
+  /** Everything since the last call, as `CREATE name`. */
+  poll(): Promise<string[]>;
+  raw(): Promise<FilesystemEvent[]>;
+  remove(): Promise<void>;
+}
+
+export interface WatchOptions {
+  readonly path: string;
+  readonly recursive?: boolean;
+  readonly includeEntry?: boolean;
+}
+
+export async function openWatch(agent: AgentUnderTest, options: WatchOptions): Promise<Watch> {
+  const { watcherId } = await agent.filesystem.createWatcher(options);
+  const raw = async () => (await agent.filesystem.getWatcherEvents({ watcherId })).events;
+  return {
+    id: watcherId,
+    raw,
+    poll: async () => (await raw()).map(describeEvent),
+    remove: async () => {
+      await agent.filesystem.removeWatcher({ watcherId });
+    },
+  };
+}
+
+export function describeEvent(event: FilesystemEvent): string {
+  return `${EventType[event.type]} ${event.name}`;
+}
+
+export async function uploadTo(agent: AgentUnderTest, path: string, content: string, headers: Record<string, string> = {}): Promise<void> {
+  const response = await agent.fetch(`/files?path=${encodeURIComponent(path)}`, {
+    method: "POST",
+    headers: { "Content-Type": "application/octet-stream", ...headers },
+    body: content,
+  });
+  expect(response.status).toBe(200);
+}
+
+/** Of the agent's process: one while anybody watches, else none. */
+export function inotifyDescriptors(agent: AgentUnderTest): string[] {
+  return descriptorsOf(agentPid(agent)).filter((target) => target.includes("inotify"));
+}
+
+function descriptorsOf(pid: number): string[] {
+  return readdirSync(`/proc/${pid}/fd`).flatMap((fd) => {
+    try {
+      return [readlinkSync(`/proc/${pid}/fd/${fd}`)];
+    } catch {
+      // Closed meanwhile.
+      return [];
+    }
+  });
+}
+
+/** Whoever listens on the agent's port. */
+export function agentPid(agent: AgentUnderTest): number {
+  const port = agent.port.toString(16).toUpperCase().padStart(4, "0");
+  const inode = execFileSync("awk", [`$2 ~ /:${port}$/ && $4 == "0A" { print $10 }`, "/proc/net/tcp"], { encoding: "utf8" }).trim();
+  for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
+    try {
+      if (descriptorsOf(Number(pid)).includes(`socket:[${inode}]`)) return Number(pid);
+    } catch {
+      // Gone meanwhile.
+    }
+  }
+  throw new Error("no process listens on the agent's port");
+}
