@@ -143,10 +143,16 @@ function pipe(opened: number[]): [read: number, write: number] {
   return [read, write];
 }
 
+/**
+ * The agent itself can't be exempted everywhere (that takes CAP_SYS_RESOURCE on the host), so its children have to score above it
+ * whatever their size: by half of the sandbox's memory. With E2B's 100 a fork bomb's small processes outlived the agent.
+ */
+const OOM_SCORE_ADJUSTMENT = 500;
+
 // Guests go before the agent when memory runs out, and never get its priority. Hosts differ in what they permit.
 function adjust(pid: number): void {
   try {
-    writeFileSync(`/proc/${pid}/oom_score_adj`, "100");
+    writeFileSync(`/proc/${pid}/oom_score_adj`, String(OOM_SCORE_ADJUSTMENT));
   } catch {
     // Ended already, or no /proc: nothing depends on it.
   }

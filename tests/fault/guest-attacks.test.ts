@@ -1,0 +1,93 @@
+// What a guest can do to its own sandbox, and that it stays there: the sandbox beside it, and the platform, go on.
+
+import { type Platform, startPlatform } from "@skerry/testkit";
+import { Sandbox } from "e2b";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { callApi, clientOf } from "../e2e/client.ts";
+
+describe.each(["gvisor", "runc"] as const)("a guest on %s", (runtime) => {
+  let platform: Platform;
+  let neighbour: Sandbox;
+  let guest: Sandbox;
+  let pids: number[];
+  beforeAll(async () => {
+    platform = await startPlatform({ runtime });
+    neighbour = await Sandbox.create(clientOf(platform));
+    pids = platform.pids();
+  });
+  afterAll(() => platform?.[Symbol.asyncDispose]());
+  beforeEach(async () => {
+    guest = await Sandbox.create(clientOf(platform));
+  });
+  afterEach(async () => {
+    expect((await neighbour.commands.run("echo well")).stdout).toBe("well\n");
+    const another = await Sandbox.create(clientOf(platform));
+    await another.kill();
+    expect(platform.pids()).toEqual(pids);
+    await guest.kill();
+  });
+
+  const attack = (command: string) => guest.commands.run(command, { background: true, timeoutMs: 0, user: "root" }).catch(() => undefined);
+
+  /** Both doors say that the sandbox is gone, and nothing of it is left. */
+  async function assertGone(): Promise<void> {
+    await expect.poll(() => guest.isRunning(), { timeout: 20_000 }).toBe(false);
+    const headers = { "E2b-Sandbox-Id": guest.sandboxId, "E2b-Sandbox-Port": "49983" };
+    await expect
+      .poll(async () => (await fetch(`${platform.edgeUrl}/health`, { headers })).json(), { timeout: 20_000 })
+      .toEqual({ sandboxId: guest.sandboxId, message: "The sandbox was not found", code: 502 });
+    await expect.poll(async () => (await callApi(platform, `/sandboxes/${guest.sandboxId}`)).status, { timeout: 20_000 }).toBe(404);
+    await expect(guest.commands.run("true")).rejects.toThrow();
+  }
+
+  it.each([
+    ["with a signal to process 1", "kill -9 1; kill -9 -1"],
+    ["with signals to every program of the agent's", "for pid in $(pgrep -f skerry); do kill -9 $pid; done; kill -SEGV 1"],
+  ])("cannot end its agent %s, or ends its sandbox alone", async (_how, command) => {
+    await attack(command);
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    // The kernel keeps signals from process 1 that it does not handle; a runtime that lets them through ends the sandbox.
+    if (await guest.isRunning()) expect((await guest.commands.run("echo still here")).stdout).toBe("still here\n");
+    else await assertGone();
+  });
+
+  it("fills its process table, and is told so", async () => {
+    const bomb = await attack(
+      "trap '' TERM; python3 -c 'import os, time\nwhile True:\n  try:\n    if os.fork() == 0: time.sleep(1000)\n  except OSError: time.sleep(0.1)'",
+    );
+    await new Promise((resolve) => setTimeout(resolve, 4_000));
+    expect((await neighbour.commands.run("echo well")).stdout).toBe("well\n");
+    // Either there is room for one more, or the answer is an error that has a reason; the agent itself answers in any case.
+    const outcome = await guest.commands.run("echo one more", { timeoutMs: 20_000 }).then(
+      ({ stdout }) => stdout,
+      (error: unknown) => String(error),
+    );
+    if (runtime === "runc") expect(outcome).toMatch(/one more|Resource temporarily unavailable|EAGAIN|error starting process/);
+    // Processes take memory too, and the host ends a gVisor sandbox as a whole when that runs out first.
+    else if (await guest.isRunning()) expect(outcome).toMatch(/one more|Resource temporarily unavailable|EAGAIN|error starting process/);
+    else expect(outcome).toMatch(/not running anymore|end of life/);
+    if (bomb) await bomb.kill().catch(() => false);
+    await guest.kill();
+    await assertGone();
+  });
+
+  it("fills its memory, and loses a process or its sandbox", async () => {
+    const hog = await attack("exec python3 -c 'x = []\nwhile True: x.append(bytearray(b\"x\") * 16_000_000)'");
+    const ended = hog?.wait().then(
+      () => "ended",
+      (error: unknown) => String(error),
+    );
+    const outcome = await Promise.race([ended, new Promise((resolve) => setTimeout(() => resolve("late"), 60_000))]);
+    expect(outcome).not.toBe("late");
+    if (await guest.isRunning()) expect((await guest.commands.run("echo still here")).stdout).toBe("still here\n");
+    else await assertGone();
+  });
+
+  it("holds every port and thousands of files, and is still served", async () => {
+    await attack(
+      "exec python3 -c 'import socket, time\nkeep = []\nfor port in range(1, 60000):\n  try:\n    s = socket.socket(); s.bind((\"0.0.0.0\", port)); s.listen(); keep.append(s)\n  except OSError: pass\nprint(len(keep), flush=True)\ntime.sleep(1000)'",
+    );
+    await new Promise((resolve) => setTimeout(resolve, 3_000));
+    expect((await guest.commands.run("echo served", { timeoutMs: 20_000 })).stdout).toBe("served\n");
+  });
+});
