@@ -2,7 +2,6 @@ import { rmSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setImmediate } from "node:timers/promises";
-import { compose } from "./http/compose.ts";
 import { control } from "./http/control.ts";
 import { envs } from "./http/envs.ts";
 import type { Route } from "./http/exchange.ts";
@@ -69,7 +68,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
       ["/metrics", { GET: async (exchange) => (await import("./http/metrics.ts")).metrics(exchange) }],
       ["/envs", { GET: envs }],
       ["/files", { GET: async (exchange) => (await loadDownload())(exchange), POST: async (exchange) => (await loadUpload())(exchange) }],
-      ["/files/compose", { POST: compose }],
+      ["/files/compose", { POST: async (exchange) => (await import("./http/compose.ts")).compose(exchange) }],
       ["/init", { POST: firstInit }],
       ...CONTROL_PATHS.map((path): [string, { POST: Route }] => [path, { POST: control }]),
     ]),

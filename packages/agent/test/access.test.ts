@@ -39,7 +39,6 @@ describe("routes", () => {
   });
 
   it("says what is not built yet", async () => {
-    expect((await answer(await agent.fetch("/files/compose", { method: "POST" }))).status).toBe(501);
     expect((await answer(await agent.fetch("/freeze", { method: "POST" }))).status).toBe(501);
   });
 

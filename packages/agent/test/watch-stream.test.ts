@@ -7,7 +7,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import type { WatchDirResponse } from "@skerry/wire/filesystem";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type AgentUnderTest, startAgentUnderTest } from "./agent-under-test.ts";
-import { agentPid, describeEvent, inotifyDescriptors, openWatch, uploadTo } from "./watching.ts";
+import { describeEvent, inotifyDescriptors, openWatch, uploadTo, whileStopped } from "./watching.ts";
 
 let agent: AgentUnderTest;
 let folder: string;
@@ -159,13 +159,9 @@ describe("more than anybody takes", () => {
   it("is reported when the kernel's queue overflows: now and in every later call, and the stream ends", async () => {
     const watcher = await openWatch(agent, { path: folder });
     await using stream = await open();
-    const pid = agentPid(agent);
-    process.kill(pid, "SIGSTOP");
-    try {
+    whileStopped(agent, () => {
       execFileSync("sh", ["-c", "i=0; while [ $i -lt 20000 ]; do : > $i; i=$((i+1)); done"], { cwd: folder });
-    } finally {
-      process.kill(pid, "SIGCONT");
-    }
+    });
     const lost = { code: Code.Internal, message: expect.stringContaining("overflowed and events are lost") };
     expect(await failure(watcher.poll())).toEqual(lost);
     expect(await failure(watcher.poll())).toEqual(lost);

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { EventType, FileType } from "@skerry/wire/filesystem";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type AgentUnderTest, startAgentUnderTest } from "./agent-under-test.ts";
-import { describeEvent, inotifyDescriptors, openWatch, uploadTo, type Watch } from "./watching.ts";
+import { describeEvent, inotifyDescriptors, openWatch, uploadTo, type Watch, whileStopped } from "./watching.ts";
 
 let agent: AgentUnderTest;
 let folder: string;
@@ -129,16 +129,16 @@ describe("entries of events", () => {
     expect(events.map(describeEvent)).toEqual(["CREATE file", "CHMOD file", "WRITE file", "CHMOD file"]);
     for (const { entry } of events) expect(entry).toMatchObject({ name: "file", path: join(folder, "file"), type: FileType.FILE });
     expect(events.at(-1)?.entry).toMatchObject({ size: 4n, metadata: { colour: "grey" } });
-    // Another file is at the path by the time that anybody looks.
-    rmSync(join(folder, "file"));
-    writeFileSync(join(folder, "file"), "");
+    // Another file is at the path by the time that the agent looks.
+    whileStopped(agent, () => {
+      rmSync(join(folder, "file"));
+      writeFileSync(join(folder, "file"), "");
+      renameSync(join(folder, "file"), join(folder, "other"));
+      writeFileSync(join(folder, "file"), "");
+    });
     expect((await watcher.raw()).map((event) => [describeEvent(event), event.entry !== undefined])).toEqual([
       ["REMOVE file", false],
       ["CREATE file", true],
-    ]);
-    renameSync(join(folder, "file"), join(folder, "other"));
-    writeFileSync(join(folder, "file"), "");
-    expect((await watcher.raw()).map((event) => [describeEvent(event), event.entry !== undefined])).toEqual([
       ["RENAME file", false],
       ["CREATE other", true],
       ["CREATE file", true],
@@ -148,8 +148,10 @@ describe("entries of events", () => {
   it("are left out when the file is gone, and when nobody asked", async () => {
     const asked = await watch({ includeEntry: true });
     const plain = await watch();
-    writeFileSync(join(folder, "gone"), "");
-    rmSync(join(folder, "gone"));
+    whileStopped(agent, () => {
+      writeFileSync(join(folder, "gone"), "");
+      rmSync(join(folder, "gone"));
+    });
     expect((await asked.raw()).map((event) => [describeEvent(event), event.entry])).toEqual([
       ["CREATE gone", undefined],
       ["REMOVE gone", undefined],

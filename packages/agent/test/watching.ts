@@ -51,6 +51,17 @@ export function inotifyDescriptors(agent: AgentUnderTest): string[] {
   return descriptorsOf(agentPid(agent)).filter((target) => target.includes("inotify"));
 }
 
+/** What happens in there, the agent sees all at once, afterwards. */
+export function whileStopped(agent: AgentUnderTest, action: () => void): void {
+  const pid = agentPid(agent);
+  process.kill(pid, "SIGSTOP");
+  try {
+    action();
+  } finally {
+    process.kill(pid, "SIGCONT");
+  }
+}
+
 function descriptorsOf(pid: number): string[] {
   return readdirSync(`/proc/${pid}/fd`).flatMap((fd) => {
     try {
@@ -63,7 +74,7 @@ function descriptorsOf(pid: number): string[] {
 }
 
 /** Whoever listens on the agent's port. */
-export function agentPid(agent: AgentUnderTest): number {
+function agentPid(agent: AgentUnderTest): number {
   const port = agent.port.toString(16).toUpperCase().padStart(4, "0");
   const inode = execFileSync("awk", [`$2 ~ /:${port}$/ && $4 == "0A" { print $10 }`, "/proc/net/tcp"], { encoding: "utf8" }).trim();
   for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
