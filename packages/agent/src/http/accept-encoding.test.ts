@@ -18,18 +18,29 @@ describe("negotiateEncoding", () => {
     ["gzip;q=0, br", "identity"],
     ["*;q=0, identity", "identity"],
   ])("answers %j with %s", (header, expected) => {
-    expect(negotiateEncoding(header, false)).toBe(expected);
+    expect(negotiateEncoding(header)).toBe(expected);
   });
 
   it.each(["br, identity;q=0", "*;q=0"])("refuses %j", (header) => {
-    expect(() => negotiateEncoding(header, false)).toThrow("no acceptable encoding found, supported: [gzip]");
+    expect(() => negotiateEncoding(header)).toThrow("no acceptable encoding found, supported: [gzip]");
   });
 
   it("gives conditional requests the file's own bytes", () => {
-    expect(negotiateEncoding("gzip", true)).toBe("identity");
+    expect(negotiateEncoding("gzip", { isConditional: true })).toBe("identity");
+  });
+
+  it.each([
+    ["gzip, deflate", "identity"],
+    ["gzip", "identity"],
+    ["gzip, identity;q=0", "gzip"],
+    ["gzip, *;q=0", "gzip"],
+  ])("where the file is large, answers %j with %s", (header, expected) => {
+    expect(negotiateEncoding(header, { prefersIdentity: true })).toBe(expected);
   });
 
   it("refuses a conditional request that rejects them", () => {
-    expect(() => negotiateEncoding("gzip;q=1,*;q=0", true)).toThrow("identity encoding not acceptable for Range or conditional request");
+    expect(() => negotiateEncoding("gzip;q=1,*;q=0", { isConditional: true })).toThrow(
+      "identity encoding not acceptable for Range or conditional request",
+    );
   });
 });

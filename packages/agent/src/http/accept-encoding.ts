@@ -14,14 +14,24 @@ interface Offer {
   readonly quality: number;
 }
 
-/** @param isConditional Range or a condition refers to the file's own bytes, so only identity will do. */
-export function negotiateEncoding(header: string | undefined, isConditional: boolean): Encoding {
+export interface EncodingNeeds {
+  /** Range or a condition refers to the file's own bytes, so only identity will do. */
+  readonly isConditional?: boolean;
+  /** Identity wherever the client takes it at all. */
+  readonly prefersIdentity?: boolean;
+}
+
+export function negotiateEncoding(
+  header: string | undefined,
+  { isConditional = false, prefersIdentity = false }: EncodingNeeds = {},
+): Encoding {
   const offers = parseOffers(header ?? "");
   const identityRejected = rejectsIdentity(offers);
   if (isConditional) {
     if (identityRejected) throw new NotAcceptableError("identity encoding not acceptable for Range or conditional request");
     return "identity";
   }
+  if (prefersIdentity && !identityRejected) return "identity";
   for (const { name } of offers.filter((offer) => offer.quality > 0)) {
     if (name === "gzip" || name === "identity") return name;
     if (name === "*") return identityRejected ? "gzip" : "identity";
