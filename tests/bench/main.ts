@@ -1,5 +1,6 @@
 // ./skerry bench [name]: a table for people on stderr, every raw number as JSON on stdout.
 
+import { agent } from "./agent.ts";
 import type { Bench, Row } from "./bench.ts";
 import { firstOutput } from "./first-output.ts";
 import { describeMachine } from "./machine.ts";
@@ -7,7 +8,7 @@ import { memory } from "./memory.ts";
 import { roundtrip } from "./roundtrip.ts";
 import { transfer } from "./transfer.ts";
 
-const BENCHES: readonly Bench[] = [firstOutput, roundtrip, transfer, memory];
+const BENCHES: readonly Bench[] = [firstOutput, roundtrip, transfer, memory, agent];
 
 const wanted = process.argv[2];
 const chosen = wanted === undefined ? BENCHES : BENCHES.filter((bench) => bench.name === wanted);
