@@ -64,10 +64,9 @@ except OSError: print("silent")`;
       .map((entry) => entry.address);
     const own = addressesOf(sandbox.sandboxId).host;
     expect(addresses).toContain(own);
-    for (const address of new Set([own, internet.hostAddress, ...addresses.slice(0, 4)])) {
-      expect(await probe(sandbox, address, hostPort())).toBe("silent");
-      expect(await probe(sandbox, address, platform.ports.api)).toBe("silent");
-    }
+    const targets = [...new Set([own, internet.hostAddress, ...addresses.slice(0, 4)])];
+    const answers = targets.flatMap((address) => [hostPort(), platform.ports.api].map((port) => probe(sandbox, address, port)));
+    expect(await Promise.all(answers)).toEqual(answers.map(() => "silent"));
     // Its own loopback is its own.
     expect(await probe(sandbox, "127.0.0.1", hostPort())).toBe("closed");
   });
@@ -103,10 +102,20 @@ except OSError: print("silent")`;
     await closed.kill();
     // The network slot comes back without the mark.
     const next = await Promise.all(Array.from({ length: 10 }, () => Sandbox.create(clientOf(platform))));
-    for (const one of next) {
-      expect(await probe(one, PUBLIC_ADDRESS, INTERNET_PORT)).toBe("open");
-      await one.kill();
-    }
+    expect(await Promise.all(next.map((one) => probe(one, PUBLIC_ADDRESS, INTERNET_PORT)))).toEqual(next.map(() => "open"));
+    await Promise.all(next.map((one) => one.kill()));
+  });
+
+  it("leaves no open connection to whoever gets its address next", async () => {
+    const former = await Sandbox.create(clientOf(platform));
+    const { guest } = addressesOf(former.sandboxId);
+    const known = () => execFileSync("conntrack", ["-L", "--orig-src", guest], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
+    await former.commands.run(
+      `echo hello > /dev/udp/${PUBLIC_ADDRESS}/${INTERNET_PORT}; exec 3<>/dev/tcp/${PUBLIC_ADDRESS}/${INTERNET_PORT}`,
+    );
+    expect(known()).toContain(PUBLIC_ADDRESS);
+    await former.kill();
+    expect(known()).toBe("");
   });
 
   it("answers nobody without its token, and not with another sandbox's", async () => {

@@ -83,6 +83,15 @@ export function mountIdmapped(options: { source: string; target: string; usernsF
   }
 }
 
+const flockFn = libc.func("int flock(int fd, int operation)");
+const LOCK_EX_NB = 2 | 4;
+
+/** Takes the kernel's exclusive lock on an open file; false when somebody else has it. It lasts until the file is closed. */
+export function lockFile(fd: number): boolean {
+  if (flockFn(fd, LOCK_EX_NB) === 0) return true;
+  return koffi.errno() === koffi.os.errno.EWOULDBLOCK ? false : fail("flock", `descriptor ${fd}`);
+}
+
 const closeFn = libc.func("int close(int fd)");
 function closeFd(fd: number): void {
   closeFn(fd);

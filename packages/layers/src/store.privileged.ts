@@ -3,7 +3,7 @@
 // Directory names are short because the kernel takes at most one page of overlay options.
 
 import { randomBytes } from "node:crypto";
-import { mkdir, open, readFile, rename, rm } from "node:fs/promises";
+import { chmod, mkdir, open, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { PlatformError } from "@skerry/base";
 import { digestTree } from "./digest.privileged.ts";
@@ -34,6 +34,8 @@ interface LayerRecord {
 
 export async function openLayerStore(root: string): Promise<LayerStore> {
   await mkdir(join(root, "staging"), { recursive: true, mode: 0o700 });
+  // Layers hold set-user-id programs, which no user of this machine may get at. Mounts are made with root's rights.
+  await chmod(root, 0o700);
   const treePath = (digest: LayerDigest) => join(root, digest.slice("sha256:".length, "sha256:".length + 24));
 
   async function readRecord(digest: LayerDigest): Promise<LayerRecord | undefined> {

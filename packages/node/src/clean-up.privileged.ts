@@ -2,7 +2,7 @@ import { existsSync, rmSync } from "node:fs";
 import type { Logger } from "@skerry/base";
 import { destroyCgroup, networkNames, removeFirewall } from "@skerry/runtime";
 import type { NodeConfig } from "./config.ts";
-import { lockInstance } from "./instance-lock.ts";
+import { lockInstance } from "./instance-lock.privileged.ts";
 import { nodePaths } from "./paths.ts";
 import { release } from "./sandboxes/host.privileged.ts";
 import { readJournal } from "./sandboxes/journal.privileged.ts";
@@ -25,9 +25,9 @@ export async function cleanUpNode(config: NodeConfig, logger: Logger): Promise<N
   const paths = nodePaths(config.dir);
   const names = networkNames(config.instance);
   const deps = { config, paths, names };
-  const lock = await lockInstance(config.instance);
   const hadFolders = existsSync(config.dir);
   if (hadFolders) makeNodeFolders(paths, config.dir);
+  const lock = hadFolders ? lockInstance(config.dir) : undefined;
   const entries = hadFolders ? readJournal(paths) : [];
   for (const { sandboxId, record } of entries) await release(deps, sandboxId, record?.runtime);
   const remains = await removeRemains(deps, [], logger);
@@ -35,7 +35,7 @@ export async function cleanUpNode(config: NodeConfig, logger: Logger): Promise<N
   const tables = (await removeFirewall(names)) ? 1 : 0;
   await destroyCgroup(`/skerry-${config.instance}`);
   if (hadFolders) await emptyTrash(paths, logger);
-  await lock.release();
+  lock?.release();
   rmSync(paths.userns, { recursive: true, force: true });
   return { ...remains, sandboxes: remains.sandboxes + entries.length, tables };
 }

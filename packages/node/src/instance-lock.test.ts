@@ -1,12 +1,15 @@
+import { mkdtempSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expect, it } from "vitest";
-import { lockInstance } from "./instance-lock.ts";
+import { lockInstance } from "./instance-lock.privileged.ts";
 
-it("is had by one at a time, and free again after its release", async () => {
-  const first = await lockInstance("0f0f");
-  await expect(lockInstance("0f0f")).rejects.toMatchObject({ code: "already_running" });
-  const other = await lockInstance("0f0e");
-  await other.release();
-  await first.release();
-  const second = await lockInstance("0f0f");
-  await second.release();
+it("is had by one at a time, free again after its release, and out of others' reach", () => {
+  const dir = mkdtempSync(join(tmpdir(), "skerry-lock-"));
+  const first = lockInstance(dir);
+  expect(() => lockInstance(dir)).toThrow(/already|another process/);
+  expect(statSync(join(dir, "lock")).mode & 0o777).toBe(0o600);
+  first.release();
+  lockInstance(dir).release();
+  rmSync(dir, { recursive: true });
 });

@@ -2,10 +2,10 @@ import { availableParallelism } from "node:os";
 import type { Duplex } from "node:stream";
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { Logger, Secret } from "@skerry/base";
-import { applyFirewall, networkNames } from "@skerry/runtime";
+import { applyFirewall, limitProcesses, networkNames } from "@skerry/runtime";
 import type { NodeService } from "@skerry/wire/node";
 import type { NodeConfig } from "./config.ts";
-import { lockInstance } from "./instance-lock.ts";
+import { lockInstance } from "./instance-lock.privileged.ts";
 import { chooseAddressPool } from "./network/pool-choice.privileged.ts";
 import { SlotPool } from "./network/slot-pool.privileged.ts";
 import { nodePaths } from "./paths.ts";
@@ -33,15 +33,24 @@ export async function createNode(config: NodeConfig, logger: Logger): Promise<No
   const paths = nodePaths(config.dir);
   const names = networkNames(config.instance);
   const deps = { config, paths, names };
-  const lock = await lockInstance(config.instance);
   makeNodeFolders(paths, config.dir);
+  const lock = lockInstance(config.dir);
   const adopted = await adoptSandboxes(deps, logger);
   await removeRemains(deps, adopted, logger);
   void emptyTrash(paths, logger);
 
   const addresses = await chooseAddressPool({ file: paths.network, wanted: config.networkPool, instance: config.instance });
   const blocked = adopted.filter((record) => !record.allowInternetAccess).map((record) => record.slot.hostInterface);
-  await applyFirewall({ names, pool: addresses.pool, resolvers: config.resolvers, blocked });
+  await applyFirewall({
+    names,
+    pool: addresses.pool,
+    resolvers: config.resolvers,
+    blocked,
+    adopted: adopted.map((record) => record.slot.addresses.guest),
+  });
+  limitProcesses(`/skerry-${config.instance}`, (error) =>
+    logger.warn({ err: error }, "processes of all sandboxes together are not limited"),
+  );
   const taken = new Set(adopted.map((record) => record.slot.number));
   const pool = (withUserNamespace: boolean, isUsed: boolean) =>
     new SlotPool({ names, addresses, usernsDir: paths.userns, withUserNamespace, ready: isUsed ? config.readySlots : 0, taken, logger });
@@ -60,7 +69,7 @@ export async function createNode(config: NodeConfig, logger: Logger): Promise<No
     async close() {
       await sandboxes.close();
       await Promise.all([pools.plain.close(), pools.withUserNamespace.close()]);
-      await lock.release();
+      lock.release();
     },
   };
 }

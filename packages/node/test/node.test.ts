@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { join } from "node:path";
@@ -104,6 +105,16 @@ describe.each([
     expect(await list()).toEqual([[kept, "running"]]);
     expect(await healthOf(kept)).toContain("204");
     await kill(kept);
+    await nothingLeft();
+  });
+
+  it("deletes what a guest left, deeper than any path can name", async () => {
+    const id = newId();
+    await create(id);
+    const program = "import os\nfor i in range(60):\n  os.mkdir('d' * 100); os.chdir('d' * 100)\nopen('bottom', 'w')";
+    execFileSync("/usr/bin/python3", ["-c", program], { cwd: join(under.config.dir, "sandboxes", id, "upper/tmp") });
+    await kill(id);
+    await waitUntil("the trash is empty", () => readdirSync(join(under.config.dir, "trash")).length === 0);
     await nothingLeft();
   });
 

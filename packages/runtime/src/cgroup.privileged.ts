@@ -1,8 +1,8 @@
 // Control groups as they lie on disk, for both versions and the hybrid of them: a sandbox's group may exist under
 // several hierarchies at once. Limits themselves go through the OCI specification; here they are emptied and removed.
 
-import { existsSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
+import { basename, join } from "node:path";
 
 /** Mount points of every cgroup hierarchy of this machine. */
 export function cgroupRoots(mounts: string = readFileSync("/proc/self/mounts", "utf8")): string[] {
@@ -41,15 +41,41 @@ export async function destroyCgroup(cgroupPath: string, timeoutMs = 10_000): Pro
   for (const root of cgroupRoots()) await removeGroup(join(root, cgroupPath), deadline);
 }
 
+/** What all sandboxes of an instance may take of the host's process numbers, in percent. */
+const PROCESS_SHARE_PERCENT = 80;
+
+/**
+ * Keeps all groups below `cgroupPath` together from using up the host's process numbers. Where the host has no process
+ * controller, `onMissing` hears why; each sandbox's own limit then stands alone.
+ */
+export function limitProcesses(cgroupPath: string, onMissing: (error: unknown) => void): void {
+  const all = Number(readFileSync("/proc/sys/kernel/pid_max", "utf8"));
+  const limit = String(Math.floor((all * PROCESS_SHARE_PERCENT) / 100));
+  let cause: unknown = new Error("no control group hierarchy has a process controller");
+  for (const root of cgroupRoots()) {
+    const isVersion2 = existsSync(join(root, "cgroup.controllers"));
+    if (!isVersion2 && basename(root) !== "pids") continue;
+    try {
+      if (isVersion2) writeFileSync(join(root, "cgroup.subtree_control"), "+pids");
+      mkdirSync(join(root, cgroupPath), { recursive: true });
+      writeFileSync(join(root, cgroupPath, "pids.max"), limit);
+      return;
+    } catch (error) {
+      cause = error;
+    }
+  }
+  onMissing(cause);
+}
+
 /** Child groups of a group, by name, over all hierarchies. */
 export function listCgroups(cgroupPath: string): string[] {
   return [...new Set(cgroupRoots().flatMap((root) => childGroups(join(root, cgroupPath))))];
 }
 
-/** Changes the memory limit of a group that has one. */
+/** Raises the memory limit of a group that has one; memory and swap together first, which can never be the lower one. */
 export function setMemoryLimit(cgroupPath: string, bytes: number): void {
   const files = cgroupRoots()
-    .flatMap((root) => ["memory.max", "memory.limit_in_bytes"].map((name) => join(root, cgroupPath, name)))
+    .flatMap((root) => ["memory.max", "memory.memsw.limit_in_bytes", "memory.limit_in_bytes"].map((name) => join(root, cgroupPath, name)))
     .filter((file) => existsSync(file));
   if (files.length === 0) throw new Error(`cgroup ${cgroupPath} has no memory limit`);
   for (const file of files) writeFileSync(file, String(bytes));

@@ -1,9 +1,9 @@
-export { cgroupProcesses, cgroupRoots, destroyCgroup, listCgroups } from "./cgroup.privileged.ts";
+export { cgroupProcesses, cgroupRoots, destroyCgroup, limitProcesses, listCgroups } from "./cgroup.privileged.ts";
 export { createRuncRuntime } from "./driver/runc.privileged.ts";
 export { createRunscRuntime } from "./driver/runsc.privileged.ts";
 export { readHostFacts } from "./host-facts.privileged.ts";
 export { type AddressPlan, planAddresses, type SlotAddresses } from "./network/addresses.ts";
-export { applyFirewall, blockInternet, removeFirewall, unblockInternet } from "./network/firewall.privileged.ts";
+export { applyFirewall, blockInternet, forgetConnections, removeFirewall, unblockInternet } from "./network/firewall.privileged.ts";
 export { type NetworkNames, networkNames } from "./network/names.ts";
 export {
   createSlot,

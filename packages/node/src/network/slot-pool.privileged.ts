@@ -6,6 +6,7 @@ import {
   type AddressPlan,
   createSlot,
   destroySlot,
+  forgetConnections,
   type NetworkNames,
   type NetworkSlot,
   readdressSlot,
@@ -56,7 +57,14 @@ export class SlotPool {
   async release(slot: NetworkSlot, options: { internetBlocked: boolean }): Promise<void> {
     const { names, logger } = this.#options;
     try {
+      await forgetConnections(slot.addresses.guest);
       if (options.internetBlocked) await unblockInternet(names, slot.hostInterface);
+    } catch (error) {
+      // Its address and its mark in the firewall still mean the former sandbox: neither is given to anybody until the next start.
+      logger.error({ slot: slot.number, err: asError(error) }, "network slot stays out of use");
+      return;
+    }
+    try {
       if (this.#hasRoom()) {
         await readdressSlot(slot, names.namespace(slot.number));
         // Others may have come back meanwhile.

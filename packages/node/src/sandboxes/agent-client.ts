@@ -64,37 +64,35 @@ export async function initialiseAgent(options: {
   }
 }
 
-/** Whether the agent answers its health check within `timeoutMs`. */
-export async function isAgentHealthy(address: string, timeoutMs: number): Promise<boolean> {
-  try {
-    return (await send({ address, path: "/health", method: "GET", body: "", timeoutMs })) === 204;
-  } catch {
-    return false;
-  }
-}
-
 function post(address: string, path: string, body: string): Promise<number> {
   return send({ address, path, method: "POST", body, timeoutMs: ATTEMPT_TIMEOUT_MS });
 }
 
+/** Settles whatever the guest answers: a refused upgrade, half an answer and silence are errors like any other. */
 function send(call: { address: string; path: string; method: string; body: string; timeoutMs: number }): Promise<number> {
   return new Promise((resolve, reject) => {
-    const outgoing = request(
-      {
-        host: call.address,
-        port: AGENT_PORT,
-        path: call.path,
-        method: call.method,
-        agent: false,
-        headers: { "Content-Type": "application/json", "Content-Length": Buffer.byteLength(call.body) },
-        signal: AbortSignal.timeout(call.timeoutMs),
-      },
-      (response) => {
-        response.destroy();
-        resolve(response.statusCode ?? 0);
-      },
-    );
-    outgoing.once("error", reject);
+    const outgoing = request({
+      host: call.address,
+      port: AGENT_PORT,
+      path: call.path,
+      method: call.method,
+      agent: false,
+      headers: { "Content-Type": "application/json", "Content-Length": Buffer.byteLength(call.body) },
+    });
+    const timer = setTimeout(() => outgoing.destroy(new Error(`no answer in ${call.timeoutMs} ms`)), call.timeoutMs);
+    outgoing.once("response", (response) => {
+      response.destroy();
+      resolve(response.statusCode ?? 0);
+    });
+    outgoing.once("upgrade", (_response, socket) => {
+      socket.destroy();
+      reject(new Error("the agent's port answered with an upgrade"));
+    });
+    outgoing.on("error", reject);
+    outgoing.once("close", () => {
+      clearTimeout(timer);
+      reject(new Error("the connection ended without an answer"));
+    });
     outgoing.end(call.body);
   });
 }

@@ -17,7 +17,7 @@ import { writeRootFiles } from "./root-files.privileged.ts";
 const MIB = 1024 * 1024;
 /** gVisor's own kernel and file server, and the agent, live in the same cgroup as the guest. */
 const OVERHEAD_BYTES = 128 * MIB;
-const PID_LIMIT = 8192;
+const PID_LIMIT = 4096;
 
 export interface HostDeps {
   readonly config: NodeConfig;

@@ -2,18 +2,14 @@
 // instance that has no living owner is given back: half-made and half-killed sandboxes, runtime states, cgroups, mounts.
 
 import { chmodSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
-import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { asError, type Logger } from "@skerry/base";
+import { asError, type Logger, runCommand } from "@skerry/base";
 import { unmountRootFilesystem } from "@skerry/layers";
 import { destroyCgroup, destroySlot, listCgroups, listSlots } from "@skerry/runtime";
 import type { NodePaths } from "../paths.ts";
-import { isAgentHealthy } from "./agent-client.ts";
 import { type HostDeps, release } from "./host.privileged.ts";
 import { readJournal, type SandboxRecord } from "./journal.privileged.ts";
 import { isSameProcess } from "./process-identity.ts";
-
-const HEALTH_TIMEOUT_MS = 5_000;
 
 export interface Remains {
   readonly sandboxes: number;
@@ -30,25 +26,22 @@ export function makeNodeFolders(paths: NodePaths, dir: string): void {
   }
 }
 
-/** Which recorded sandboxes are still alive; the others are released here. */
+/**
+ * Which recorded sandboxes are still alive; the others are released here. Its process is what counts: a guest that keeps
+ * its processors busy answers nobody in time, and must not lose its work for that.
+ */
 export async function adoptSandboxes(deps: HostDeps, logger: Logger): Promise<SandboxRecord[]> {
-  const entries = readJournal(deps.paths);
-  const adopted = await Promise.all(
-    entries.map(async ({ sandboxId, record }) => {
-      if (
-        record?.state === "running" &&
-        isSameProcess(record.process) &&
-        (await isAgentHealthy(record.slot.addresses.guest, HEALTH_TIMEOUT_MS))
-      ) {
-        logger.info({ sandbox_id: sandboxId, runtime: record.runtime }, "sandbox adopted");
-        return record;
-      }
-      logger.info({ sandbox_id: sandboxId, state: record?.state ?? "unrecorded" }, "remains of a sandbox released");
-      await release(deps, sandboxId, record?.runtime);
-      return undefined;
-    }),
-  );
-  return adopted.filter((record) => record !== undefined);
+  const adopted: SandboxRecord[] = [];
+  for (const { sandboxId, record } of readJournal(deps.paths)) {
+    if (record?.state === "running" && isSameProcess(record.process)) {
+      logger.info({ sandbox_id: sandboxId, runtime: record.runtime }, "sandbox adopted");
+      adopted.push(record);
+      continue;
+    }
+    logger.info({ sandbox_id: sandboxId, state: record?.state ?? "unrecorded" }, "remains of a sandbox released");
+    await release(deps, sandboxId, record?.runtime);
+  }
+  return adopted;
 }
 
 /** Removes everything of the instance that none of `keep` holds. Counts what it found. */
@@ -78,14 +71,27 @@ export async function removeRemains(deps: HostDeps, keep: readonly SandboxRecord
   return remains;
 }
 
-/** Deletes files of ended sandboxes. A file system error is logged and the rest goes on; what stays is tried at the next start. */
+const MAX_AT_ONCE = 100;
+const DELETE_TIMEOUT_MS = 3_600_000;
+
+/**
+ * Deletes files of ended sandboxes, in a process of its own: guests make millions of files and trees deeper than any path.
+ * A failure is logged; what stays is tried again after the next kill and at the next start. Never throws.
+ */
 export async function emptyTrash(paths: NodePaths, logger: Logger): Promise<void> {
-  for (const name of readdirSync(paths.trash)) {
-    try {
-      await rm(join(paths.trash, name), { recursive: true, force: true });
-    } catch (error) {
-      logger.warn({ name, err: asError(error) }, "files of an ended sandbox could not be deleted");
+  try {
+    const names = readdirSync(paths.trash);
+    // Whatever is still mounted below would be emptied with the rest: a layer that others use, perhaps.
+    const mounted = mountsBelow(paths.trash);
+    const entries = names.map((name) => join(paths.trash, name)).filter((path) => !mounted.some((mount) => mount.startsWith(`${path}/`)));
+    for (let first = 0; first < entries.length; first += MAX_AT_ONCE) {
+      await runCommand("nice", ["rm", "-rf", "--one-file-system", "--", ...entries.slice(first, first + MAX_AT_ONCE)], {
+        timeoutMs: DELETE_TIMEOUT_MS,
+      });
     }
+    for (const path of mounted) unmountRootFilesystem(path);
+  } catch (error) {
+    logger.warn({ err: asError(error) }, "files of ended sandboxes could not be deleted");
   }
 }
 

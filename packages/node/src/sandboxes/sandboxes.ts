@@ -14,6 +14,7 @@ import type { StartGate } from "./start-gate.ts";
 
 const AGENT_TIMEOUT_MS = 30_000;
 const WATCH_INTERVAL_MS = 500;
+const RETRY_RELEASE_MS = 5_000;
 
 interface LiveSandbox {
   record: SandboxRecord;
@@ -32,6 +33,10 @@ export class Sandboxes {
   readonly #options: SandboxesOptions;
   readonly #live = new Map<string, LiveSandbox>();
   readonly #lock = new KeyedLock();
+  /** Being given back at this moment. */
+  readonly #destroying = new Set<string>();
+  /** Given back by the watch, or tried a moment ago. */
+  readonly #releasing = new Set<string>();
   #watch: NodeJS.Timeout | undefined;
   #cleaning: Promise<void> = Promise.resolve();
 
@@ -110,7 +115,10 @@ export class Sandboxes {
       return record;
     } catch (error) {
       logger.error({ sandbox_id: sandboxId, runtime: runtime.name, err: asError(error), ...phases.fields() }, "sandbox not created");
-      await this.#destroy(creating);
+      // A release that fails is tried again by the watch; the caller hears why there is no sandbox.
+      await this.#destroy(creating).catch((cause: unknown) => {
+        logger.error({ sandbox_id: sandboxId, err: asError(cause) }, "sandbox not released, will be tried again");
+      });
       throw error;
     }
   }
@@ -134,6 +142,15 @@ export class Sandboxes {
   }
 
   async #destroy(record: SandboxRecord): Promise<void> {
+    this.#destroying.add(record.sandboxId);
+    try {
+      await this.#giveBack(record);
+    } finally {
+      this.#destroying.delete(record.sandboxId);
+    }
+  }
+
+  async #giveBack(record: SandboxRecord): Promise<void> {
     const { deps, logger } = this.#options;
     const live = this.#live.get(record.sandboxId);
     this.#setRecord({ ...record, state: "killing" });
@@ -155,14 +172,31 @@ export class Sandboxes {
     }
   }
 
-  /** Guests end their sandbox by ending its first process, and the host may run out of memory: then it is released here. */
+  /**
+   * Guests end their sandbox by ending its first process, and the host may run out of memory: then it is released here.
+   * So is what a failed kill left.
+   */
   #releaseEnded(): void {
     for (const { record } of this.#live.values()) {
-      if (record.state !== "running" || isSameProcess(record.process)) continue;
-      this.#options.logger.warn({ sandbox_id: record.sandboxId }, "sandbox ended by itself");
-      this.kill(record.sandboxId).catch((error: unknown) => {
-        this.#options.logger.error({ sandbox_id: record.sandboxId, err: asError(error) }, "sandbox not released, will be tried again");
-      });
+      const { sandboxId } = record;
+      if (this.#releasing.has(sandboxId) || !this.#needsRelease(record)) continue;
+      this.#options.logger.warn({ sandbox_id: sandboxId, state: record.state }, "sandbox ended by itself or was not released");
+      this.#releasing.add(sandboxId);
+      this.kill(sandboxId)
+        .catch((error: unknown) => {
+          this.#options.logger.error({ sandbox_id: sandboxId, err: asError(error) }, "sandbox not released, will be tried again");
+        })
+        .finally(() => setTimeout(() => this.#releasing.delete(sandboxId), RETRY_RELEASE_MS).unref());
+    }
+  }
+
+  #needsRelease(record: SandboxRecord): boolean {
+    if (record.state === "creating" || this.#destroying.has(record.sandboxId)) return false;
+    try {
+      return record.state === "killing" || !isSameProcess(record.process);
+    } catch (error) {
+      this.#options.logger.error({ sandbox_id: record.sandboxId, err: asError(error) }, "sandbox could not be looked at");
+      return false;
     }
   }
 

@@ -7,6 +7,7 @@ import { toolEnvironment } from "./tool-environment.ts";
 /** What a running platform and its set-up use, and for what. */
 export const PLATFORM_PACKAGES: Readonly<Record<string, string>> = {
   "ca-certificates": "TLS to registries and release servers",
+  conntrack: "forgets the connections of ended sandboxes",
   curl: "downloads with the proxies and certificates of this machine",
   iproute2: "ip: network namespaces and interfaces of sandboxes",
   mmdebstrap: "makes the base template",

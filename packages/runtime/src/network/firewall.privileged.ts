@@ -1,15 +1,10 @@
 import { writeFileSync } from "node:fs";
 import { runCommand, SubprocessError } from "@skerry/base";
-import { firewallRules } from "./firewall.ts";
+import { type FirewallOptions, firewallRules } from "./firewall.ts";
 import type { NetworkNames } from "./names.ts";
 
 /** Puts the instance's table in place, replacing an older one in one step, and lets this machine forward packets. */
-export async function applyFirewall(options: {
-  names: NetworkNames;
-  pool: string;
-  resolvers: readonly string[];
-  blocked: readonly string[];
-}): Promise<void> {
+export async function applyFirewall(options: FirewallOptions): Promise<void> {
   await nft(firewallRules(options));
   // It stays on afterwards: whoever else started to forward packets meanwhile would be cut off.
   writeFileSync("/proc/sys/net/ipv4/ip_forward", "1");
@@ -32,6 +27,21 @@ export async function unblockInternet(names: NetworkNames, hostInterface: string
   } catch (error) {
     // Not in the set, or no table any more: reached what was wanted.
     if (!(error instanceof SubprocessError) || !/No such file or directory/.test(error.stderr)) throw error;
+  }
+}
+
+/**
+ * Makes the kernel forget the connections of a sandbox that has ended. Otherwise whoever gets its address next would get
+ * answers to what it had begun, and could go on with it past the firewall, which lets known connections through.
+ */
+export async function forgetConnections(guestAddress: string): Promise<void> {
+  for (const side of ["--orig-src", "--orig-dst"]) {
+    try {
+      await runCommand("conntrack", ["--delete", side, guestAddress]);
+    } catch (error) {
+      // It ends with 1 when there were none.
+      if (!(error instanceof SubprocessError) || !/\b0 flow entries have been deleted/.test(error.stderr)) throw error;
+    }
   }
 }
 

@@ -28,13 +28,19 @@ export const CLOSED_RANGES: readonly ReasonedRange[] = [
   { range: "224.0.0.0/3", why: "multicast, reserved, broadcast" },
 ];
 
-export function firewallRules(options: {
-  names: NetworkNames;
-  pool: string;
-  resolvers: readonly string[];
-  blocked: readonly string[];
-}): string {
-  const { names, pool, resolvers, blocked } = options;
+export interface FirewallOptions {
+  readonly names: NetworkNames;
+  /** Prefix of the sandboxes' addresses. */
+  readonly pool: string;
+  /** Name servers, which may be private addresses. */
+  readonly resolvers: readonly string[];
+  /** Host-side interfaces of sandboxes without internet that run already. */
+  readonly blocked: readonly string[];
+  /** Addresses of sandboxes that run already: theirs may be of an earlier pool. */
+  readonly adopted: readonly string[];
+}
+
+export function firewallRules({ names, pool, resolvers, blocked, adopted }: FirewallOptions): string {
   const sandbox = `"${names.interfacePrefix}*"`;
   const closed = CLOSED_RANGES.map(({ range }) => range).join(", ");
   const resolverRules = resolvers.flatMap((address) =>
@@ -68,8 +74,8 @@ ${blocked.length > 0 ? `    elements = { ${blocked.map((name) => `"${name}"`).jo
     iifname ${sandbox} oifname ${sandbox} drop
     oifname ${sandbox} ct state established,related accept
     oifname ${sandbox} drop
-    ct state established,related accept
     iifname @no_internet drop
+    ct state established,related accept
 ${resolverRules.join("\n")}
     ip daddr { ${closed} } drop
     meta nfproto ipv6 drop
@@ -77,7 +83,7 @@ ${resolverRules.join("\n")}
   }
   chain behind_host {
     type nat hook postrouting priority srcnat; policy accept;
-    ip saddr ${pool} oifname != ${sandbox} masquerade
+${[pool, ...adopted].map((from) => `    ip saddr ${from} oifname != ${sandbox} masquerade`).join("\n")}
   }
 }
 `;

@@ -16,6 +16,8 @@ export interface HostFacts {
   readonly arch: string;
   /** The hard limit of open files that the daemon itself has: raising it needs a capability that hosts differ in. */
   readonly maxOpenFiles: number;
+  /** Whether this kernel can limit a group's swap; asking one that can't is an error there. */
+  readonly limitsSwap: boolean;
 }
 
 export function buildSpec(plan: ContainerPlan, host: HostFacts): OciSpec {
@@ -47,7 +49,7 @@ export function buildSpec(plan: ContainerPlan, host: HostFacts): OciSpec {
       ],
       cgroupsPath: plan.cgroupPath,
       resources: {
-        memory: { limit: plan.limits.memoryBytes + plan.limits.overheadBytes },
+        memory: memoryLimit(plan.limits.memoryBytes + plan.limits.overheadBytes, host),
         cpu: { shares: 1024, quota: plan.limits.cpuCount * CPU_PERIOD_US, period: CPU_PERIOD_US },
         pids: { limit: plan.limits.pids },
         ...(plan.userNamespace ? { devices: [{ allow: false, access: "rwm" }] } : {}),
@@ -55,6 +57,11 @@ export function buildSpec(plan: ContainerPlan, host: HostFacts): OciSpec {
       ...(plan.userNamespace ? sharedKernelPart(plan.userNamespace.idBase, host) : {}),
     },
   };
+}
+
+/** No swap: it would be the host's disk and everybody's time. */
+function memoryLimit(limit: number, host: HostFacts) {
+  return host.limitsSwap ? { limit, swap: limit } : { limit };
 }
 
 /** What a sandbox on the host's own kernel needs on top. */

@@ -20,7 +20,8 @@ export interface OciSpec {
     readonly gidMappings?: readonly OciIdMapping[];
     readonly cgroupsPath: string;
     readonly resources: {
-      readonly memory: { readonly limit: number };
+      /** `swap` is memory and swap together. */
+      readonly memory: { readonly limit: number; readonly swap?: number };
       readonly cpu: { readonly shares: number; readonly quota: number; readonly period: number };
       readonly pids: { readonly limit: number };
       readonly devices?: readonly { readonly allow: boolean; readonly access: string }[];

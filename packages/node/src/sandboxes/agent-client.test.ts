@@ -1,0 +1,58 @@
+import { createServer, type Server, type Socket } from "node:net";
+import { afterEach, expect, it } from "vitest";
+import { type AgentIdentity, initialiseAgent } from "./agent-client.ts";
+
+// Guests can put themselves in the agent's place: whatever is answered there, the node has to come back from it.
+
+const ADDRESS = "127.0.77.1";
+const identity: AgentIdentity = {
+  sandboxId: "i0",
+  templateId: "t",
+  envVars: {},
+  accessToken: "t",
+  defaultUser: "user",
+  defaultWorkdir: "",
+  memoryMb: 256,
+};
+let server: Server | undefined;
+const open = new Set<Socket>();
+
+afterEach(async () => {
+  for (const socket of open) socket.destroy();
+  await new Promise((resolve) => (server ? server.close(resolve) : resolve(undefined)));
+});
+
+async function answerWith(text: string, options: { end: boolean }): Promise<void> {
+  server = createServer((socket) => {
+    open.add(socket);
+    socket.on("error", () => {});
+    socket.once("data", () => (options.end ? socket.end(text) : socket.write(text)));
+  });
+  await new Promise<void>((resolve) => server?.listen(49_983, ADDRESS, resolve));
+}
+
+const initialise = () => initialiseAgent({ address: ADDRESS, identity, timeoutMs: 300, isAlive: () => true });
+
+it("takes 204 for an answer", async () => {
+  await answerWith("HTTP/1.1 204 No Content\r\n\r\n", { end: true });
+  await initialise();
+});
+
+it.each<[string, string, boolean]>([
+  ["an upgrade", "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n", false],
+  ["an upgrade that ends", "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n", true],
+  ["nothing at all", "", true],
+  ["half an answer", "HTTP/1.1 2", true],
+  ["no HTTP", "SSH-2.0-x\r\n", false],
+  ["a refusal", "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n", true],
+  ["endless information", "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(100), true],
+])("comes back from %s", async (_what, text, end) => {
+  await answerWith(text, { end });
+  await expect(initialise()).rejects.toMatchObject({ code: "agent_failed" });
+});
+
+it("gives up at once when the sandbox has ended", async () => {
+  const started = Date.now();
+  await expect(initialiseAgent({ address: ADDRESS, identity, timeoutMs: 20_000, isAlive: () => false })).rejects.toThrow(/ended before/);
+  expect(Date.now() - started).toBeLessThan(5_000);
+});
