@@ -10,7 +10,9 @@ export function loaderName(arch: AgentArch): string {
 
 // One helper thread for V8 rather than four: gVisor makes threads dear, and the agent has little garbage.
 // The built-in heap image comes from a read-only mount that we made; reading all of it for a checksum costs 3 ms.
-const NODE_FLAGS: readonly string[] = ["--v8-pool-size=1", "--no-verify-snapshot-checksum", "--disable-sigusr1"];
+// A small space for new objects: after 2,000 streams in two bursts the agent has 180 MiB instead of 317, at the same speed; both
+// give back what is left over (103 MiB) within 13 s.
+const NODE_FLAGS: readonly string[] = ["--v8-pool-size=1", "--no-verify-snapshot-checksum", "--disable-sigusr1", "--max-semi-space-size=4"];
 
 /**
  * Node.js through our own loader and libraries, so that it starts in an image with another libc or with none.
