@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { spawnCommand } from "@skerry/base";
@@ -59,4 +59,11 @@ test("who waits gets the lock when it is free", async () => {
   await first[Symbol.asyncDispose]();
   await (await second)[Symbol.asyncDispose]();
   expect(order).toEqual(["first is done", "second"]);
+});
+
+test("of many who want the lock at the same moment one gets it", async () => {
+  const path = join(dir, "lock");
+  const taken = await Promise.allSettled(Array.from({ length: 20 }, () => takeSetupLock(path)));
+  expect(taken.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+  expect(readdirSync(dir)).toEqual(["lock"]);
 });

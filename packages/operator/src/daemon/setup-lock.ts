@@ -1,4 +1,5 @@
-import { open, rm } from "node:fs/promises";
+import { randomBytes } from "node:crypto";
+import { link, rm, writeFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { OperatorError } from "../operator-error.ts";
 import { describeProcess, readLiveProcess } from "./process-record.ts";
@@ -9,14 +10,7 @@ import { describeProcess, readLiveProcess } from "./process-record.ts";
  */
 export async function takeSetupLock(path: string, options: { wait?: boolean } = {}): Promise<AsyncDisposable> {
   for (;;) {
-    try {
-      const file = await open(path, "wx", 0o644);
-      await file.writeFile(JSON.stringify(await describeProcess(process.pid)));
-      await file.close();
-      return { [Symbol.asyncDispose]: () => rm(path, { force: true }) };
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
-    }
+    if (await placeLock(path)) return { [Symbol.asyncDispose]: () => rm(path, { force: true }) };
     const holder = await readLiveProcess(path).catch(() => undefined);
     if (holder && options.wait) {
       await sleep(100);
@@ -28,5 +22,20 @@ export async function takeSetupLock(path: string, options: { wait?: boolean } = 
       });
     }
     await rm(path, { force: true });
+  }
+}
+
+/** The file appears with its content: an empty one would look like that of a holder who is gone. */
+async function placeLock(path: string): Promise<boolean> {
+  const staged = `${path}.${randomBytes(4).toString("hex")}`;
+  try {
+    await writeFile(staged, JSON.stringify(await describeProcess(process.pid)), { flag: "wx", mode: 0o644 });
+    await link(staged, path);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
+    throw error;
+  } finally {
+    await rm(staged, { force: true });
   }
 }
