@@ -1,21 +1,21 @@
 import type { OperatorContext } from "../context.ts";
 import { isHealthy } from "../daemon/health.ts";
-import { isAlive, type ProcessRecord, readLiveProcess } from "../daemon/process-record.ts";
+import { type ProcessRecord, readLiveProcess } from "../daemon/process-record.ts";
 import { takeSetupLock } from "../daemon/setup-lock.ts";
 import { startDaemon } from "../daemon/start-daemon.ts";
 import { createDataFolder, type DataFolder, dataFolder } from "../data-folder.ts";
 import { runFirstSandbox } from "../first-sandbox.ts";
-import { readJsonFile, writeJsonFile } from "../json-file.ts";
+import { writeJsonFile } from "../json-file.ts";
 import { OperatorError } from "../operator-error.ts";
 import { requireRoot } from "../require-root.ts";
 import { readSecrets } from "../secrets.ts";
 import { clientUrls, dataDirOf, type PlatformSettings, readSettings, resolveSettings, type SettingOptions } from "../settings.ts";
 import { setUp } from "../setup/set-up.ts";
 import { formatDuration } from "../terminal/duration.ts";
-import { followLog } from "../terminal/follow-log.ts";
 import { createSteps, type Steps } from "../terminal/steps.ts";
 import { painter } from "../terminal/style.ts";
 import { shutDown } from "./down.ts";
+import { stayInForeground } from "./foreground.ts";
 
 export interface UpOptions extends SettingOptions {
   readonly data?: string;
@@ -42,7 +42,7 @@ export async function up(context: OperatorContext, options: UpOptions): Promise<
     await start({ context, folder, settings, steps, signal: interrupt.signal });
     printConnection(folder, settings, performance.now() - startedAt);
     if (options.detach) return;
-    await stayInForeground(context, folder, interrupt.signal);
+    await stayInForeground({ context, folder, settings, signal: interrupt.signal });
   } finally {
     for (const name of INTERRUPTIONS) process.off(name, onSignal);
   }
@@ -130,27 +130,4 @@ function printConnection(folder: DataFolder, settings: PlatformSettings, elapsed
     );
   }
   process.stdout.write(`${lines.join("\n")}\n`);
-}
-
-/** Shows the log until Ctrl-C, then stops the platform; also ends when the platform does. */
-async function stayInForeground(context: OperatorContext, folder: DataFolder, signal: AbortSignal): Promise<void> {
-  const paint = painter(process.stdout);
-  process.stdout.write(`${paint("dim", "The log follows; Ctrl-C stops the platform and every sandbox.")}\n`);
-  const over = new AbortController();
-  const done = AbortSignal.any([signal, over.signal]);
-  const record = await readLiveProcess(folder.pidFile);
-  const timer = setInterval(async () => {
-    if (!record || !(await isAlive(record))) over.abort();
-  }, 500);
-  try {
-    await followLog(folder.logFile, { lines: 0, follow: done, json: false });
-  } finally {
-    clearInterval(timer);
-  }
-  const steps = createSteps();
-  await using _lock = await takeSetupLock(folder.lockFile, { wait: true });
-  // `./skerry down` in another terminal removes the record; a platform that fell over leaves it.
-  const fell = (await readJsonFile(folder.pidFile)) !== undefined && !signal.aborted;
-  await shutDown(context, folder, steps);
-  if (fell) throw new OperatorError("the platform ended by itself", { mend: [`Its log: ${folder.logFile}`] });
 }

@@ -6,7 +6,8 @@ import { OperatorError } from "../operator-error.ts";
 import { clientUrls, type PlatformSettings, serveEnvironment } from "../settings.ts";
 import { formatLogLine } from "../terminal/log-line.ts";
 import { isHealthy } from "./health.ts";
-import { describeProcess, removeProcessRecord, writeProcessRecord } from "./process-record.ts";
+import { describeProcess, writeProcessRecord } from "./process-record.ts";
+import { stopDaemon } from "./stop-daemon.ts";
 
 const START_LIMIT_MS = 60_000;
 const LOG_LIMIT_BYTES = 64 * 1024 * 1024;
@@ -37,8 +38,7 @@ export async function startDaemon(
     try {
       await untilHealthy({ pid, settings, signal });
     } catch (error) {
-      if (await describeProcess(pid)) process.kill(pid, "SIGTERM");
-      await removeProcessRecord(folder.pidFile);
+      await stopDaemon(folder);
       signal.throwIfAborted();
       throw await explain(error, folder, logStart);
     }

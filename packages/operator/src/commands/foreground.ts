@@ -1,0 +1,43 @@
+import type { OperatorContext } from "../context.ts";
+import { keepUp } from "../daemon/keep-up.ts";
+import { takeSetupLock } from "../daemon/setup-lock.ts";
+import { startDaemon } from "../daemon/start-daemon.ts";
+import type { DataFolder } from "../data-folder.ts";
+import type { PlatformSettings } from "../settings.ts";
+import { followLog } from "../terminal/follow-log.ts";
+import { createSteps } from "../terminal/steps.ts";
+import { painter } from "../terminal/style.ts";
+import { shutDown } from "./down.ts";
+
+export interface ForegroundOptions {
+  readonly context: OperatorContext;
+  readonly folder: DataFolder;
+  readonly settings: PlatformSettings;
+  readonly signal: AbortSignal;
+}
+
+/** Shows the log and keeps the platform up until Ctrl-C, then stops it and every sandbox. */
+export async function stayInForeground({ context, folder, settings, signal }: ForegroundOptions): Promise<void> {
+  const paint = painter(process.stdout);
+  const { mainScript, env } = context;
+  process.stdout.write(`${paint("dim", "The log follows; Ctrl-C stops the platform and every sandbox.")}\n`);
+  const over = new AbortController();
+  const following = followLog(folder.logFile, { lines: 0, follow: over.signal, json: false });
+  following.catch(() => {});
+  let outcome: "interrupted" | "ended";
+  try {
+    outcome = await keepUp({
+      folder,
+      start: () => startDaemon(folder, { settings, mainScript, env, signal }),
+      say: (text) => process.stdout.write(`${paint("warn", "!")} ${text}\n`),
+      signal,
+    });
+  } finally {
+    over.abort();
+    await following;
+  }
+  if (outcome === "ended") return;
+  const steps = createSteps();
+  await using _lock = await takeSetupLock(folder.lockFile, { wait: true });
+  await shutDown(context, folder, steps);
+}
