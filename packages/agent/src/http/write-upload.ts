@@ -8,6 +8,7 @@ import { asError, errnoOf } from "@skerry/base";
 import type { Credentials } from "../accounts/accounts.ts";
 import { makeDirectories } from "../filesystem/make-parents.ts";
 import { type Metadata, readMetadata, replaceMetadata } from "../filesystem/metadata.ts";
+import { currentHub } from "../filesystem/watching/current-hub.ts";
 import { loadLibc } from "../native/libc.ts";
 import { XattrError } from "../native/xattr.ts";
 import { HttpError } from "./exchange.ts";
@@ -29,6 +30,8 @@ export async function writeUpload(target: UploadTarget, content: AsyncIterable<B
   const isNew = await prepareExisting(target);
   await using file = await openTarget(target);
   if (isNew) await file.chown(target.owner.uid, target.owner.gid);
+  // The kernel makes one record of two equal ones that nobody has read: here of the old content's end and the new write.
+  else await currentHub()?.settle();
   await writeContent(target, file, content);
   if (isNew && Object.keys(target.metadata).length === 0) return {};
   await loadLibc();
@@ -46,14 +49,23 @@ async function makeParents(target: UploadTarget): Promise<void> {
 /** True: there is nothing at the path yet. */
 async function prepareExisting({ path, owner }: UploadTarget): Promise<boolean> {
   try {
-    if ((await stat(path)).isDirectory()) throw new HttpError(400, `path is a directory: ${path}`);
-    await chown(path, owner.uid, owner.gid);
+    const stats = await stat(path);
+    if (stats.isDirectory()) throw new HttpError(400, `path is a directory: ${path}`);
+    const isOwned = stats.uid === owner.uid && stats.gid === owner.gid;
+    if (isOwned && stats.isFile() && currentHub()) await touchOwner(path, owner);
+    else await chown(path, owner.uid, owner.gid);
     return false;
   } catch (error) {
     if (error instanceof HttpError) throw error;
     if (errnoOf(error) === "ENOENT") return true;
     throw new HttpError(500, `error getting file info: ${asError(error).message}`);
   }
+}
+
+// gVisor tells watchers of an owner that stays the same only when the file is open; Linux always does.
+async function touchOwner(path: string, owner: Credentials): Promise<void> {
+  await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  await file.chown(owner.uid, owner.gid);
 }
 
 async function openTarget({ path }: UploadTarget): Promise<FileHandle> {

@@ -52,6 +52,14 @@ export class DirectoryScan {
     return true;
   }
 
+  /**
+   * Whether `name`, which a record says was changed, has to be told before: it came with the directory, and the scan has
+   * not come to it yet.
+   */
+  isUnheardOf(name: string): boolean {
+    return !this.#options.isSilent && !this.#isOver && !this.#announced.has(name) && !this.#recorded.has(name);
+  }
+
   /** Whether a record about `name` is the first that anybody hears of it. */
   isNews(name: string, isCreation: boolean): boolean {
     this.#recorded.add(name);

@@ -94,8 +94,9 @@ export class Watcher {
   #handleChild(tree: DirectoryTree, directory: WatchedDirectory, event: InotifyEvent, arrivals: ReadonlyMap<number, InotifyEvent>): void {
     const { mask, name } = event;
     const isCreation = (mask & (IN.CREATE | IN.MOVED_TO)) !== 0;
-    if (directory.scan && !directory.scan.isNews(name, isCreation)) return;
     const path = join(tree.pathOf(directory), name);
+    if (mask & (IN.MODIFY | IN.ATTRIB) && directory.scan?.isUnheardOf(name)) this.#emit(path, EventType.CREATE);
+    if (directory.scan && !directory.scan.isNews(name, isCreation)) return;
     for (const type of eventTypes(mask)) this.#emit(path, type);
     if (!this.#options.recursive || !(mask & IN.ISDIR)) return;
     const child = directory.children.get(name);
