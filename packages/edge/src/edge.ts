@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
+import { failConnection } from "./fail-connection.ts";
 import { isUpgrade } from "./forward-upgrade.ts";
 import type { UpstreamDeps } from "./open-upstream.ts";
 import { reset } from "./reset.ts";
@@ -51,20 +52,15 @@ export function createEdge(config: EdgeConfig, deps: EdgeDeps): Edge {
   });
 
   const limits = { maxHeaderBytes };
-  // A mistake of ours costs one connection, not all of them.
-  const failed = (err: unknown, req: IncomingMessage) => {
-    deps.logger.error({ err }, "serving a request failed");
-    reset(req.socket);
-  };
   const onRequest = (req: IncomingMessage, res: ServerResponse) => {
-    serveRequest(deps, limits, { req, res }).catch((err: unknown) => failed(err, req));
+    serveRequest(deps, limits, { req, res }).catch((err: unknown) => failConnection(deps.logger, req.socket, err));
   };
   server.on("request", onRequest);
   // The sandbox's own server decides whether the client may go on.
   server.on("checkContinue", onRequest);
   server.on("checkExpectation", onRequest);
   server.on("upgrade", (req: IncomingMessage, client: Duplex, clientHead: Buffer) => {
-    serveUpgrade(deps, limits, { req, client, clientHead }).catch((err: unknown) => failed(err, req));
+    serveUpgrade(deps, limits, { req, client, clientHead }).catch((err: unknown) => failConnection(deps.logger, client, err));
   });
   server.on("connect", refuseConnect);
 

@@ -1,13 +1,16 @@
 // A request to change the protocol (WebSocket and its like): both heads are rewritten, after a 101 the two connections
 // become one byte stream. Any other answer is an ordinary one, after which the client's connection closes.
 
-import { request as httpRequest, type IncomingMessage, STATUS_CODES } from "node:http";
+import { type ClientRequest, request as httpRequest, type IncomingMessage, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
+import { asError } from "@skerry/base";
+import { guard } from "./guard.ts";
 import { fields, requestHeaders, responseHeaders, upgradeResponseHeaders } from "./headers.ts";
 import { reset } from "./reset.ts";
 import { responseOn } from "./response-on.ts";
 import { framingOf } from "./routing.ts";
 import { splice } from "./splice.ts";
+import { isBodiless, statusLine } from "./status-line.ts";
 
 export interface UpgradeExchange {
   readonly req: IncomingMessage;
@@ -18,6 +21,8 @@ export interface UpgradeExchange {
   readonly path: string;
   readonly maxHeaderBytes: number;
   readonly onBroken: (error: Error) => void;
+  /** A mistake of ours; ends the client's connection. */
+  readonly onFault: (error: unknown) => void;
 }
 
 /** True for an upgrade that the edge passes on. `h2c` is not one: the answer would not be HTTP/1.1. A body would be mixed up with the new protocol. */
@@ -27,20 +32,16 @@ export function isUpgrade(req: IncomingMessage): boolean {
 }
 
 export function forwardUpgrade(exchange: UpgradeExchange): void {
-  const { req, client, clientHead, upstream, onBroken } = exchange;
-  const outgoing = httpRequest({
-    createConnection: () => upstream,
-    method: req.method,
-    path: exchange.path,
-    headers: requestHeaders(req.rawHeaders, { framing: "none", upgrade: true }),
-    setHost: false,
-    maxHeaderSize: exchange.maxHeaderBytes,
-  });
-  outgoing.maxHeadersCount = 0;
+  const { client, clientHead, onBroken } = exchange;
+  const outgoing = sendHead(exchange);
+  const onFault = (error: unknown) => {
+    outgoing.destroy();
+    exchange.onFault(error);
+  };
   let answered = false;
   const clientGone = () => outgoing.destroy();
   client.once("close", clientGone);
-  outgoing.once("upgrade", (answer, stream, head) => {
+  const onUpgrade = (answer: IncomingMessage, stream: Duplex, head: Buffer) => {
     answered = true;
     client.off("close", clientGone);
     if (client.destroyed) {
@@ -51,22 +52,23 @@ export function forwardUpgrade(exchange: UpgradeExchange): void {
     if (head.length > 0) client.write(head);
     if (clientHead.length > 0) stream.write(clientHead);
     splice(client, stream);
-  });
-  outgoing.once("response", (answer) => {
-    const framing = framingOf(answer.rawHeaders);
-    if (framing === undefined) {
+  };
+  outgoing.once("upgrade", guard(onUpgrade, onFault));
+  const onResponse = (answer: IncomingMessage) => {
+    const head = headOf(answer);
+    if (head instanceof Error) {
       answer.on("error", () => {});
-      outgoing.destroy(new Error("unsupported transfer coding in an answer"));
+      outgoing.destroy(head);
       return;
     }
     answered = true;
-    answer.once("error", () => reset(client));
-    const res = responseOn(req, client);
+    answer.on("error", () => reset(client));
+    const res = responseOn(exchange.req, client);
     res.sendDate = false;
-    const headers = [...responseHeaders(answer.rawHeaders, framing), "Connection", "close"];
-    res.writeHead(answer.statusCode ?? 502, answer.statusMessage ?? "", headers);
+    res.writeHead(head.status, head.reason, head.headers);
     answer.pipe(res);
-  });
+  };
+  outgoing.once("response", guard(onResponse, onFault));
   const broken = (error: Error) => {
     if (answered || client.destroyed) return;
     answered = true;
@@ -77,8 +79,34 @@ export function forwardUpgrade(exchange: UpgradeExchange): void {
   outgoing.end();
 }
 
+function sendHead({ req, upstream, path, maxHeaderBytes }: UpgradeExchange): ClientRequest {
+  const outgoing = httpRequest({
+    createConnection: () => upstream,
+    method: req.method,
+    path,
+    headers: requestHeaders(req.rawHeaders, { framing: "none", upgrade: true }),
+    setHost: false,
+    maxHeaderSize: maxHeaderBytes,
+  });
+  outgoing.maxHeadersCount = 0;
+  return outgoing;
+}
+
+/** An error for an answer that cannot be sent on. */
+function headOf(answer: IncomingMessage): { status: number; reason: string; headers: string[] } | Error {
+  const framing = framingOf(answer.rawHeaders);
+  if (framing === undefined) return new Error("unsupported transfer coding in an answer");
+  try {
+    const line = statusLine(answer);
+    const headers = responseHeaders(answer.rawHeaders, isBodiless(line.status) ? "none" : framing);
+    return { ...line, headers: [...headers, "Connection", "close"] };
+  } catch (error) {
+    return asError(error);
+  }
+}
+
 function rawHead(answer: IncomingMessage): string {
-  const lines = [`HTTP/1.1 101 ${answer.statusMessage || STATUS_CODES[101]}`];
+  const lines = [`HTTP/1.1 101 ${statusLine(answer).reason || STATUS_CODES[101]}`];
   for (const [name, , value] of fields(upgradeResponseHeaders(answer.rawHeaders))) lines.push(`${name}: ${value}`);
   return `${lines.join("\r\n")}\r\n\r\n`;
 }

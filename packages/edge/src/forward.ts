@@ -6,10 +6,12 @@
 import { type ClientRequest, request as httpRequest, type IncomingMessage, type ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { asError } from "@skerry/base";
-import { type Framing, requestHeaders, responseHeaders, trailerFields } from "./headers.ts";
+import { guard } from "./guard.ts";
+import { type Framing, type RawHeaders, requestHeaders, responseHeaders, trailerFields } from "./headers.ts";
 import { isLarge, pourAnswer } from "./pour-answer.ts";
 import { reset } from "./reset.ts";
 import { framingOf } from "./routing.ts";
+import { isBodiless, type StatusLine, statusLine } from "./status-line.ts";
 
 export interface Exchange {
   readonly req: IncomingMessage;
@@ -20,6 +22,8 @@ export interface Exchange {
   readonly maxHeaderBytes: number;
   /** The upstream broke before it answered; nothing has been sent to the client. */
   readonly onBroken: (error: Error) => void;
+  /** A mistake of ours; ends the client's connection. */
+  readonly onFault: (error: unknown) => void;
 }
 
 export interface Answer {
@@ -40,15 +44,20 @@ const BODY_IS_USUAL: ReadonlySet<string> = new Set(["POST", "PUT", "PATCH"]);
 export function forward(exchange: Exchange): void {
   const { req, res } = exchange;
   const outgoing = sendHead(exchange);
+  const onFault = (error: unknown) => {
+    outgoing.destroy();
+    exchange.onFault(error);
+  };
   const progress: Progress = { answered: false, whole: false };
 
   res.once("close", () => {
     if (!res.writableFinished) outgoing.destroy();
   });
-  outgoing.once("response", (incoming) => {
+  const onResponse = (incoming: IncomingMessage) => {
     progress.answered = true;
     answerClient(exchange, { outgoing, incoming, progress });
-  });
+  };
+  outgoing.once("response", guard(onResponse, onFault));
   outgoing.once("continue", () => {
     if (req.headers.expect !== undefined && !res.headersSent) res.writeContinue();
   });
@@ -99,17 +108,19 @@ function answerClient(exchange: Exchange, answer: Answer): void {
   const { req, res, onBroken } = exchange;
   const { outgoing, incoming, progress } = answer;
   const framing = framingOf(incoming.rawHeaders);
+  let line: StatusLine;
   try {
     // A coding other than `chunked` would be lost on the way.
     if (framing === undefined) throw new Error("unsupported transfer coding in an answer");
-    writeHead(exchange, incoming, framing);
+    line = statusLine(incoming);
   } catch (error) {
     incoming.on("error", () => {});
     outgoing.destroy();
     onBroken(asError(error));
     return;
   }
-  incoming.once("error", () => {
+  writeHead(exchange, { line, rawHeaders: incoming.rawHeaders, framing: isBodiless(line.status) ? "none" : framing });
+  incoming.on("error", () => {
     if (!progress.whole) reset(req.socket);
   });
   const finish = () => {
@@ -135,11 +146,17 @@ function answerClient(exchange: Exchange, answer: Answer): void {
   });
 }
 
-function writeHead({ req, res }: Exchange, incoming: IncomingMessage, framing: Framing): void {
+interface Head {
+  readonly line: StatusLine;
+  readonly rawHeaders: RawHeaders;
+  readonly framing: Framing;
+}
+
+function writeHead({ req, res }: Exchange, { line, rawHeaders, framing }: Head): void {
   // HTTP/1.0 knows no chunks: the end of the connection is the end of the body.
-  const headers = responseHeaders(incoming.rawHeaders, framing === "chunked" && req.httpVersion === "1.0" ? "close" : framing);
+  const headers = responseHeaders(rawHeaders, framing === "chunked" && req.httpVersion === "1.0" ? "close" : framing);
   // Still waiting for our "100 Continue": its next bytes may be another request (see send-refusal.ts).
   if (req.headers.expect !== undefined && !req.complete) headers.push("Connection", "close");
   res.sendDate = false;
-  res.writeHead(incoming.statusCode ?? 502, incoming.statusMessage ?? "", headers);
+  res.writeHead(line.status, line.reason, headers);
 }

@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from "node:http";
 import { renderPage } from "./error-page.ts";
 import type { Refusal } from "./refusal.ts";
 import { wantsHtml } from "./wants-html.ts";
@@ -9,7 +9,8 @@ export function sendRefusal(req: IncomingMessage, res: ServerResponse, refusal: 
   const body = Buffer.from(text);
   const headers = ["Content-Type", type, "Content-Length", String(body.length), "X-Content-Type-Options", "nosniff"];
   if (mustClose(req, refusal)) headers.push("Connection", "close");
-  res.writeHead(refusal.status, headers);
+  // With its reason, or one that was set on `res` before would be sent.
+  res.writeHead(refusal.status, STATUS_CODES[refusal.status] ?? "", headers);
   res.end(req.method === "HEAD" ? undefined : body);
 }
 

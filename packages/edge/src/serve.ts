@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { admit } from "./admit.ts";
+import { failConnection } from "./fail-connection.ts";
 import { forward } from "./forward.ts";
 import { forwardUpgrade } from "./forward-upgrade.ts";
 import { explainFailure, type UpstreamDeps } from "./open-upstream.ts";
@@ -28,13 +29,16 @@ export async function serveRequest(
     return;
   }
   let explained = false;
-  const onBroken = async (err: Error) => {
+  const onFault = (error: unknown) => failConnection(deps.logger, req.socket, error);
+  const onBroken = (err: Error) => {
     if (explained) return;
     explained = true;
     deps.logger.info({ err, sandbox_id: target.sandboxId, port: target.port }, "sandbox broke off before its answer");
-    sendRefusal(req, res, await explainFailure(deps, target));
+    explainFailure(deps, target)
+      .then((refusal) => sendRefusal(req, res, refusal))
+      .catch(onFault);
   };
-  forward({ req, res, upstream, path, framing, maxHeaderBytes: limits.maxHeaderBytes, onBroken });
+  forward({ req, res, upstream, path, framing, maxHeaderBytes: limits.maxHeaderBytes, onBroken, onFault });
 }
 
 export async function serveUpgrade(
@@ -52,12 +56,16 @@ export async function serveUpgrade(
   }
   if (admission.kind === "refused") return sendRefusal(req, responseOn(req, client), admission.refusal);
   const { target, path, upstream } = admission;
-  const onBroken = async (err: Error) => {
+  const onFault = (error: unknown) => failConnection(deps.logger, client, error);
+  const onBroken = (err: Error) => {
     deps.logger.info({ err, sandbox_id: target.sandboxId, port: target.port }, "sandbox broke off before its answer");
-    const refusal = await explainFailure(deps, target);
-    if (!client.destroyed) sendRefusal(req, responseOn(req, client), refusal);
+    explainFailure(deps, target)
+      .then((refusal) => {
+        if (!client.destroyed) sendRefusal(req, responseOn(req, client), refusal);
+      })
+      .catch(onFault);
   };
-  forwardUpgrade({ req, client, clientHead, upstream, path, maxHeaderBytes: limits.maxHeaderBytes, onBroken });
+  forwardUpgrade({ req, client, clientHead, upstream, path, maxHeaderBytes: limits.maxHeaderBytes, onBroken, onFault });
 }
 
 /** CONNECT makes no sense here: sandboxes are reached by name, never by address. */

@@ -13,7 +13,7 @@ export function splice(left: Duplex, right: Duplex): void {
 function joinOneWay(from: Duplex, to: Duplex): void {
   // pipe() passes on data, backpressure and the end, but not errors.
   from.pipe(to);
-  from.once("error", () => reset(to));
+  from.on("error", () => reset(to));
   from.once("close", () => {
     if (!from.readableEnded) reset(to);
     else if (!from.writableFinished && !to.destroyed) to.destroy();
