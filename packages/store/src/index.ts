@@ -1,6 +1,6 @@
 export { type Credential, IdentityRepository, type KeyOwner, type Membership, type Team } from "./identity.ts";
 export { openStore, type Store } from "./open-store.ts";
-export type { EndReason, NewSandbox, Sandbox, SandboxState } from "./sandbox.ts";
+export type { EndReason, NewSandbox, Sandbox, SandboxEntry, SandboxState } from "./sandbox.ts";
 export {
   type SandboxFilter,
   type SandboxPage,

@@ -38,6 +38,15 @@ export interface Sandbox extends NewSandbox {
   readonly endReason: EndReason | null;
 }
 
+/** What it takes to settle a sandbox: not its metadata, which callers may fill and which is read in vain then. */
+export type SandboxEntry = Pick<Sandbox, "id" | "state" | "nodeId" | "owner" | "createdAt">;
+
+export const ENTRY_COLUMNS = ["id", "state", "node_id", "owner", "created_at"] as const;
+
+export function entryFrom(row: Pick<Selectable<SandboxTable>, (typeof ENTRY_COLUMNS)[number]>): SandboxEntry {
+  return { id: row.id, state: row.state as SandboxState, nodeId: row.node_id, owner: row.owner, createdAt: row.created_at };
+}
+
 export function sandboxRow(sandbox: NewSandbox): Selectable<SandboxTable> {
   return {
     id: sandbox.id,

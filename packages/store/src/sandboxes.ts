@@ -3,7 +3,17 @@
 
 import { type Kysely, type SelectQueryBuilder, sql } from "kysely";
 import { type DialectName, jsonContains } from "./dialect/json-contains.ts";
-import { type EndReason, type NewSandbox, type Sandbox, type SandboxState, sandboxFrom, sandboxRow } from "./sandbox.ts";
+import {
+  ENTRY_COLUMNS,
+  type EndReason,
+  entryFrom,
+  type NewSandbox,
+  type Sandbox,
+  type SandboxEntry,
+  type SandboxState,
+  sandboxFrom,
+  sandboxRow,
+} from "./sandbox.ts";
 import type { Database } from "./tables.ts";
 
 export interface SandboxTransition {
@@ -137,7 +147,7 @@ export class SandboxRepository {
     readonly endReason: EndReason;
     readonly now: number;
     readonly limit: number;
-  }): Promise<readonly Sandbox[]> {
+  }): Promise<readonly SandboxEntry[]> {
     const rows = await this.#db
       .updateTable("sandboxes")
       .set({ state: change.to, state_changed_at: change.now, end_reason: change.endReason })
@@ -153,27 +163,32 @@ export class SandboxRepository {
       // Again, for the process that waited for another one's row lock.
       .where("state", "=", sql.lit("running"))
       .where("end_at", "<=", change.now)
-      .returningAll()
+      .returning(ENTRY_COLUMNS)
       .execute();
-    return rows.map(sandboxFrom);
+    return rows.map(entryFrom);
   }
 
   /** Sandboxes that have been in a passing state since `before` or longer, the oldest first. */
-  async listUnsettled(state: "starting" | "killing", before: number, limit: number): Promise<readonly Sandbox[]> {
+  async listUnsettled(state: "starting" | "killing", before: number, limit: number): Promise<readonly SandboxEntry[]> {
     const rows = await this.#db
       .selectFrom("sandboxes")
       .where("state", "=", sql.lit(state))
       .where("state_changed_at", "<=", before)
       .orderBy("state_changed_at")
       .limit(limit)
-      .selectAll()
+      .select(ENTRY_COLUMNS)
       .execute();
-    return rows.map(sandboxFrom);
+    return rows.map(entryFrom);
   }
 
-  async listRunningOnNode(nodeId: string): Promise<readonly Sandbox[]> {
-    const rows = await this.#db.selectFrom("sandboxes").where("node_id", "=", nodeId).where("state", "=", "running").selectAll().execute();
-    return rows.map(sandboxFrom);
+  async listRunningOnNode(nodeId: string): Promise<readonly SandboxEntry[]> {
+    const rows = await this.#db
+      .selectFrom("sandboxes")
+      .where("node_id", "=", nodeId)
+      .where("state", "=", "running")
+      .select(ENTRY_COLUMNS)
+      .execute();
+    return rows.map(entryFrom);
   }
 
   /** Which of these ids have an entry that has not ended. */

@@ -121,6 +121,9 @@ export function sandboxContract({ store, another }: StoreContext): void {
     const unsettled = async (before: number) => (await store().sandboxes.listUnsettled("starting", before, 9)).map(({ id }) => id);
     expect(await unsettled(9)).toEqual([]);
     expect(await unsettled(10)).toEqual([starting.id]);
+    expect(await store().sandboxes.listUnsettled("starting", 10, 9)).toEqual([
+      { id: starting.id, state: "starting", nodeId: "node2", owner: starting.owner, createdAt: 10 },
+    ]);
     const live = await store().sandboxes.filterLive([starting.id, running, ended, "unknown"]);
     expect([...live].toSorted()).toEqual([starting.id, running].toSorted());
     expect((await store().sandboxes.listRunningOnNode("node1")).map(({ id }) => id)).toEqual([running]);

@@ -8,6 +8,9 @@ const optional = Type.Optional;
 const strings = Type.Array(Type.String());
 const nullable = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) => Type.Union([schema, Type.Null()]);
 
+/** Lists of many sandboxes hold the metadata of each. */
+const MAX_METADATA_KIB = 64;
+
 const NetworkSchema = Type.Object(
   {
     allowPublicTraffic: optional(nullable(Type.Boolean())),
@@ -31,7 +34,7 @@ const options = {
   autoResume: optional(Type.Object({ enabled: Type.Boolean() }, { description: "Wake it on traffic. Not built yet." })),
   allow_internet_access: optional(Type.Boolean({ description: "False: it cannot open connections to anything outside." })),
   network: optional(NetworkSchema),
-  metadata: optional(StringMap("Names and values to find it by; no meaning to the platform.")),
+  metadata: optional(StringMap("Names and values to find it by; no meaning to the platform. At most 64 KiB as JSON.")),
   envVars: optional(StringMap("Environment variables of every process in it.")),
   mcp: optional(Type.Unknown({ description: "Accepted for clients that send it; the platform does nothing with it." })),
   iam: optional(nullable(Type.Object({}, { description: "Workload tokens. Not built yet." }))),
@@ -63,6 +66,7 @@ export function assertNewSandbox(body: NewSandboxBody): void {
   if (body.autoPauseMemory === false && body.autoResume?.enabled) {
     throw invalid("autoPauseMemory=false cannot be combined with autoResume.");
   }
+  assertSize("metadata", body.metadata, MAX_METADATA_KIB);
   assertTexts("metadata", body.metadata);
   assertTexts("envVars", body.envVars);
   for (const name of Object.keys(body.envVars ?? {})) {
@@ -70,6 +74,13 @@ export function assertNewSandbox(body: NewSandboxBody): void {
   }
   const option = notBuiltOption(body);
   if (option !== undefined) throw notBuilt(`the option ${option}`);
+}
+
+/** Measured as JSON, which is how it is kept and passed on. */
+function assertSize(field: string, map: Readonly<Record<string, string>> | undefined, maxKib: number): void {
+  if (Buffer.byteLength(JSON.stringify(map ?? {})) > maxKib * 1024) {
+    throw validationError(`body/${field} must not be larger than ${maxKib} KiB`);
+  }
 }
 
 function assertTexts(field: string, map: Readonly<Record<string, string>> | undefined): void {

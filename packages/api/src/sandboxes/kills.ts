@@ -42,7 +42,7 @@ export class SandboxKills {
    * Moves a sandbox towards its end because of `event`. False when its state no longer allows that,
    * or somebody else changed it first.
    */
-  async begin(sandbox: Sandbox, event: SandboxEvent, endReason: EndReason): Promise<boolean> {
+  async begin(sandbox: Pick<Sandbox, "id" | "state">, event: SandboxEvent, endReason: EndReason): Promise<boolean> {
     const move = next(sandbox.state, event);
     if (move.kind === "join") return true;
     if (move.kind === "refuse") return false;

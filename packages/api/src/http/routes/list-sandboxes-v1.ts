@@ -24,8 +24,10 @@ export const listSandboxesV1 = defineOperation({
   repeatable: true,
   handle: async (services, request) => {
     const filter = { teamId: teamOf(request.caller).id, metadata: parseMetadataFilter(request.query.metadata ?? "") };
-    const rows = await services.store.sandboxes.listRunning(filter, { order: "desc", limit: MAX_ROWS + 1 });
-    if (rows.length > MAX_ROWS) throw invalid(`More than ${MAX_ROWS} sandboxes match; use GET /v2/sandboxes, which has pages`);
+    // Counted before anything is read: what is refused should cost little.
+    if ((await services.store.sandboxes.countRunning(filter)) > MAX_ROWS)
+      throw invalid(`More than ${MAX_ROWS} sandboxes match; use GET /v2/sandboxes, which has pages`);
+    const rows = await services.store.sandboxes.listRunning(filter, { order: "desc", limit: MAX_ROWS });
     return { status: 200, body: rows.map((row) => encodeListedSandbox(services, row as RunningSandbox)) };
   },
 });
