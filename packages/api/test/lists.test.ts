@@ -51,6 +51,9 @@ describeOnEachDatabase("lists", (api) => {
         expect(answer.body.message).toMatch(/^Error parsing metadata/);
       }
     }
+    const many = (count: number) => metadataQuery(Object.fromEntries(Array.from({ length: count }, (_, i) => [`n${i}`, "1"])));
+    expect(ids(await api().call("GET", `/v2/sandboxes?metadata=${many(64)}`))).toEqual([]);
+    expect((await api().call("GET", `/v2/sandboxes?metadata=${many(1_001)}`)).status).toBe(400);
     const filtered = await api().call("GET", `/v2/sandboxes?metadata=n%3D1`);
     expect(filtered.headers["x-total-running"]).toBe("1");
   });

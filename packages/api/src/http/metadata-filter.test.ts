@@ -19,7 +19,7 @@ describe("parseMetadataFilter", () => {
         fc.dictionary(
           text.filter((key) => key !== "__proto__"),
           text,
-          { minKeys: 1 },
+          { minKeys: 1, maxKeys: 64 },
         ),
         (pairs) => {
           expect(parseMetadataFilter(encode(pairs))).toEqual(plainObject(pairs));
@@ -31,6 +31,12 @@ describe("parseMetadataFilter", () => {
   it("reads filters that people write", () => {
     expect(parseMetadataFilter("user=abc&app=x+y")).toEqual({ user: "abc", app: "x y" });
     expect(parseMetadataFilter("")).toEqual({});
+  });
+
+  it("takes 64 pairs and no more", () => {
+    const pairs = (count: number) => Array.from({ length: count }, (_, i) => `n${i}=v`).join("&");
+    expect(Object.keys(parseMetadataFilter(pairs(64)))).toHaveLength(64);
+    expect(() => parseMetadataFilter(pairs(65))).toThrow(/^Error parsing metadata: there may be at most 64 pairs/);
   });
 
   it.each(["a", "a=b=c", "a=b&", "&", "a=%", "%ff=1", "a=%2500"])("refuses %j", (bad) => {

@@ -1,5 +1,8 @@
 import { invalid } from "../errors.ts";
 
+/** Each pair is a condition of the query, and databases take only so many. */
+const MAX_PAIRS = 64;
+
 /**
  * Reads the `metadata` filter of a list. Clients encode it in three layers: each name and value by itself, the pairs as a
  * form, and the whole as a query value; the last one is undone before this.
@@ -7,10 +10,13 @@ import { invalid } from "../errors.ts";
 export function parseMetadataFilter(text: string): Record<string, string> {
   if (text === "") return {};
   const pairs: [string, string][] = [];
-  for (const pair of unescapeForm(text).split("&")) {
-    const parts = pair.split("=");
-    if (parts.length !== 2) throw invalid("Error parsing metadata: every pair must be name=value");
-    pairs.push([unescapeForm(parts[0] ?? ""), unescapeForm(parts[1] ?? "")]);
+  const parts = unescapeForm(text).split("&");
+  if (parts.length > MAX_PAIRS) throw invalid(`Error parsing metadata: there may be at most ${MAX_PAIRS} pairs`);
+  for (const pair of parts) {
+    const [name, value, more] = pair.split("=");
+    if (name === undefined || value === undefined || more !== undefined)
+      throw invalid("Error parsing metadata: every pair must be name=value");
+    pairs.push([unescapeForm(name), unescapeForm(value)]);
   }
   return Object.fromEntries(pairs);
 }
