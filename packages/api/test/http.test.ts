@@ -30,6 +30,8 @@ describeOnEachDatabase("the HTTP surface", (api) => {
       { body: { ...base, metadata: { a: "x".repeat(64 * 1024) } } },
       { body: { ...base, metadata: { a: "\u0001".repeat(11 * 1024) } } },
       { body: { ...base, metadata: Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`${i}`, ""])) } },
+      { body: { ...base, envVars: { A: "x".repeat(1024 * 1024) } } },
+      { body: { ...base, envVars: { A: "x".repeat(600_000), B: "x".repeat(600_000) } } },
       { body: { ...base, envVars: { "": "x" } } },
       { body: { ...base, envVars: { "A=B": "x" } } },
       { body: { ...base, envVars: { A: "\0" } } },
@@ -61,7 +63,8 @@ describeOnEachDatabase("the HTTP surface", (api) => {
   });
 
   it("accepts 1 MiB of environment in chunks", async () => {
-    const body = JSON.stringify({ templateID: "base", envVars: { BIG: "x".repeat(1024 * 1024) } });
+    const envVars = { BIG: "x".repeat(1024 * 1024 - '{"BIG":""}'.length) };
+    const body = JSON.stringify({ templateID: "base", envVars });
     const response = await fetch(`${api().url}/v2/sandboxes`, {
       method: "POST",
       headers: { "X-API-Key": api().apiKey, "Content-Type": "application/json; charset=utf-8" },

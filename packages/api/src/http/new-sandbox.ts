@@ -10,6 +10,8 @@ const nullable = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T)
 
 /** Lists of many sandboxes hold the metadata of each. */
 const MAX_METADATA_KIB = 64;
+/** The agent takes them in one message of at most 4 MiB. */
+const MAX_ENV_VARS_KIB = 1024;
 
 const NetworkSchema = Type.Object(
   {
@@ -35,7 +37,7 @@ const options = {
   allow_internet_access: optional(Type.Boolean({ description: "False: it cannot open connections to anything outside." })),
   network: optional(NetworkSchema),
   metadata: optional(StringMap("Names and values to find it by; no meaning to the platform. At most 64 KiB as JSON.")),
-  envVars: optional(StringMap("Environment variables of every process in it.")),
+  envVars: optional(StringMap("Environment variables of every process in it. At most 1 MiB as JSON.")),
   mcp: optional(Type.Unknown({ description: "Accepted for clients that send it; the platform does nothing with it." })),
   iam: optional(nullable(Type.Object({}, { description: "Workload tokens. Not built yet." }))),
   volumeMounts: optional(Type.Array(Type.Object({ name: Type.String(), path: Type.String() }), { description: "Not built yet." })),
@@ -68,6 +70,7 @@ export function assertNewSandbox(body: NewSandboxBody): void {
   }
   assertSize("metadata", body.metadata, MAX_METADATA_KIB);
   assertTexts("metadata", body.metadata);
+  assertSize("envVars", body.envVars, MAX_ENV_VARS_KIB);
   assertTexts("envVars", body.envVars);
   for (const name of Object.keys(body.envVars ?? {})) {
     if (name === "" || name.includes("=")) throw validationError("body/envVars: a name must not be empty or contain '='");
