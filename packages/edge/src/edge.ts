@@ -3,10 +3,12 @@ import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import { failConnection } from "./fail-connection.ts";
 import { isUpgrade } from "./forward-upgrade.ts";
+import { guard } from "./guard.ts";
 import type { UpstreamDeps } from "./open-upstream.ts";
 import { reset } from "./reset.ts";
 import { refuseConnect, serveRequest, serveUpgrade } from "./serve.ts";
 import { STREAM_BUFFER_BYTES } from "./stream-buffer.ts";
+import { Turns } from "./turns.ts";
 
 export interface EdgeConfig {
   readonly host: string;
@@ -52,17 +54,26 @@ export function createEdge(config: EdgeConfig, deps: EdgeDeps): Edge {
   });
 
   const limits = { maxHeaderBytes };
+  const turns = new Turns();
   const onRequest = (req: IncomingMessage, res: ServerResponse) => {
-    serveRequest(deps, limits, { req, res }).catch((err: unknown) => failConnection(deps.logger, req.socket, err));
+    const client = req.socket;
+    const start = () => {
+      serveRequest(deps, limits, { req, res }).catch((err: unknown) => failConnection(deps.logger, client, err));
+    };
+    if (!turns.take(client, res, start)) reset(client);
   };
   server.on("request", onRequest);
   // The sandbox's own server decides whether the client may go on.
   server.on("checkContinue", onRequest);
   server.on("checkExpectation", onRequest);
   server.on("upgrade", (req: IncomingMessage, client: Duplex, clientHead: Buffer) => {
+    if (hasLeft(client, turns)) return;
     serveUpgrade(deps, limits, { req, client, clientHead }).catch((err: unknown) => failConnection(deps.logger, client, err));
   });
-  server.on("connect", refuseConnect);
+  server.on("connect", (req: IncomingMessage, client: Duplex) => {
+    if (hasLeft(client, turns)) return;
+    guard(refuseConnect, (err) => failConnection(deps.logger, client, err))(req, client);
+  });
 
   return {
     listen: () =>
@@ -84,4 +95,14 @@ export function createEdge(config: EdgeConfig, deps: EdgeDeps): Edge {
       return address;
     },
   };
+}
+
+/**
+ * An upgrade or a CONNECT takes the connection over. While a response to an earlier request has it, two would write to it;
+ * no client that waits for its answers gets here, so the connection is reset.
+ */
+function hasLeft(client: Duplex, turns: Turns): boolean {
+  client.on("error", () => {});
+  if (turns.isBusy(client)) reset(client);
+  return client.destroyed;
 }
