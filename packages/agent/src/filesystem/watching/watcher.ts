@@ -96,7 +96,8 @@ export class Watcher {
     const isCreation = (mask & (IN.CREATE | IN.MOVED_TO)) !== 0;
     const path = join(tree.pathOf(directory), name);
     if (mask & (IN.MODIFY | IN.ATTRIB) && directory.scan?.isUnheardOf(name)) this.#emit(path, EventType.CREATE);
-    if (directory.scan && !directory.scan.isNews(name, isCreation)) return;
+    // A rename is told again rather than not at all: it may have replaced what the scan found.
+    if (directory.scan && !directory.scan.isNews(name, (mask & IN.CREATE) !== 0)) return;
     for (const type of eventTypes(mask)) this.#emit(path, type);
     if (!this.#options.recursive || !(mask & IN.ISDIR)) return;
     const child = directory.children.get(name);
