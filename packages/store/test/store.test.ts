@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { chmod, mkdtemp, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startPostgres, type TestPostgres } from "@skerry/testkit/postgres";
@@ -53,6 +53,22 @@ describe.each(["sqlite", "postgres"] as const)("the store on %s", (kind) => {
     const stores = await Promise.all([open(), open(), open(), open()]);
     for (const store of stores) expect(await store.sandboxes.countByNode()).toEqual(new Map());
   });
+});
+
+it("keeps an SQLite database to its owner, also one from before that others could read", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "skerry-store-"));
+  const path = join(folder, "x.db");
+  const files = [path, `${path}-wal`, `${path}-shm`];
+  const modes = () => Promise.all(files.map(async (file) => (await stat(file)).mode & 0o777));
+  try {
+    await using _first = await openStore(`sqlite:${path}`);
+    expect(await modes()).toEqual([0o600, 0o600, 0o600]);
+    for (const file of files) await chmod(file, 0o644);
+    await using _second = await openStore(`sqlite:${path}`);
+    expect(await modes()).toEqual([0o600, 0o600, 0o600]);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
 });
 
 it("refuses an address of another kind", async () => {

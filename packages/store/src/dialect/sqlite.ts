@@ -1,7 +1,7 @@
 // Kysely over Node's own SQLite. Preconditions: one process-wide connection; Kysely queues whoever wants it.
 // WAL with synchronous=FULL: what was acknowledged is on disk, so that `kill -9` loses nothing.
 
-import { closeSync, openSync } from "node:fs";
+import { chmodSync, closeSync, openSync } from "node:fs";
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
@@ -44,8 +44,7 @@ class NodeSqliteDriver implements Driver {
   }
 
   async init(): Promise<void> {
-    // Hashes only, but what runs here is nobody else's to read. Its companions (-wal, -shm) take over the mode.
-    if (this.#path !== ":memory:") closeSync(openSync(this.#path, "a", 0o600));
+    if (this.#path !== ":memory:") keepToOwner(this.#path);
     const db = new DatabaseSync(this.#path, { timeout: 20, enableForeignKeyConstraints: true });
     await retryWhileBusy(() => db.exec("pragma journal_mode = wal; pragma synchronous = full;"));
     this.#connection = new NodeSqliteConnection(db);
@@ -75,6 +74,21 @@ class NodeSqliteDriver implements Driver {
   async destroy(): Promise<void> {
     this.#connection?.close();
     this.#connection = undefined;
+  }
+}
+
+/**
+ * Hashes only, but what runs here is nobody else's to read. New companions (-wal, -shm) take over the mode of the database;
+ * files from before, or from a backup, may have any.
+ */
+function keepToOwner(path: string): void {
+  closeSync(openSync(path, "a", 0o600));
+  for (const file of [path, `${path}-wal`, `${path}-shm`]) {
+    try {
+      chmodSync(file, 0o600);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+    }
   }
 }
 
