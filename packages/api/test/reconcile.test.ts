@@ -86,6 +86,19 @@ describeOnEachDatabase("reconciling", (api) => {
     expect([...api().node.held.keys()]).toEqual([kept]);
   });
 
+  it("gives up what ended by itself and could not be given back yet", async () => {
+    const id = await api().create();
+    const held = api().node.held.get(id);
+    if (held) held.state = "killing";
+    api().node.kill = Code.Internal;
+    await api().api.reconcile();
+    expect(await find(id)).toMatchObject({ state: "killing", endReason: "exited" });
+    expect((await api().call("GET", `/sandboxes/${id}`)).status).toBe(404);
+    api().node.kill = "ok";
+    await waitUntil("it has ended", async () => (await find(id))?.state === "ended");
+    expect(api().node.held.size).toBe(0);
+  });
+
   it.each(["hang" as const, Code.Unavailable, Code.Internal])("believes nothing of a node that answers with %s", async (behaviour) => {
     const id = await api().create();
     api().node.list = behaviour;

@@ -3,8 +3,8 @@ import type { SandboxTable } from "./tables.ts";
 
 export type SandboxState = "starting" | "running" | "killing" | "ended";
 
-/** Why a sandbox is no more. `abandoned`: its create did not come to its end. */
-export type EndReason = "request" | "timeout" | "create_failed" | "caller_gone" | "abandoned" | "node_lost";
+/** Why a sandbox is no more. `abandoned`: its create did not come to its end. `exited`: it ended by itself. */
+export type EndReason = "request" | "timeout" | "create_failed" | "caller_gone" | "abandoned" | "exited" | "node_lost";
 
 export interface NewSandbox {
   readonly id: string;

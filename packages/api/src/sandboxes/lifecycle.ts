@@ -11,6 +11,8 @@ export type SandboxEvent =
   | "kill"
   /** Its time is over. */
   | "expire"
+  /** It ended by itself, and its node has not given everything back yet. */
+  | "exit"
   /** Its node holds nothing of it. */
   | "gone";
 
@@ -46,6 +48,7 @@ function fromStarting(event: SandboxEvent): Move {
       return move("killing");
     // It has no end before it has started, and its node may not have heard of it yet.
     case "expire":
+    case "exit":
     case "gone":
       return refuse;
   }
@@ -56,6 +59,7 @@ function fromRunning(event: SandboxEvent): Move {
     case "abandon":
     case "kill":
     case "expire":
+    case "exit":
       return move("killing");
     case "gone":
       return move("ended");
@@ -69,6 +73,7 @@ function fromKilling(event: SandboxEvent): Move {
     case "abandon":
     case "kill":
     case "expire":
+    case "exit":
       return join;
     case "gone":
       return move("ended");

@@ -2,7 +2,7 @@
 // Failure policy: a node that does not answer proves nothing; its sandboxes stay as they are.
 
 import type { Clock, Logger } from "@skerry/base";
-import type { SandboxRepository } from "@skerry/store";
+import type { SandboxEntry, SandboxRepository } from "@skerry/store";
 import type { ApiTiming } from "../config.ts";
 import type { SandboxKills } from "./kills.ts";
 import { next } from "./lifecycle.ts";
@@ -49,8 +49,7 @@ async function reconcileNode(deps: ReconcileDeps, node: NodeHandle): Promise<voi
   const running = await deps.sandboxes.listRunningOnNode(node.nodeId);
   const held = await askNode(deps, node);
   if (!held) return;
-  const heldIds = new Set(held);
-  const lost = running.filter((sandbox) => !heldIds.has(sandbox.id));
+  const lost = running.filter((sandbox) => !held.has(sandbox.id));
   for (const sandbox of lost) {
     const move = next(sandbox.state, "gone");
     if (move.kind !== "move") continue;
@@ -59,16 +58,23 @@ async function reconcileNode(deps: ReconcileDeps, node: NodeHandle): Promise<voi
       deps.logger.warn({ sandbox_id: sandbox.id, node_id: node.nodeId }, "a sandbox is no longer on its node");
     }
   }
+  // Its entry is no longer of use to anybody, also where the node cannot give it back for now.
+  const exited = running.filter((sandbox) => held.get(sandbox.id) === "killing");
   // The node first here: an entry is written before its node hears of it, so what has none now never had one, or has ended.
-  const live = await deps.sandboxes.filterLive(held);
-  const orphans = held.filter((id) => !live.has(id));
-  await Promise.all(orphans.map((id) => killOrphan(deps, node, id)));
+  const live = await deps.sandboxes.filterLive([...held.keys()]);
+  const orphans = [...held.keys()].filter((id) => !live.has(id));
+  await Promise.all([...exited.map((sandbox) => endExited(deps, sandbox)), ...orphans.map((id) => killOrphan(deps, node, id))]);
 }
 
-async function askNode(deps: ReconcileDeps, node: NodeHandle): Promise<readonly string[] | undefined> {
+async function endExited(deps: ReconcileDeps, sandbox: SandboxEntry): Promise<void> {
+  if (await deps.kills.begin(sandbox, "exit", "exited")) await deps.kills.finishInBackground(sandbox);
+}
+
+/** The sandboxes that a node holds, and their states there. */
+async function askNode(deps: ReconcileDeps, node: NodeHandle): Promise<ReadonlyMap<string, string> | undefined> {
   try {
     const answer = await node.client.listSandboxes({}, { timeoutMs: deps.timing.listTimeoutMs });
-    return answer.sandboxes.map((sandbox) => sandbox.sandboxId);
+    return new Map(answer.sandboxes.map((sandbox) => [sandbox.sandboxId, sandbox.state]));
   } catch (error) {
     deps.logger.warn({ err: error, node_id: node.nodeId }, "a node does not answer");
     return undefined;
