@@ -1,4 +1,7 @@
 import type { OperatorContext } from "../context.ts";
+import { rotateOwnLog } from "../daemon/log-rotation.ts";
+import { dataFolder } from "../data-folder.ts";
+import { dataDirOf } from "../settings.ts";
 
 export interface ServeOptions {
   readonly data?: string;
@@ -8,6 +11,8 @@ export interface ServeOptions {
 
 /** Runs the platform in this process until it is told to stop. Everything is a SKERRY_ setting; the options are short forms. */
 export async function serve(context: OperatorContext, options: ServeOptions): Promise<void> {
+  const { logFile } = dataFolder(dataDirOf(options.data, context.env));
+  using _rotation = rotateOwnLog(logFile);
   await context.serve({
     ...context.env,
     ...(options.data !== undefined && { SKERRY_DATA: options.data }),

@@ -1,4 +1,4 @@
-import { open, readFile, rename, stat } from "node:fs/promises";
+import { open, readFile, stat } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { spawnCommand } from "@skerry/base";
 import type { DataFolder } from "../data-folder.ts";
@@ -6,11 +6,11 @@ import { OperatorError } from "../operator-error.ts";
 import { clientUrls, type PlatformSettings, serveEnvironment } from "../settings.ts";
 import { formatLogLine } from "../terminal/log-line.ts";
 import { isHealthy } from "./health.ts";
+import { rotateLog } from "./log-rotation.ts";
 import { describeProcess, writeProcessRecord } from "./process-record.ts";
 import { stopDaemon } from "./stop-daemon.ts";
 
 const START_LIMIT_MS = 60_000;
-const LOG_LIMIT_BYTES = 64 * 1024 * 1024;
 
 /** Starts `skerry serve` in a session of its own and returns its pid when the API answers. */
 export async function startDaemon(
@@ -18,7 +18,7 @@ export async function startDaemon(
   options: { settings: PlatformSettings; mainScript: string; env: Readonly<Record<string, string | undefined>>; signal: AbortSignal },
 ): Promise<number> {
   const { settings, mainScript, env, signal } = options;
-  await rotate(folder.logFile);
+  rotateLog(folder.logFile);
   const log = await open(folder.logFile, "a", 0o640);
   const logStart = (await stat(folder.logFile)).size;
   try {
@@ -46,15 +46,6 @@ export async function startDaemon(
   } finally {
     await log.close();
   }
-}
-
-/** One older log is kept beside the current one. */
-async function rotate(path: string): Promise<void> {
-  const size = await stat(path).then(
-    (found) => found.size,
-    () => 0,
-  );
-  if (size > LOG_LIMIT_BYTES) await rename(path, `${path}.1`);
 }
 
 async function untilHealthy({ pid, settings, signal }: { pid: number; settings: PlatformSettings; signal: AbortSignal }): Promise<void> {

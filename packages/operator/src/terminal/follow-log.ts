@@ -18,7 +18,9 @@ export async function followLog(path: string, options: { lines: number; follow: 
   while (!follow.aborted) {
     const { bytesRead, buffer } = await file.read(Buffer.alloc(CHUNK_BYTES), 0, CHUNK_BYTES, position);
     if (bytesRead === 0) {
-      await sleep(POLL_MS, undefined, { signal: follow }).catch(() => {});
+      // The daemon empties its log when that gets long.
+      if ((await file.stat()).size < position) position = 0;
+      else await sleep(POLL_MS, undefined, { signal: follow }).catch(() => {});
       continue;
     }
     position += bytesRead;
