@@ -14,7 +14,7 @@ export const PLATFORM_PACKAGES: Readonly<Record<string, string>> = {
   mount: "mount and umount, which mmdebstrap uses",
   nftables: "nft: what sandboxes may reach",
   runc: "the runc runtime",
-  tini: "first process of a runc sandbox",
+  tini: "says in a sandbox why a program could not be started",
   "util-linux": "unshare, mount, setsid",
 };
 
