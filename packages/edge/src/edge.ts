@@ -1,9 +1,12 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
+import { connectionLimit } from "./connection-limit.ts";
 import { failConnection } from "./fail-connection.ts";
 import { isUpgrade } from "./forward-upgrade.ts";
 import { guard } from "./guard.ts";
+import { guardAccept } from "./guard-accept.ts";
+import { openFilesLimit } from "./open-files.ts";
 import type { UpstreamDeps } from "./open-upstream.ts";
 import { reset } from "./reset.ts";
 import { refuseConnect, serveRequest, serveUpgrade } from "./serve.ts";
@@ -18,6 +21,10 @@ export interface EdgeConfig {
   readonly maxHeaderBytes?: number;
   /** How long a client's connection may stay open without a request. */
   readonly idleTimeoutMs?: number;
+  /** How long it may stay open before its first request. */
+  readonly firstRequestTimeoutMs?: number;
+  /** Client connections at one time. The default leaves room in the process's limit of open files. */
+  readonly maxConnections?: number;
 }
 
 export type EdgeDeps = UpstreamDeps;
@@ -47,6 +54,8 @@ export function createEdge(config: EdgeConfig, deps: EdgeDeps): Edge {
     shouldUpgradeCallback: isUpgrade,
   });
   server.maxHeadersCount = 0;
+  const maxConnections = config.maxConnections ?? connectionLimit(openFilesLimit());
+  guardAccept(server, { maxConnections, firstRequestTimeoutMs: config.firstRequestTimeoutMs ?? 20_000 }, deps.logger);
   const open = new Set<Duplex>();
   server.on("connection", (socket: Duplex) => {
     open.add(socket);

@@ -3,9 +3,9 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
 import { type AddressInfo, createServer as createTcpServer, type Socket, type Server as TcpServer } from "node:net";
 import type { Duplex } from "node:stream";
-import { createLogger, PlatformError, RelaySocket, Secret } from "@skerry/base";
+import { createLogger, type Logger, PlatformError, RelaySocket, Secret } from "@skerry/base";
 import type { Target } from "@skerry/wire";
-import { connectDialer, createEdge, type Dial, type Edge, type Route, type RouteTable } from "../src/index.ts";
+import { connectDialer, createEdge, type Dial, type Edge, type EdgeConfig, type Route, type RouteTable } from "../src/index.ts";
 
 export const SANDBOX_ID = "iaaaaaaaaaaaaaaaaaaaa";
 export const SECRET = new Secret("a cluster secret");
@@ -57,7 +57,7 @@ export interface World extends AsyncDisposable {
 /** How the edge reaches sandboxes: by itself, or through a node's CONNECT listener. */
 export type Reach = "direct" | "connect";
 
-export async function createWorld(reach: Reach): Promise<World> {
+export async function createWorld(reach: Reach, config: Partial<EdgeConfig> & { logger?: Logger } = {}): Promise<World> {
   const stack = new AsyncDisposableStack();
   const sandboxes = new Sandboxes();
   sandboxes.ports.set(SANDBOX_ID, new Map());
@@ -69,7 +69,8 @@ export async function createWorld(reach: Reach): Promise<World> {
     dial = connectDialer(SECRET);
   }
   const routes = tableOf(sandboxes, () => ({ nodeId: "node-1", nodeUrl }));
-  const edge = createEdge({ host: "127.0.0.1", port: 0 }, { routes, dial, logger: createLogger({ name: "edge", level: "error" }) });
+  const logger = config.logger ?? createLogger({ name: "edge", level: "error" });
+  const edge = createEdge({ host: "127.0.0.1", port: 0, ...config }, { routes, dial, logger });
   const { port } = await edge.listen();
   stack.defer(() => edge.close());
   return {

@@ -1,0 +1,55 @@
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createLogger } from "@skerry/base";
+import { expect, test } from "vitest";
+import { hostOf, RawClient, waitFor } from "./client.ts";
+import { createWorld } from "./parts.ts";
+
+const GET = `GET / HTTP/1.1\r\nHost: ${hostOf(3000)}\r\n\r\n`;
+
+function logToFile() {
+  const dir = mkdtempSync(join(tmpdir(), "edge-log-"));
+  const fd = openSync(join(dir, "log"), "a");
+  return {
+    logger: createLogger({ name: "edge", level: "warn", fd }),
+    read: () => readFileSync(join(dir, "log"), "utf8"),
+    [Symbol.dispose]: () => {
+      closeSync(fd);
+      rmSync(dir, { recursive: true });
+    },
+  };
+}
+
+test("connections over the limit are refused with one line in the log; idle ones make room, busy ones stay", async () => {
+  using log = logToFile();
+  await using world = await createWorld("direct", { maxConnections: 3, logger: log.logger });
+  await world.serve(3000, (req, res) => (req.url === "/busy" ? res.write("busy") : res.end("ok")));
+  const busy = new RawClient(world.port).send(GET.replace("/", "/busy"));
+  await busy.until("busy");
+  const idle = [new RawClient(world.port).send(GET), new RawClient(world.port).send(GET)];
+  for (const client of idle) await client.until("ok");
+  await new RawClient(world.port).untilClosed();
+  for (const client of idle) await client.untilClosed();
+  const others = [0, 1].map(() => new RawClient(world.port).send(GET.replace("/", "/busy")));
+  for (const client of others) await client.until("busy");
+  for (let n = 0; n < 5; n++) await new RawClient(world.port).untilClosed();
+  expect(log.read().match(/too many connections/g)).toHaveLength(1);
+  expect(log.read()).toContain('"max_connections":3');
+  for (const client of [busy, ...others]) {
+    expect(client.ended).toBe(false);
+    client.socket.destroy();
+  }
+});
+
+test("a connection without a first request is closed early, one that has had its request is not", async () => {
+  await using world = await createWorld("direct", { firstRequestTimeoutMs: 300 });
+  await world.serve(3000, (_req, res) => res.end("ok"));
+  const silent = new RawClient(world.port);
+  const slow = new RawClient(world.port).send("GET / HT");
+  const good = new RawClient(world.port).send(GET);
+  for (const client of [silent, slow]) await waitFor(() => (client.socket.destroyed ? true : undefined), "the end", 2_000);
+  good.received = "";
+  await good.send(GET).until("ok");
+  good.socket.destroy();
+});
