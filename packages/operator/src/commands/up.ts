@@ -5,11 +5,13 @@ import { takeSetupLock } from "../daemon/setup-lock.ts";
 import { startDaemon } from "../daemon/start-daemon.ts";
 import { createDataFolder, type DataFolder, dataFolder } from "../data-folder.ts";
 import { runFirstSandbox } from "../first-sandbox.ts";
-import { writeJsonFile } from "../json-file.ts";
+import { readJsonFile, writeJsonFile } from "../json-file.ts";
 import { OperatorError } from "../operator-error.ts";
 import { requireRoot } from "../require-root.ts";
 import { readSecrets } from "../secrets.ts";
 import { clientUrls, dataDirOf, type PlatformSettings, readSettings, resolveSettings, type SettingOptions } from "../settings.ts";
+import type { CurrentAgent } from "../setup/ensure-agent.ts";
+import { removeOldAgents } from "../setup/remove-old-agents.ts";
 import { setUp } from "../setup/set-up.ts";
 import { formatDuration } from "../terminal/duration.ts";
 import { createSteps, type Steps } from "../terminal/steps.ts";
@@ -58,7 +60,11 @@ interface StartOptions {
 
 async function start({ context, folder, settings, steps, signal }: StartOptions): Promise<void> {
   await using _lock = await takeSetupLock(folder.lockFile);
+  const agentBefore = await readJsonFile<CurrentAgent>(folder.agentFile);
   await setUp(folder, { repoRoot: context.repoRoot, runtime: settings.runtime, steps, signal });
+  const agentNow = await readJsonFile<CurrentAgent>(folder.agentFile);
+  // The one before stays too: a `serve` that was not started from here may have it still.
+  await removeOldAgents(folder, new Set([agentBefore, agentNow].flatMap((agent) => agent?.digest ?? [])));
   await writeJsonFile(folder.settingsFile, settings);
   const { api, edge } = clientUrls(settings);
   await steps.run(

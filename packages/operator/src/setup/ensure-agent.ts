@@ -2,7 +2,7 @@ import { assembleAgent } from "@skerry/agent/assemble";
 import type { DataFolder } from "../data-folder.ts";
 import { readJsonFile, writeJsonFile } from "../json-file.ts";
 
-/** agent/current.json: which of the trees in agent/ new sandboxes get. Older ones stay for sandboxes that still use them. */
+/** agent/current.json: which of the trees in agent/ new sandboxes get. Older ones stay as long as a sandbox uses them. */
 export interface CurrentAgent {
   readonly digest: string;
   readonly version: string;
