@@ -1,3 +1,5 @@
+import { execFileSync } from "node:child_process";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { LightHeaders } from "./light-headers.ts";
 
@@ -57,4 +59,13 @@ describe("light headers behave like the platform's", () => {
   it("is made from another one", () => {
     expect([...new LightHeaders(new LightHeaders({ a: "1" }))]).toEqual([["a", "1"]]);
   });
+});
+
+it("keeps Node's HTTP client out of the process", () => {
+  const program = `
+    const { installLightHeaders } = await import(${JSON.stringify(join(import.meta.dirname, "light-headers.ts"))});
+    installLightHeaders();
+    const headers = new Headers({ a: "1" });
+    console.log(headers.get("a"), process.moduleLoadList.some((name) => name.endsWith("deps/undici/undici")));`;
+  expect(execFileSync(process.execPath, ["--input-type=module", "-e", program], { encoding: "utf8" })).toBe("1 false\n");
 });
