@@ -1,8 +1,11 @@
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
 import type { OperatorContext } from "../context.ts";
 import { isHealthy } from "../daemon/health.ts";
 import { type ProcessRecord, readLiveProcess } from "../daemon/process-record.ts";
 import { takeSetupLock } from "../daemon/setup-lock.ts";
 import { startDaemon } from "../daemon/start-daemon.ts";
+import { stopDaemon } from "../daemon/stop-daemon.ts";
 import { createDataFolder, type DataFolder, dataFolder } from "../data-folder.ts";
 import { runFirstSandbox } from "../first-sandbox.ts";
 import { readJsonFile, writeJsonFile } from "../json-file.ts";
@@ -67,6 +70,7 @@ async function start({ context, folder, settings, steps, signal }: StartOptions)
   await removeOldAgents(folder, new Set([agentBefore, agentNow].flatMap((agent) => agent?.digest ?? [])));
   await writeJsonFile(folder.settingsFile, settings);
   const { api, edge } = clientUrls(settings);
+  const hasSandboxes = (await readdir(join(folder.root, "node/sandboxes")).catch(() => [])).length > 0;
   await steps.run(
     "platform",
     async () => {
@@ -85,7 +89,12 @@ async function start({ context, folder, settings, steps, signal }: StartOptions)
     signal.throwIfAborted();
   } catch (error) {
     // A platform that can't run a sandbox is of no use, and a half-started one would be in the way.
-    await shutDown(context, folder, steps);
+    if (hasSandboxes && !signal.aborted) {
+      await stopDaemon(folder);
+      steps.warn("The sandboxes from before go on running. To end them: ./skerry down");
+    } else {
+      await shutDown(context, folder, steps);
+    }
     throw error;
   }
 }
