@@ -8,6 +8,7 @@ import { guard } from "./guard.ts";
 import { fields, requestHeaders, responseHeaders, upgradeResponseHeaders } from "./headers.ts";
 import { reset } from "./reset.ts";
 import { responseOn } from "./response-on.ts";
+import { retire } from "./retire.ts";
 import { framingOf } from "./routing.ts";
 import { splice } from "./splice.ts";
 import { isBodiless, statusLine } from "./status-line.ts";
@@ -66,6 +67,7 @@ export function forwardUpgrade(exchange: UpgradeExchange): void {
     const res = responseOn(exchange.req, client);
     res.sendDate = false;
     res.writeHead(head.status, head.reason, head.headers);
+    answer.once("end", () => retire(outgoing));
     answer.pipe(res);
   };
   outgoing.once("response", guard(onResponse, onFault));

@@ -10,6 +10,7 @@ import { guard } from "./guard.ts";
 import { type Framing, type RawHeaders, requestHeaders, responseHeaders, trailerFields } from "./headers.ts";
 import { isLarge, pourAnswer } from "./pour-answer.ts";
 import { reset } from "./reset.ts";
+import { retire } from "./retire.ts";
 import { framingOf } from "./routing.ts";
 import { isBodiless, type StatusLine, statusLine } from "./status-line.ts";
 
@@ -128,11 +129,13 @@ function answerClient(exchange: Exchange, answer: Answer): void {
     if (!req.complete) req.unpipe(outgoing);
     if (res.chunkedEncoding && incoming.rawTrailers.length > 0) res.addTrailers(trailerFields(incoming.rawTrailers));
     res.end();
+    retire(outgoing);
   };
   const pipe = () => {
-    incoming.once("end", () => {
+    const onEnd = () => {
       if (incoming.complete) finish();
-    });
+    };
+    incoming.once("end", guard(onEnd, exchange.onFault));
     incoming.pipe(res, { end: false });
   };
   if (framing === "length" && isLarge(exchange, incoming)) {

@@ -35,12 +35,15 @@ export function pourAnswer(exchange: Exchange, answer: Answer & { finish: () => 
     if (first) res.write(first);
     else res.flushHeaders();
     const rest = Number(incoming.headers["content-length"]) - (first?.length ?? 0);
-    upstream.pour(req.socket, rest).then(
-      () => {
-        finish();
-        outgoing.destroy();
-      },
-      (error: Error) => outgoing.destroy(error),
-    );
+    upstream
+      .pour(req.socket, rest)
+      .then(
+        () => {
+          finish();
+          outgoing.destroy();
+        },
+        (error: Error) => outgoing.destroy(error),
+      )
+      .catch(exchange.onFault);
   });
 }
