@@ -91,6 +91,15 @@ describe("root inside a runc sandbox", () => {
     expect(Number(limit[0])).toBeLessThan(16 * 1024 ** 3);
   });
 
+  it("can't use up what the host has in common for all sandboxes", async () => {
+    const count = "import ctypes; l = ctypes.CDLL(None); print(sum(1 for _ in range(1000) if l.inotify_init1(0) >= 0))";
+    const { stdout } = await asRoot(`python3 -c '${count}'`);
+    expect(Number(stdout.split("\n")[0])).toBeLessThanOrEqual(128);
+    const other = await Sandbox.create(clientOf(platform));
+    expect((await other.commands.run(`python3 -c '${count}'`)).stdout).not.toBe("0\n");
+    await other.kill();
+  });
+
   it("still gives its user a working sudo", async () => {
     expect((await sandbox.commands.run("sudo id -u")).stdout).toBe("0\n");
   });

@@ -44,6 +44,8 @@ function tunnelOf(request: ClientRequest, route: Route): Promise<Duplex> {
       reject(failure(route, { status: response.statusCode ?? 0 }));
     });
     request.on("error", (error) => reject(failure(route, { cause: asError(error) })));
+    // An answer of another kind (an upgrade nobody asked for) closes the request without an error.
+    request.once("close", () => reject(failure(route, { cause: new Error("the node closed the connection") })));
     request.end();
   });
 }

@@ -2,7 +2,7 @@ import { availableParallelism } from "node:os";
 import type { Duplex } from "node:stream";
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { Logger, Secret } from "@skerry/base";
-import { applyFirewall, limitProcesses, networkNames } from "@skerry/runtime";
+import { applyFirewall, limitProcesses, networkNames, raiseHostLimits } from "@skerry/runtime";
 import type { NodeService } from "@skerry/wire/node";
 import type { NodeConfig } from "./config.ts";
 import { lockInstance } from "./instance-lock.privileged.ts";
@@ -48,6 +48,7 @@ export async function createNode(config: NodeConfig, logger: Logger): Promise<No
     blocked,
     adopted: adopted.map((record) => record.slot.addresses.guest),
   });
+  if (config.runtimes.some((runtime) => runtime.capabilities.userNamespace)) raiseHostLimits();
   limitProcesses(`/skerry-${config.instance}`, (error) =>
     logger.warn({ err: error }, "processes of all sandboxes together are not limited"),
   );

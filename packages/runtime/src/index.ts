@@ -10,6 +10,7 @@ export {
   destroySlot,
   listSlots,
   type NetworkSlot,
+  raiseHostLimits,
   readdressSlot,
   routedPrefixes,
 } from "./network/slot.privileged.ts";

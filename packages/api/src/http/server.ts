@@ -42,6 +42,12 @@ export async function createServer(services: ApiServices, auth: AuthDeps): Promi
   });
   app.setErrorHandler((error, request, reply) => {
     const operation = (request.routeOptions.config as { operation?: Operation } | undefined)?.operation;
+    // A connection that is closed on a caller who still sends is reset, and the answer is lost with it: what comes is dropped
+    // instead, for as long as a request may take.
+    if ((error as { statusCode?: number }).statusCode === 413) {
+      reply.removeHeader("connection");
+      request.raw.resume();
+    }
     sendError(reply, error, { logger: services.logger, operation });
   });
   app.setNotFoundHandler((_request, reply) => {

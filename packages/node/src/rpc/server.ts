@@ -2,7 +2,7 @@
 // Both ask for the cluster secret first.
 
 import { createServer, type IncomingMessage, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
@@ -43,7 +43,11 @@ export async function listenNodeServer(
   return { port: (server.address() as AddressInfo).port, close: () => closeServer(server) };
 }
 
+/** An edge that closed both ways looks, from here, like one that has only finished sending; probes tell within this time and a minute. */
+const PROBE_AFTER_MS = 30_000;
+
 async function tunnel(options: NodeServerOptions, request: IncomingMessage, client: Duplex): Promise<void> {
+  if (client instanceof Socket) client.setKeepAlive(true, PROBE_AFTER_MS);
   const gone = new AbortController();
   client.on("error", () => client.destroy());
   client.once("close", () => gone.abort());

@@ -48,8 +48,8 @@ export function createRunscRuntime(options: { binary: string; stateDir: string; 
       ),
     ],
     async cleanUp() {
-      // An empty network namespace that runsc pins for its file servers.
-      unmount(join(options.stateDir, "null-netns"), { detach: true });
+      // An empty network namespace that runsc pins for its file servers: as often as several of them began at once.
+      while (unmount(join(options.stateDir, "null-netns"), { detach: true }));
       rmSync(options.stateDir, { recursive: true, force: true });
     },
   };

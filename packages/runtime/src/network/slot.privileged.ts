@@ -4,12 +4,13 @@
 // nor see /sys: both are made by one process and pinned, the network namespace in /run/netns, the user namespace in a
 // file of ours. A pin is a mount, so nothing needs to keep running, and both are found by name after a crash.
 
-import { closeSync, mkdirSync, openSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { PlatformError, runCommand, SubprocessError, spawnCommand } from "@skerry/base";
 import { MS_BIND, mount, unmount } from "@skerry/base/linux";
 import type { SlotAddresses } from "./addresses.ts";
 import type { NetworkNames } from "./names.ts";
+import { HOST_INOTIFY_INSTANCES, USER_LIMITS } from "./user-limits.ts";
 
 const NETNS_DIR = "/run/netns";
 /** Host ids of user namespaces start here: above every ordinary account and the usual subordinate ranges. */
@@ -121,6 +122,7 @@ async function createOwnedNamespace(request: SlotRequest, usernsDir: string): Pr
     const mapping = `0 ${idBase} ${ID_RANGE}`;
     writeFileSync(`/proc/${holder.pid}/uid_map`, mapping);
     writeFileSync(`/proc/${holder.pid}/gid_map`, mapping);
+    await limitUserNamespace(`/proc/${holder.pid}/ns/user`);
     await ip([`netns attach ${request.names.namespace(request.number)} ${holder.pid}`]);
     const path = join(usernsDir, String(request.number));
     closeSync(openSync(path, "w", 0o600));
@@ -129,6 +131,18 @@ async function createOwnedNamespace(request: SlotRequest, usernsDir: string): Pr
   } finally {
     holder.kill("SIGKILL");
   }
+}
+
+/** Only a process inside the namespace can set its limits. */
+async function limitUserNamespace(path: string): Promise<void> {
+  const script = USER_LIMITS.map(({ name, value }) => `echo ${value} > /proc/sys/user/${name}`).join(" && ");
+  await runCommand("nsenter", [`--user=${path}`, "--", "/bin/sh", "-c", script]);
+}
+
+/** Lets the host have as many inotify instances as its sandboxes may use. Never lowers what an operator has set. */
+export function raiseHostLimits(): void {
+  const file = "/proc/sys/fs/inotify/max_user_instances";
+  if (Number(readFileSync(file, "utf8")) < HOST_INOTIFY_INSTANCES) writeFileSync(file, String(HOST_INOTIFY_INSTANCES));
 }
 
 async function ip(lines: readonly string[], args: readonly string[] = []): Promise<void> {
