@@ -41,6 +41,7 @@ export class RelaySocket extends Duplex {
       allowHalfOpen: true,
       noDelay: true,
       keepAlive: true,
+      keepAliveInitialDelay: 60_000,
       onread: {
         buffer: () => this.#pour?.buffer ?? this.#readBuffer,
         callback: (size, buffer) => this.#onBytes(Buffer.from(buffer.buffer, buffer.byteOffset, size)),

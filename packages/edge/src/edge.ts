@@ -49,6 +49,8 @@ export function createEdge(config: EdgeConfig, deps: EdgeDeps): Edge {
     headersTimeout: 60_000,
     requestTimeout: 0,
     keepAlive: true,
+    // A peer that went away after it had said everything shows in no other way.
+    keepAliveInitialDelay: 60_000,
     noDelay: true,
     insecureHTTPParser: false,
     shouldUpgradeCallback: isUpgrade,
