@@ -1,12 +1,12 @@
 import { existsSync, rmSync } from "node:fs";
-import type { Logger } from "@skerry/base";
+import { asError, type Logger } from "@skerry/base";
 import { destroyCgroup, networkNames, removeFirewall } from "@skerry/runtime";
 import type { NodeConfig } from "./config.ts";
 import { lockInstance } from "./instance-lock.privileged.ts";
 import { nodePaths } from "./paths.ts";
 import { release } from "./sandboxes/host.privileged.ts";
 import { readJournal } from "./sandboxes/journal.privileged.ts";
-import { emptyTrash, makeNodeFolders, removeRemains } from "./sandboxes/recover.privileged.ts";
+import { attempt, emptyTrash, makeNodeFolders, type OnFailure, removeRemains } from "./sandboxes/recover.privileged.ts";
 
 /** Counts of what was found and removed. */
 export interface NodeCleanUp {
@@ -19,7 +19,8 @@ export interface NodeCleanUp {
 
 /**
  * Ends every sandbox of this node and removes everything of its instance from the host. Preconditions: root. Throws
- * PlatformError("already_running") while its daemon runs. Idempotent.
+ * PlatformError("already_running") while its daemon runs, and one
+ * AggregateError after everything was tried when some of it could not be removed. Idempotent.
  */
 export async function cleanUpNode(config: NodeConfig, logger: Logger): Promise<NodeCleanUp> {
   const paths = nodePaths(config.dir);
@@ -29,13 +30,27 @@ export async function cleanUpNode(config: NodeConfig, logger: Logger): Promise<N
   if (hadFolders) makeNodeFolders(paths, config.dir);
   const lock = hadFolders ? lockInstance(config.dir) : undefined;
   const entries = hadFolders ? readJournal(paths) : [];
-  for (const { sandboxId, record } of entries) await release(deps, sandboxId, record?.runtime);
-  const remains = await removeRemains(deps, [], logger);
-  for (const runtime of config.runtimes) await runtime.cleanUp();
-  const tables = (await removeFirewall(names)) ? 1 : 0;
-  await destroyCgroup(`/skerry-${config.instance}`);
+  const failures: Error[] = [];
+  const onFailure: OnFailure = (error, what) => failures.push(new Error(`${what}: ${asError(error).message}`, { cause: error }));
+  for (const { sandboxId, record } of entries)
+    await attempt(`sandbox ${sandboxId}`, () => release(deps, sandboxId, record?.runtime), onFailure);
+  const remains = await removeRemains(deps, [], { logger, onFailure });
+  for (const runtime of config.runtimes) await attempt(`what ${runtime.name} keeps`, () => runtime.cleanUp(), onFailure);
+  let tables = 0;
+  await attempt(
+    "firewall",
+    async () => {
+      tables = (await removeFirewall(names)) ? 1 : 0;
+    },
+    onFailure,
+  );
+  await attempt("cgroup", () => destroyCgroup(`/skerry-${config.instance}`), onFailure);
   if (hadFolders) await emptyTrash(paths, logger);
   lock?.release();
-  rmSync(paths.userns, { recursive: true, force: true });
+  await attempt("pinned namespaces", () => rmSync(paths.userns, { recursive: true, force: true }), onFailure);
+  if (failures.length > 0) {
+    const list = failures.map(({ message }) => message).join("\n  ");
+    throw new AggregateError(failures, `some of it could not be removed; the rest was:\n  ${list}`);
+  }
   return { ...remains, sandboxes: remains.sandboxes + entries.length, tables };
 }

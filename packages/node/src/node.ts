@@ -1,7 +1,7 @@
 import { availableParallelism } from "node:os";
 import type { Duplex } from "node:stream";
 import type { ServiceImpl } from "@connectrpc/connect";
-import type { Logger, Secret } from "@skerry/base";
+import { asError, type Logger, type Secret } from "@skerry/base";
 import { applyFirewall, limitProcesses, networkNames, raiseHostLimits } from "@skerry/runtime";
 import type { NodeService } from "@skerry/wire/node";
 import type { NodeConfig } from "./config.ts";
@@ -35,8 +35,11 @@ export async function createNode(config: NodeConfig, logger: Logger): Promise<No
   const deps = { config, paths, names };
   makeNodeFolders(paths, config.dir);
   const lock = lockInstance(config.dir);
-  const adopted = await adoptSandboxes(deps, logger);
-  await removeRemains(deps, adopted, logger);
+  // What can't be given back now must not keep the sandboxes that run from being served.
+  const onFailure = (error: unknown, what: string) =>
+    logger.error({ err: asError(error), what }, "remains not removed, will be tried at the next start");
+  const adopted = await adoptSandboxes(deps, logger, onFailure);
+  await removeRemains(deps, adopted, { logger, onFailure });
   void emptyTrash(paths, logger);
 
   const addresses = await chooseAddressPool({ file: paths.network, wanted: config.networkPool, instance: config.instance });

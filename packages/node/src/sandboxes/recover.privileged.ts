@@ -11,6 +11,17 @@ import { type HostDeps, release } from "./host.privileged.ts";
 import { readJournal, type SandboxRecord } from "./journal.privileged.ts";
 import { isSameProcess } from "./process-identity.ts";
 
+/** Hears of each thing that could not be given back; the others are. */
+export type OnFailure = (error: unknown, what: string) => void;
+
+export async function attempt(what: string, work: () => unknown, onFailure: OnFailure): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    onFailure(error, what);
+  }
+}
+
 export interface Remains {
   readonly sandboxes: number;
   readonly slots: number;
@@ -30,7 +41,7 @@ export function makeNodeFolders(paths: NodePaths, dir: string): void {
  * Which recorded sandboxes are still alive; the others are released here. Its process is what counts: a guest that keeps
  * its processors busy answers nobody in time, and must not lose its work for that.
  */
-export async function adoptSandboxes(deps: HostDeps, logger: Logger): Promise<SandboxRecord[]> {
+export async function adoptSandboxes(deps: HostDeps, logger: Logger, onFailure: OnFailure): Promise<SandboxRecord[]> {
   const adopted: SandboxRecord[] = [];
   for (const { sandboxId, record } of readJournal(deps.paths)) {
     if (record?.state === "running" && isSameProcess(record.process)) {
@@ -39,13 +50,17 @@ export async function adoptSandboxes(deps: HostDeps, logger: Logger): Promise<Sa
       continue;
     }
     logger.info({ sandbox_id: sandboxId, state: record?.state ?? "unrecorded" }, "remains of a sandbox released");
-    await release(deps, sandboxId, record?.runtime);
+    await attempt(`sandbox ${sandboxId}`, () => release(deps, sandboxId, record?.runtime), onFailure);
   }
   return adopted;
 }
 
 /** Removes everything of the instance that none of `keep` holds. Counts what it found. */
-export async function removeRemains(deps: HostDeps, keep: readonly SandboxRecord[], logger: Logger): Promise<Remains> {
+export async function removeRemains(
+  deps: HostDeps,
+  keep: readonly SandboxRecord[],
+  { logger, onFailure }: { logger: Logger; onFailure: OnFailure },
+): Promise<Remains> {
   const { config, paths, names } = deps;
   const kept = new Set(keep.map((record) => record.sandboxId));
   const keptSlots = new Set(keep.map((record) => record.slot.number));
@@ -54,18 +69,18 @@ export async function removeRemains(deps: HostDeps, keep: readonly SandboxRecord
     for (const id of await runtime.list()) {
       if (kept.has(id)) continue;
       sandboxes += 1;
-      await release(deps, id, runtime.name);
+      await attempt(`sandbox ${id}`, () => release(deps, id, runtime.name), onFailure);
     }
   }
   const cgroups = listCgroups(`/skerry-${config.instance}`).filter((id) => !kept.has(id));
-  for (const id of cgroups) await destroyCgroup(`/skerry-${config.instance}/${id}`);
+  for (const id of cgroups) await attempt(`cgroup of ${id}`, () => destroyCgroup(`/skerry-${config.instance}/${id}`), onFailure);
   const keptDirs = keep.map((record) => `${paths.sandbox(record.sandboxId).dir}/`);
   const mounts = [...mountsBelow(paths.sandboxes), ...mountsBelow(paths.trash)].filter(
     (path) => !keptDirs.some((dir) => path.startsWith(dir)),
   );
-  for (const path of mounts) unmountRootFilesystem(path);
+  for (const path of mounts) await attempt(`mount ${path}`, () => unmountRootFilesystem(path), onFailure);
   const slots = listSlots({ names, usernsDir: paths.userns }).filter((number) => !keptSlots.has(number));
-  for (const number of slots) await destroySlot({ number, names, usernsDir: paths.userns });
+  for (const number of slots) await attempt(`slot ${number}`, () => destroySlot({ number, names, usernsDir: paths.userns }), onFailure);
   const remains = { sandboxes, slots: slots.length, cgroups: cgroups.length, mounts: mounts.length };
   logger.info({ ...remains, kept: kept.size }, "remains removed");
   return remains;
