@@ -8,7 +8,7 @@ import { agentCommand } from "@skerry/agent";
 import { asError, PlatformError } from "@skerry/base";
 import { openLayerStore } from "@skerry/layers";
 import type { NodeConfig } from "@skerry/node";
-import { createRuncRuntime, createRunscRuntime, type Runtime, type RuntimeName, readHostFacts } from "@skerry/runtime";
+import { AGENT_MOUNT_POINT, createRuncRuntime, createRunscRuntime, type Runtime, type RuntimeName, readHostFacts } from "@skerry/runtime";
 
 /** Names everything that a platform makes on its host: the same for a data folder over restarts, another for every other folder. */
 export function instanceOf(dataDir: string): string {
@@ -44,7 +44,7 @@ export async function nodeConfigOf(settings: NodeSettings): Promise<NodeConfig> 
     // A real path: runsc does not follow links in its configuration.
     agent: {
       dir: realpathSync(join(dataDir, "agent", digest)),
-      command: agentCommand(process.arch === "arm64" ? "arm64" : "x64"),
+      command: agentCommand(process.arch === "arm64" ? "arm64" : "x64", { root: AGENT_MOUNT_POINT }),
       version,
     },
     networkPool: settings.networkPool,

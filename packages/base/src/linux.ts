@@ -23,10 +23,6 @@ const MOVE_MOUNT_F_EMPTY_PATH = 4;
 const MOUNT_ATTR_IDMAP = 0x00100000n;
 const MNT_DETACH = 2;
 
-export const MS_RDONLY = 1;
-export const MS_NOSUID = 2;
-export const MS_NODEV = 4;
-export const MS_NOEXEC = 8;
 export const MS_BIND = 4096;
 
 const ERRNO_NAMES: Readonly<Record<number, string>> = Object.fromEntries(
