@@ -76,6 +76,11 @@ export class FakeNode {
         if (this.killDelayMs > 0) await new Promise((resolve) => setTimeout(resolve, this.killDelayMs));
         return { existed: this.held.delete(sandboxId) };
       },
+      pauseSandbox: () => Promise.reject(new ConnectError("the fake node can't", Code.Unimplemented)),
+      resumeSandbox: () => Promise.reject(new ConnectError("the fake node can't", Code.Unimplemented)),
+      snapshotSandbox: () => Promise.reject(new ConnectError("the fake node can't", Code.Unimplemented)),
+      deleteImage: () => Promise.reject(new ConnectError("the fake node can't", Code.Unimplemented)),
+      listImages: () => ({ imageIds: [] }),
       listSandboxes: async (_request, context) => {
         this.calls.push({ method: "list", sandboxId: "" });
         await this.#behave(this.list, context.signal);

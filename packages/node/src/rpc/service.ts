@@ -35,6 +35,21 @@ export function nodeService(config: NodeConfig, sandboxes: Sandboxes): ServiceIm
     async killSandbox({ sandboxId }) {
       return { existed: await encodeErrors(() => sandboxes.kill(sandboxId)) };
     },
+    async pauseSandbox() {
+      throw notBuilt("pausing");
+    },
+    async resumeSandbox() {
+      throw notBuilt("resuming");
+    },
+    async snapshotSandbox() {
+      throw notBuilt("taking snapshots");
+    },
+    async deleteImage() {
+      throw notBuilt("deleting images");
+    },
+    async listImages() {
+      return { imageIds: [] };
+    },
     async listSandboxes() {
       return { sandboxes: sandboxes.list().map(({ sandboxId, state }) => ({ sandboxId, state })) };
     },
@@ -48,4 +63,8 @@ async function encodeErrors<T>(work: () => Promise<T>): Promise<T> {
     if (!(error instanceof PlatformError)) throw error;
     throw new ConnectError(error.publicMessage ?? error.message, CODES[error.code] ?? Code.Internal, undefined, undefined, error);
   }
+}
+
+function notBuilt(what: string): ConnectError {
+  return new ConnectError(`${what} is not built yet`, Code.Unimplemented);
 }

@@ -20,6 +20,11 @@ export declare type FindRouteRequest = Message<"skerry.control.v1.FindRouteReque
    * @generated from field: string sandbox_id = 1;
    */
   sandboxId: string;
+
+  /**
+   * @generated from field: bool wake = 2;
+   */
+  wake: boolean;
 };
 
 /**
@@ -52,11 +57,47 @@ export declare type FindRouteResponse = Message<"skerry.control.v1.FindRouteResp
 export declare const FindRouteResponseSchema: GenMessage<FindRouteResponse>;
 
 /**
+ * Why there is no route.
+ *
+ * @generated from message skerry.control.v1.RouteRefusal
+ */
+export declare type RouteRefusal = Message<"skerry.control.v1.RouteRefusal"> & {
+  /**
+   * "unknown", "paused" (and not woken by traffic), "ended".
+   *
+   * @generated from field: string state = 1;
+   */
+  state: string;
+
+  /**
+   * For "ended": "request", "timeout", "memory", "exited", "node_lost", …
+   *
+   * @generated from field: string end_reason = 2;
+   */
+  endReason: string;
+
+  /**
+   * For "ended": RFC 3339.
+   *
+   * @generated from field: string ended_at = 3;
+   */
+  endedAt: string;
+};
+
+/**
+ * Describes the message skerry.control.v1.RouteRefusal.
+ * Use `create(RouteRefusalSchema)` to create a new message.
+ */
+export declare const RouteRefusalSchema: GenMessage<RouteRefusal>;
+
+/**
  * @generated from service skerry.control.v1.RouteService
  */
 export declare const RouteService: GenService<{
   /**
-   * Where a sandbox's traffic goes now. NOT_FOUND when it is not running.
+   * Where a sandbox's traffic goes now. NOT_FOUND when it is not running, with a RouteRefusal as error detail.
+   * With `wake`, a paused sandbox that may be woken by traffic is resumed first, and the answer comes when it runs.
+   * UNAVAILABLE: it can't be woken for now; RESOURCE_EXHAUSTED: its team runs as many as it may.
    *
    * @generated from rpc skerry.control.v1.RouteService.FindRoute
    */

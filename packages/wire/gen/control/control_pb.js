@@ -10,7 +10,7 @@ import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2
  * Describes the file control/control.proto.
  */
 export const file_control_control = /*@__PURE__*/
-  fileDesc("ChVjb250cm9sL2NvbnRyb2wucHJvdG8SEXNrZXJyeS5jb250cm9sLnYxIiYKEEZpbmRSb3V0ZVJlcXVlc3QSEgoKc2FuZGJveF9pZBgBIAEoCSI2ChFGaW5kUm91dGVSZXNwb25zZRIPCgdub2RlX2lkGAEgASgJEhAKCG5vZGVfdXJsGAIgASgJMmYKDFJvdXRlU2VydmljZRJWCglGaW5kUm91dGUSIy5za2VycnkuY29udHJvbC52MS5GaW5kUm91dGVSZXF1ZXN0GiQuc2tlcnJ5LmNvbnRyb2wudjEuRmluZFJvdXRlUmVzcG9uc2ViBnByb3RvMw");
+  fileDesc("ChVjb250cm9sL2NvbnRyb2wucHJvdG8SEXNrZXJyeS5jb250cm9sLnYxIjQKEEZpbmRSb3V0ZVJlcXVlc3QSEgoKc2FuZGJveF9pZBgBIAEoCRIMCgR3YWtlGAIgASgIIjYKEUZpbmRSb3V0ZVJlc3BvbnNlEg8KB25vZGVfaWQYASABKAkSEAoIbm9kZV91cmwYAiABKAkiQwoMUm91dGVSZWZ1c2FsEg0KBXN0YXRlGAEgASgJEhIKCmVuZF9yZWFzb24YAiABKAkSEAoIZW5kZWRfYXQYAyABKAkyZgoMUm91dGVTZXJ2aWNlElYKCUZpbmRSb3V0ZRIjLnNrZXJyeS5jb250cm9sLnYxLkZpbmRSb3V0ZVJlcXVlc3QaJC5za2VycnkuY29udHJvbC52MS5GaW5kUm91dGVSZXNwb25zZWIGcHJvdG8z");
 
 /**
  * Describes the message skerry.control.v1.FindRouteRequest.
@@ -25,6 +25,13 @@ export const FindRouteRequestSchema = /*@__PURE__*/
  */
 export const FindRouteResponseSchema = /*@__PURE__*/
   messageDesc(file_control_control, 1);
+
+/**
+ * Describes the message skerry.control.v1.RouteRefusal.
+ * Use `create(RouteRefusalSchema)` to create a new message.
+ */
+export const RouteRefusalSchema = /*@__PURE__*/
+  messageDesc(file_control_control, 2);
 
 /**
  * @generated from service skerry.control.v1.RouteService

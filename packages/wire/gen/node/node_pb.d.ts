@@ -6,7 +6,7 @@
 // (`Authorization: Bearer …`). Sandbox traffic does not pass through these calls: the same listener
 // answers `CONNECT {sandboxID}:{port}` with a raw byte tunnel to that port of that sandbox.
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
@@ -61,6 +61,13 @@ export declare type GetInfoResponse = Message<"skerry.node.v1.GetInfoResponse"> 
    * @generated from field: uint32 sandbox_count = 6;
    */
   sandboxCount: number;
+
+  /**
+   * Whether its default runtime keeps memory in images.
+   *
+   * @generated from field: bool keeps_memory = 7;
+   */
+  keepsMemory: boolean;
 };
 
 /**
@@ -143,6 +150,27 @@ export declare type SandboxSpec = Message<"skerry.node.v1.SandboxSpec"> & {
    * @generated from field: string runtime = 13;
    */
   runtime: string;
+
+  /**
+   * The image of a snapshot on this node to start from, or "" for the layers alone. The image has its own layers.
+   *
+   * @generated from field: string image_id = 14;
+   */
+  imageId: string;
+
+  /**
+   * The token that the agent in the image's memory asks for; "" when it was never told one.
+   *
+   * @generated from field: string image_access_token = 15;
+   */
+  imageAccessToken: string;
+
+  /**
+   * Starts from the image's disk alone.
+   *
+   * @generated from field: bool without_memory = 16;
+   */
+  withoutMemory: boolean;
 };
 
 /**
@@ -180,6 +208,18 @@ export declare type CreateSandboxResponse = Message<"skerry.node.v1.CreateSandbo
    * @generated from field: string agent_version = 2;
    */
   agentVersion: string;
+
+  /**
+   * @generated from field: skerry.node.v1.StartKind start_kind = 3;
+   */
+  startKind: StartKind;
+
+  /**
+   * Why memory that was there was not brought back although it was wanted: for people. "" otherwise.
+   *
+   * @generated from field: string memory_lost_reason = 4;
+   */
+  memoryLostReason: string;
 };
 
 /**
@@ -187,6 +227,232 @@ export declare type CreateSandboxResponse = Message<"skerry.node.v1.CreateSandbo
  * Use `create(CreateSandboxResponseSchema)` to create a new message.
  */
 export declare const CreateSandboxResponseSchema: GenMessage<CreateSandboxResponse>;
+
+/**
+ * @generated from message skerry.node.v1.PauseSandboxRequest
+ */
+export declare type PauseSandboxRequest = Message<"skerry.node.v1.PauseSandboxRequest"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+
+  /**
+   * The id that the image gets, chosen by the caller: 20 of [a-z0-9].
+   *
+   * @generated from field: string image_id = 2;
+   */
+  imageId: string;
+
+  /**
+   * @generated from field: bool memory = 3;
+   */
+  memory: boolean;
+
+  /**
+   * Refuse with UNAVAILABLE when the sandbox's agent does not answer. Without memory it is refused in any case.
+   *
+   * @generated from field: bool require_healthy_guest = 4;
+   */
+  requireHealthyGuest: boolean;
+};
+
+/**
+ * Describes the message skerry.node.v1.PauseSandboxRequest.
+ * Use `create(PauseSandboxRequestSchema)` to create a new message.
+ */
+export declare const PauseSandboxRequestSchema: GenMessage<PauseSandboxRequest>;
+
+/**
+ * @generated from message skerry.node.v1.PauseSandboxResponse
+ */
+export declare type PauseSandboxResponse = Message<"skerry.node.v1.PauseSandboxResponse"> & {
+  /**
+   * False where the runtime can't keep memory, too.
+   *
+   * @generated from field: bool has_memory = 1;
+   */
+  hasMemory: boolean;
+
+  /**
+   * @generated from field: bool agent_unresponsive = 2;
+   */
+  agentUnresponsive: boolean;
+
+  /**
+   * @generated from field: uint64 size_bytes = 3;
+   */
+  sizeBytes: bigint;
+};
+
+/**
+ * Describes the message skerry.node.v1.PauseSandboxResponse.
+ * Use `create(PauseSandboxResponseSchema)` to create a new message.
+ */
+export declare const PauseSandboxResponseSchema: GenMessage<PauseSandboxResponse>;
+
+/**
+ * @generated from message skerry.node.v1.ResumeSandboxRequest
+ */
+export declare type ResumeSandboxRequest = Message<"skerry.node.v1.ResumeSandboxRequest"> & {
+  /**
+   * With `image_id` and `image_access_token`.
+   *
+   * @generated from field: skerry.node.v1.SandboxSpec spec = 1;
+   */
+  spec?: SandboxSpec | undefined;
+};
+
+/**
+ * Describes the message skerry.node.v1.ResumeSandboxRequest.
+ * Use `create(ResumeSandboxRequestSchema)` to create a new message.
+ */
+export declare const ResumeSandboxRequestSchema: GenMessage<ResumeSandboxRequest>;
+
+/**
+ * @generated from message skerry.node.v1.ResumeSandboxResponse
+ */
+export declare type ResumeSandboxResponse = Message<"skerry.node.v1.ResumeSandboxResponse"> & {
+  /**
+   * @generated from field: string runtime = 1;
+   */
+  runtime: string;
+
+  /**
+   * @generated from field: string agent_version = 2;
+   */
+  agentVersion: string;
+
+  /**
+   * @generated from field: skerry.node.v1.StartKind start_kind = 3;
+   */
+  startKind: StartKind;
+
+  /**
+   * @generated from field: string memory_lost_reason = 4;
+   */
+  memoryLostReason: string;
+};
+
+/**
+ * Describes the message skerry.node.v1.ResumeSandboxResponse.
+ * Use `create(ResumeSandboxResponseSchema)` to create a new message.
+ */
+export declare const ResumeSandboxResponseSchema: GenMessage<ResumeSandboxResponse>;
+
+/**
+ * @generated from message skerry.node.v1.SnapshotSandboxRequest
+ */
+export declare type SnapshotSandboxRequest = Message<"skerry.node.v1.SnapshotSandboxRequest"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+
+  /**
+   * @generated from field: string image_id = 2;
+   */
+  imageId: string;
+
+  /**
+   * @generated from field: bool memory = 3;
+   */
+  memory: boolean;
+
+  /**
+   * The image that a paused sandbox is kept in; "" for a running one.
+   *
+   * @generated from field: string source_image_id = 4;
+   */
+  sourceImageId: string;
+};
+
+/**
+ * Describes the message skerry.node.v1.SnapshotSandboxRequest.
+ * Use `create(SnapshotSandboxRequestSchema)` to create a new message.
+ */
+export declare const SnapshotSandboxRequestSchema: GenMessage<SnapshotSandboxRequest>;
+
+/**
+ * @generated from message skerry.node.v1.SnapshotSandboxResponse
+ */
+export declare type SnapshotSandboxResponse = Message<"skerry.node.v1.SnapshotSandboxResponse"> & {
+  /**
+   * @generated from field: bool has_memory = 1;
+   */
+  hasMemory: boolean;
+
+  /**
+   * @generated from field: uint64 size_bytes = 2;
+   */
+  sizeBytes: bigint;
+};
+
+/**
+ * Describes the message skerry.node.v1.SnapshotSandboxResponse.
+ * Use `create(SnapshotSandboxResponseSchema)` to create a new message.
+ */
+export declare const SnapshotSandboxResponseSchema: GenMessage<SnapshotSandboxResponse>;
+
+/**
+ * @generated from message skerry.node.v1.DeleteImageRequest
+ */
+export declare type DeleteImageRequest = Message<"skerry.node.v1.DeleteImageRequest"> & {
+  /**
+   * @generated from field: string image_id = 1;
+   */
+  imageId: string;
+};
+
+/**
+ * Describes the message skerry.node.v1.DeleteImageRequest.
+ * Use `create(DeleteImageRequestSchema)` to create a new message.
+ */
+export declare const DeleteImageRequestSchema: GenMessage<DeleteImageRequest>;
+
+/**
+ * @generated from message skerry.node.v1.DeleteImageResponse
+ */
+export declare type DeleteImageResponse = Message<"skerry.node.v1.DeleteImageResponse"> & {
+  /**
+   * @generated from field: bool existed = 1;
+   */
+  existed: boolean;
+};
+
+/**
+ * Describes the message skerry.node.v1.DeleteImageResponse.
+ * Use `create(DeleteImageResponseSchema)` to create a new message.
+ */
+export declare const DeleteImageResponseSchema: GenMessage<DeleteImageResponse>;
+
+/**
+ * @generated from message skerry.node.v1.ListImagesRequest
+ */
+export declare type ListImagesRequest = Message<"skerry.node.v1.ListImagesRequest"> & {
+};
+
+/**
+ * Describes the message skerry.node.v1.ListImagesRequest.
+ * Use `create(ListImagesRequestSchema)` to create a new message.
+ */
+export declare const ListImagesRequestSchema: GenMessage<ListImagesRequest>;
+
+/**
+ * @generated from message skerry.node.v1.ListImagesResponse
+ */
+export declare type ListImagesResponse = Message<"skerry.node.v1.ListImagesResponse"> & {
+  /**
+   * @generated from field: repeated string image_ids = 1;
+   */
+  imageIds: string[];
+};
+
+/**
+ * Describes the message skerry.node.v1.ListImagesResponse.
+ * Use `create(ListImagesResponseSchema)` to create a new message.
+ */
+export declare const ListImagesResponseSchema: GenMessage<ListImagesResponse>;
 
 /**
  * @generated from message skerry.node.v1.KillSandboxRequest
@@ -258,11 +524,18 @@ export declare type NodeSandbox = Message<"skerry.node.v1.NodeSandbox"> & {
   sandboxId: string;
 
   /**
-   * "creating", "running", "killing".
+   * "creating", "running", "pausing", "killing".
    *
    * @generated from field: string state = 2;
    */
   state: string;
+
+  /**
+   * Why it is being ended without having been asked for: "exited" or "memory"; "" otherwise.
+   *
+   * @generated from field: string end_reason = 3;
+   */
+  endReason: string;
 };
 
 /**
@@ -270,6 +543,44 @@ export declare type NodeSandbox = Message<"skerry.node.v1.NodeSandbox"> & {
  * Use `create(NodeSandboxSchema)` to create a new message.
  */
 export declare const NodeSandboxSchema: GenMessage<NodeSandbox>;
+
+/**
+ * How a sandbox came to run.
+ *
+ * @generated from enum skerry.node.v1.StartKind
+ */
+export enum StartKind {
+  /**
+   * @generated from enum value: START_KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * From its disk: every process in it is new.
+   *
+   * @generated from enum value: START_KIND_BOOT = 1;
+   */
+  BOOT = 1,
+
+  /**
+   * From an image with memory.
+   *
+   * @generated from enum value: START_KIND_RESTORE = 2;
+   */
+  RESTORE = 2,
+
+  /**
+   * A prepared one was taken.
+   *
+   * @generated from enum value: START_KIND_CLAIM = 3;
+   */
+  CLAIM = 3,
+}
+
+/**
+ * Describes the enum skerry.node.v1.StartKind.
+ */
+export declare const StartKindSchema: GenEnum<StartKind>;
 
 /**
  * @generated from service skerry.node.v1.NodeService
@@ -296,7 +607,7 @@ export declare const NodeService: GenService<{
     output: typeof CreateSandboxResponseSchema;
   },
   /**
-   * Answers when nothing of the sandbox is left. Killing an unknown id is success with existed = false.
+   * Answers when nothing of the sandbox is left. Killing an unknown id is success with existed = false. Its images stay.
    *
    * @generated from rpc skerry.node.v1.NodeService.KillSandbox
    */
@@ -304,6 +615,58 @@ export declare const NodeService: GenService<{
     methodKind: "unary";
     input: typeof KillSandboxRequestSchema;
     output: typeof KillSandboxResponseSchema;
+  },
+  /**
+   * Writes the sandbox to an image and ends it. When this fails, the sandbox runs on as before and there is no image.
+   * UNAVAILABLE: not now (its agent is silent and that was not allowed); nothing has changed.
+   *
+   * @generated from rpc skerry.node.v1.NodeService.PauseSandbox
+   */
+  pauseSandbox: {
+    methodKind: "unary";
+    input: typeof PauseSandboxRequestSchema;
+    output: typeof PauseSandboxResponseSchema;
+  },
+  /**
+   * Starts a paused sandbox from its image, which is gone afterwards. When this fails, the image is there as before.
+   *
+   * @generated from rpc skerry.node.v1.NodeService.ResumeSandbox
+   */
+  resumeSandbox: {
+    methodKind: "unary";
+    input: typeof ResumeSandboxRequestSchema;
+    output: typeof ResumeSandboxResponseSchema;
+  },
+  /**
+   * Writes a running sandbox to an image; the sandbox stands still for a moment and goes on, its connections too.
+   * Also takes the image of a paused sandbox, given by `source_image_id`: memory and disk are shared, nothing is copied.
+   *
+   * @generated from rpc skerry.node.v1.NodeService.SnapshotSandbox
+   */
+  snapshotSandbox: {
+    methodKind: "unary";
+    input: typeof SnapshotSandboxRequestSchema;
+    output: typeof SnapshotSandboxResponseSchema;
+  },
+  /**
+   * Answers when the image can't be used any more; sandboxes that were started from it are not touched. Unknown ids are success.
+   *
+   * @generated from rpc skerry.node.v1.NodeService.DeleteImage
+   */
+  deleteImage: {
+    methodKind: "unary";
+    input: typeof DeleteImageRequestSchema;
+    output: typeof DeleteImageResponseSchema;
+  },
+  /**
+   * Every image that this node has anything of, except those that it keeps for itself.
+   *
+   * @generated from rpc skerry.node.v1.NodeService.ListImages
+   */
+  listImages: {
+    methodKind: "unary";
+    input: typeof ListImagesRequestSchema;
+    output: typeof ListImagesResponseSchema;
   },
   /**
    * Every sandbox that this node holds anything of, in any state.

@@ -6,13 +6,13 @@
 // (`Authorization: Bearer …`). Sandbox traffic does not pass through these calls: the same listener
 // answers `CONNECT {sandboxID}:{port}` with a raw byte tunnel to that port of that sandbox.
 
-import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc, serviceDesc, tsEnum } from "@bufbuild/protobuf/codegenv2";
 
 /**
  * Describes the file node/node.proto.
  */
 export const file_node_node = /*@__PURE__*/
-  fileDesc("Cg9ub2RlL25vZGUucHJvdG8SDnNrZXJyeS5ub2RlLnYxIhAKDkdldEluZm9SZXF1ZXN0IpEBCg9HZXRJbmZvUmVzcG9uc2USDwoHbm9kZV9pZBgBIAEoCRIVCg1hZ2VudF92ZXJzaW9uGAIgASgJEhAKCHJ1bnRpbWVzGAMgAygJEhEKCWNwdV9jb3VudBgEIAEoDRIaChJtZW1vcnlfdG90YWxfYnl0ZXMYBSABKAQSFQoNc2FuZGJveF9jb3VudBgGIAEoDSL1AgoLU2FuZGJveFNwZWMSEgoKc2FuZGJveF9pZBgBIAEoCRITCgt0ZW1wbGF0ZV9pZBgCIAEoCRIQCghidWlsZF9pZBgDIAEoCRIOCgZsYXllcnMYBCADKAkSEQoJY3B1X2NvdW50GAUgASgNEhEKCW1lbW9yeV9tYhgGIAEoDRIUCgxkaXNrX3NpemVfbWIYByABKA0SOgoIZW52X3ZhcnMYCCADKAsyKC5za2Vycnkubm9kZS52MS5TYW5kYm94U3BlYy5FbnZWYXJzRW50cnkSFAoMYWNjZXNzX3Rva2VuGAkgASgJEh0KFWFsbG93X2ludGVybmV0X2FjY2VzcxgKIAEoCBIUCgxkZWZhdWx0X3VzZXIYCyABKAkSFwoPZGVmYXVsdF93b3JrZGlyGAwgASgJEg8KB3J1bnRpbWUYDSABKAkaLgoMRW52VmFyc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiQQoUQ3JlYXRlU2FuZGJveFJlcXVlc3QSKQoEc3BlYxgBIAEoCzIbLnNrZXJyeS5ub2RlLnYxLlNhbmRib3hTcGVjIj8KFUNyZWF0ZVNhbmRib3hSZXNwb25zZRIPCgdydW50aW1lGAEgASgJEhUKDWFnZW50X3ZlcnNpb24YAiABKAkiKAoSS2lsbFNhbmRib3hSZXF1ZXN0EhIKCnNhbmRib3hfaWQYASABKAkiJgoTS2lsbFNhbmRib3hSZXNwb25zZRIPCgdleGlzdGVkGAEgASgIIhYKFExpc3RTYW5kYm94ZXNSZXF1ZXN0IkcKFUxpc3RTYW5kYm94ZXNSZXNwb25zZRIuCglzYW5kYm94ZXMYASADKAsyGy5za2Vycnkubm9kZS52MS5Ob2RlU2FuZGJveCIwCgtOb2RlU2FuZGJveBISCgpzYW5kYm94X2lkGAEgASgJEg0KBXN0YXRlGAIgASgJMu0CCgtOb2RlU2VydmljZRJKCgdHZXRJbmZvEh4uc2tlcnJ5Lm5vZGUudjEuR2V0SW5mb1JlcXVlc3QaHy5za2Vycnkubm9kZS52MS5HZXRJbmZvUmVzcG9uc2USXAoNQ3JlYXRlU2FuZGJveBIkLnNrZXJyeS5ub2RlLnYxLkNyZWF0ZVNhbmRib3hSZXF1ZXN0GiUuc2tlcnJ5Lm5vZGUudjEuQ3JlYXRlU2FuZGJveFJlc3BvbnNlElYKC0tpbGxTYW5kYm94EiIuc2tlcnJ5Lm5vZGUudjEuS2lsbFNhbmRib3hSZXF1ZXN0GiMuc2tlcnJ5Lm5vZGUudjEuS2lsbFNhbmRib3hSZXNwb25zZRJcCg1MaXN0U2FuZGJveGVzEiQuc2tlcnJ5Lm5vZGUudjEuTGlzdFNhbmRib3hlc1JlcXVlc3QaJS5za2Vycnkubm9kZS52MS5MaXN0U2FuZGJveGVzUmVzcG9uc2ViBnByb3RvMw");
+  fileDesc("Cg9ub2RlL25vZGUucHJvdG8SDnNrZXJyeS5ub2RlLnYxIhAKDkdldEluZm9SZXF1ZXN0IqcBCg9HZXRJbmZvUmVzcG9uc2USDwoHbm9kZV9pZBgBIAEoCRIVCg1hZ2VudF92ZXJzaW9uGAIgASgJEhAKCHJ1bnRpbWVzGAMgAygJEhEKCWNwdV9jb3VudBgEIAEoDRIaChJtZW1vcnlfdG90YWxfYnl0ZXMYBSABKAQSFQoNc2FuZGJveF9jb3VudBgGIAEoDRIUCgxrZWVwc19tZW1vcnkYByABKAgiuwMKC1NhbmRib3hTcGVjEhIKCnNhbmRib3hfaWQYASABKAkSEwoLdGVtcGxhdGVfaWQYAiABKAkSEAoIYnVpbGRfaWQYAyABKAkSDgoGbGF5ZXJzGAQgAygJEhEKCWNwdV9jb3VudBgFIAEoDRIRCgltZW1vcnlfbWIYBiABKA0SFAoMZGlza19zaXplX21iGAcgASgNEjoKCGVudl92YXJzGAggAygLMiguc2tlcnJ5Lm5vZGUudjEuU2FuZGJveFNwZWMuRW52VmFyc0VudHJ5EhQKDGFjY2Vzc190b2tlbhgJIAEoCRIdChVhbGxvd19pbnRlcm5ldF9hY2Nlc3MYCiABKAgSFAoMZGVmYXVsdF91c2VyGAsgASgJEhcKD2RlZmF1bHRfd29ya2RpchgMIAEoCRIPCgdydW50aW1lGA0gASgJEhAKCGltYWdlX2lkGA4gASgJEhoKEmltYWdlX2FjY2Vzc190b2tlbhgPIAEoCRIWCg53aXRob3V0X21lbW9yeRgQIAEoCBouCgxFbnZWYXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJBChRDcmVhdGVTYW5kYm94UmVxdWVzdBIpCgRzcGVjGAEgASgLMhsuc2tlcnJ5Lm5vZGUudjEuU2FuZGJveFNwZWMiigEKFUNyZWF0ZVNhbmRib3hSZXNwb25zZRIPCgdydW50aW1lGAEgASgJEhUKDWFnZW50X3ZlcnNpb24YAiABKAkSLQoKc3RhcnRfa2luZBgDIAEoDjIZLnNrZXJyeS5ub2RlLnYxLlN0YXJ0S2luZBIaChJtZW1vcnlfbG9zdF9yZWFzb24YBCABKAkiagoTUGF1c2VTYW5kYm94UmVxdWVzdBISCgpzYW5kYm94X2lkGAEgASgJEhAKCGltYWdlX2lkGAIgASgJEg4KBm1lbW9yeRgDIAEoCBIdChVyZXF1aXJlX2hlYWx0aHlfZ3Vlc3QYBCABKAgiWgoUUGF1c2VTYW5kYm94UmVzcG9uc2USEgoKaGFzX21lbW9yeRgBIAEoCBIaChJhZ2VudF91bnJlc3BvbnNpdmUYAiABKAgSEgoKc2l6ZV9ieXRlcxgDIAEoBCJBChRSZXN1bWVTYW5kYm94UmVxdWVzdBIpCgRzcGVjGAEgASgLMhsuc2tlcnJ5Lm5vZGUudjEuU2FuZGJveFNwZWMiigEKFVJlc3VtZVNhbmRib3hSZXNwb25zZRIPCgdydW50aW1lGAEgASgJEhUKDWFnZW50X3ZlcnNpb24YAiABKAkSLQoKc3RhcnRfa2luZBgDIAEoDjIZLnNrZXJyeS5ub2RlLnYxLlN0YXJ0S2luZBIaChJtZW1vcnlfbG9zdF9yZWFzb24YBCABKAkiZwoWU25hcHNob3RTYW5kYm94UmVxdWVzdBISCgpzYW5kYm94X2lkGAEgASgJEhAKCGltYWdlX2lkGAIgASgJEg4KBm1lbW9yeRgDIAEoCBIXCg9zb3VyY2VfaW1hZ2VfaWQYBCABKAkiQQoXU25hcHNob3RTYW5kYm94UmVzcG9uc2USEgoKaGFzX21lbW9yeRgBIAEoCBISCgpzaXplX2J5dGVzGAIgASgEIiYKEkRlbGV0ZUltYWdlUmVxdWVzdBIQCghpbWFnZV9pZBgBIAEoCSImChNEZWxldGVJbWFnZVJlc3BvbnNlEg8KB2V4aXN0ZWQYASABKAgiEwoRTGlzdEltYWdlc1JlcXVlc3QiJwoSTGlzdEltYWdlc1Jlc3BvbnNlEhEKCWltYWdlX2lkcxgBIAMoCSIoChJLaWxsU2FuZGJveFJlcXVlc3QSEgoKc2FuZGJveF9pZBgBIAEoCSImChNLaWxsU2FuZGJveFJlc3BvbnNlEg8KB2V4aXN0ZWQYASABKAgiFgoUTGlzdFNhbmRib3hlc1JlcXVlc3QiRwoVTGlzdFNhbmRib3hlc1Jlc3BvbnNlEi4KCXNhbmRib3hlcxgBIAMoCzIbLnNrZXJyeS5ub2RlLnYxLk5vZGVTYW5kYm94IkQKC05vZGVTYW5kYm94EhIKCnNhbmRib3hfaWQYASABKAkSDQoFc3RhdGUYAiABKAkSEgoKZW5kX3JlYXNvbhgDIAEoCSpqCglTdGFydEtpbmQSGgoWU1RBUlRfS0lORF9VTlNQRUNJRklFRBAAEhMKD1NUQVJUX0tJTkRfQk9PVBABEhYKElNUQVJUX0tJTkRfUkVTVE9SRRACEhQKEFNUQVJUX0tJTkRfQ0xBSU0QAzK3BgoLTm9kZVNlcnZpY2USSgoHR2V0SW5mbxIeLnNrZXJyeS5ub2RlLnYxLkdldEluZm9SZXF1ZXN0Gh8uc2tlcnJ5Lm5vZGUudjEuR2V0SW5mb1Jlc3BvbnNlElwKDUNyZWF0ZVNhbmRib3gSJC5za2Vycnkubm9kZS52MS5DcmVhdGVTYW5kYm94UmVxdWVzdBolLnNrZXJyeS5ub2RlLnYxLkNyZWF0ZVNhbmRib3hSZXNwb25zZRJWCgtLaWxsU2FuZGJveBIiLnNrZXJyeS5ub2RlLnYxLktpbGxTYW5kYm94UmVxdWVzdBojLnNrZXJyeS5ub2RlLnYxLktpbGxTYW5kYm94UmVzcG9uc2USWQoMUGF1c2VTYW5kYm94EiMuc2tlcnJ5Lm5vZGUudjEuUGF1c2VTYW5kYm94UmVxdWVzdBokLnNrZXJyeS5ub2RlLnYxLlBhdXNlU2FuZGJveFJlc3BvbnNlElwKDVJlc3VtZVNhbmRib3gSJC5za2Vycnkubm9kZS52MS5SZXN1bWVTYW5kYm94UmVxdWVzdBolLnNrZXJyeS5ub2RlLnYxLlJlc3VtZVNhbmRib3hSZXNwb25zZRJiCg9TbmFwc2hvdFNhbmRib3gSJi5za2Vycnkubm9kZS52MS5TbmFwc2hvdFNhbmRib3hSZXF1ZXN0Gicuc2tlcnJ5Lm5vZGUudjEuU25hcHNob3RTYW5kYm94UmVzcG9uc2USVgoLRGVsZXRlSW1hZ2USIi5za2Vycnkubm9kZS52MS5EZWxldGVJbWFnZVJlcXVlc3QaIy5za2Vycnkubm9kZS52MS5EZWxldGVJbWFnZVJlc3BvbnNlElMKCkxpc3RJbWFnZXMSIS5za2Vycnkubm9kZS52MS5MaXN0SW1hZ2VzUmVxdWVzdBoiLnNrZXJyeS5ub2RlLnYxLkxpc3RJbWFnZXNSZXNwb25zZRJcCg1MaXN0U2FuZGJveGVzEiQuc2tlcnJ5Lm5vZGUudjEuTGlzdFNhbmRib3hlc1JlcXVlc3QaJS5za2Vycnkubm9kZS52MS5MaXN0U2FuZGJveGVzUmVzcG9uc2ViBnByb3RvMw");
 
 /**
  * Describes the message skerry.node.v1.GetInfoRequest.
@@ -50,39 +50,123 @@ export const CreateSandboxResponseSchema = /*@__PURE__*/
   messageDesc(file_node_node, 4);
 
 /**
+ * Describes the message skerry.node.v1.PauseSandboxRequest.
+ * Use `create(PauseSandboxRequestSchema)` to create a new message.
+ */
+export const PauseSandboxRequestSchema = /*@__PURE__*/
+  messageDesc(file_node_node, 5);
+
+/**
+ * Describes the message skerry.node.v1.PauseSandboxResponse.
+ * Use `create(PauseSandboxResponseSchema)` to create a new message.
+ */
+export const PauseSandboxResponseSchema = /*@__PURE__*/
+  messageDesc(file_node_node, 6);
+
+/**
+ * Describes the message skerry.node.v1.ResumeSandboxRequest.
+ * Use `create(ResumeSandboxRequestSchema)` to create a new message.
+ */
+export const ResumeSandboxRequestSchema = /*@__PURE__*/
+  messageDesc(file_node_node, 7);
+
+/**
+ * Describes the message skerry.node.v1.ResumeSandboxResponse.
+ * Use `create(ResumeSandboxResponseSchema)` to create a new message.
+ */
+export const ResumeSandboxResponseSchema = /*@__PURE__*/
+  messageDesc(file_node_node, 8);
+
+/**
+ * Describes the message skerry.node.v1.SnapshotSandboxRequest.
+ * Use `create(SnapshotSandboxRequestSchema)` to create a new message.
+ */
+export const SnapshotSandboxRequestSchema = /*@__PURE__*/
+  messageDesc(file_node_node, 9);
+
+/**
+ * Describes the message skerry.node.v1.SnapshotSandboxResponse.
+ * Use `create(SnapshotSandboxResponseSchema)` to create a new message.
+ */
+export const SnapshotSandboxResponseSchema = /*@__PURE__*/
+  messageDesc(file_node_node, 10);
+
+/**
+ * Describes the message skerry.node.v1.DeleteImageRequest.
+ * Use `create(DeleteImageRequestSchema)` to create a new message.
+ */
+export const DeleteImageRequestSchema = /*@__PURE__*/
+  messageDesc(file_node_node, 11);
+
+/**
+ * Describes the message skerry.node.v1.DeleteImageResponse.
+ * Use `create(DeleteImageResponseSchema)` to create a new message.
+ */
+export const DeleteImageResponseSchema = /*@__PURE__*/
+  messageDesc(file_node_node, 12);
+
+/**
+ * Describes the message skerry.node.v1.ListImagesRequest.
+ * Use `create(ListImagesRequestSchema)` to create a new message.
+ */
+export const ListImagesRequestSchema = /*@__PURE__*/
+  messageDesc(file_node_node, 13);
+
+/**
+ * Describes the message skerry.node.v1.ListImagesResponse.
+ * Use `create(ListImagesResponseSchema)` to create a new message.
+ */
+export const ListImagesResponseSchema = /*@__PURE__*/
+  messageDesc(file_node_node, 14);
+
+/**
  * Describes the message skerry.node.v1.KillSandboxRequest.
  * Use `create(KillSandboxRequestSchema)` to create a new message.
  */
 export const KillSandboxRequestSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 5);
+  messageDesc(file_node_node, 15);
 
 /**
  * Describes the message skerry.node.v1.KillSandboxResponse.
  * Use `create(KillSandboxResponseSchema)` to create a new message.
  */
 export const KillSandboxResponseSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 6);
+  messageDesc(file_node_node, 16);
 
 /**
  * Describes the message skerry.node.v1.ListSandboxesRequest.
  * Use `create(ListSandboxesRequestSchema)` to create a new message.
  */
 export const ListSandboxesRequestSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 7);
+  messageDesc(file_node_node, 17);
 
 /**
  * Describes the message skerry.node.v1.ListSandboxesResponse.
  * Use `create(ListSandboxesResponseSchema)` to create a new message.
  */
 export const ListSandboxesResponseSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 8);
+  messageDesc(file_node_node, 18);
 
 /**
  * Describes the message skerry.node.v1.NodeSandbox.
  * Use `create(NodeSandboxSchema)` to create a new message.
  */
 export const NodeSandboxSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 9);
+  messageDesc(file_node_node, 19);
+
+/**
+ * Describes the enum skerry.node.v1.StartKind.
+ */
+export const StartKindSchema = /*@__PURE__*/
+  enumDesc(file_node_node, 0);
+
+/**
+ * How a sandbox came to run.
+ *
+ * @generated from enum skerry.node.v1.StartKind
+ */
+export const StartKind = /*@__PURE__*/
+  tsEnum(StartKindSchema);
 
 /**
  * @generated from service skerry.node.v1.NodeService
