@@ -116,3 +116,10 @@ export function readXattr(path: string, name: string): Buffer {
   if (read < 0) fail(`lgetxattr ${name}`, path);
   return buffer.subarray(0, read);
 }
+
+const lremovexattrFn = libc.func("int lremovexattr(const char *path, const char *name)");
+
+/** Takes an extended attribute off a path (off the link itself). */
+export function removeXattr(path: string, name: string): void {
+  if (lremovexattrFn(path, name) !== 0) fail(`lremovexattr ${name}`, path);
+}
