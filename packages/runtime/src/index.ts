@@ -17,6 +17,8 @@ export {
 export type {
   ContainerLimits,
   ContainerPlan,
+  ContainerRef,
+  MemoryImage,
   Runtime,
   RuntimeCapabilities,
   RuntimeName,

@@ -1,3 +1,5 @@
+import type { OciSpec } from "./spec/oci.ts";
+
 /** What runs a sandbox's processes. Nothing above this interface knows which one it is. */
 export interface Runtime {
   readonly name: RuntimeName;
@@ -8,8 +10,21 @@ export interface Runtime {
    * Throws PlatformError("runtime_failed") with the runtime's own words; what was acquired until then is for `destroy`.
    */
   start(plan: ContainerPlan): Promise<StartedContainer>;
+  /**
+   * Brings back what `checkpoint` wrote, in another root file system, network namespace and group. The root must hold the
+   * files that it held then. Throws PlatformError("image_unusable") when this image can't be brought back here.
+   */
+  restore(plan: ContainerPlan, image: MemoryImage): Promise<StartedContainer>;
+  /** Stops every process of the sandbox where it is; `thaw` lets them go on. */
+  freeze(target: ContainerRef): Promise<void>;
+  thaw(target: ContainerRef): Promise<void>;
+  /**
+   * Writes processes and memory of a frozen sandbox into an empty directory. It stays frozen, also when this fails.
+   * Throws PlatformError("runtime_failed").
+   */
+  checkpoint(target: ContainerRef & { bundleDir: string }, imageDir: string): Promise<MemoryImage>;
   /** Ends every process of the sandbox and removes what the runtime and the kernel keep for it. Safe in any state, also for an id never seen. */
-  destroy(target: { id: string; cgroupPath: string }): Promise<void>;
+  destroy(target: ContainerRef & { cgroupPath: string }): Promise<void>;
   /** Ids that this runtime's state folder holds anything of. */
   list(): Promise<string[]>;
   /** Removes what the runtime keeps for all its sandboxes together. Preconditions: none of them is left. */
@@ -60,4 +75,23 @@ export interface ContainerLimits {
 export interface StartedContainer {
   /** Host pid whose end is the sandbox's end. */
   readonly pid: number;
+  /** File name of the runtime's program that this sandbox runs on: what every later call has to use. */
+  readonly binary: string;
+}
+
+export interface ContainerRef {
+  readonly id: string;
+  /** As `StartedContainer` said; without it, the current one. */
+  readonly binary?: string;
+}
+
+/** Processes and memory on disk, and what they need to come back. */
+export interface MemoryImage {
+  readonly dir: string;
+  /** File name of the program that wrote it: no other can read it. */
+  readonly binary: string;
+  /** Processor features that the guest may have found and uses. */
+  readonly cpuFeatures: readonly string[];
+  /** Specification that it ran with; only paths and limits may differ when it is brought back. */
+  readonly spec: OciSpec;
 }

@@ -66,7 +66,7 @@ export class SlotPool {
     }
     try {
       if (this.#hasRoom()) {
-        await readdressSlot(slot, names.namespace(slot.number));
+        await readdressSlot(slot, names);
         // Others may have come back meanwhile.
         if (this.#hasRoom()) {
           this.#ready.push(slot);

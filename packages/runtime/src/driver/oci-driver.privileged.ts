@@ -1,13 +1,15 @@
 // What runsc and runc have in common: both take a bundle and the same few verbs.
 
-import { closeSync, openSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { closeSync, existsSync, openSync, readFileSync, writeFileSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import { asError, PlatformError, runCommand, SubprocessError } from "@skerry/base";
 import { destroyCgroup } from "../cgroup.privileged.ts";
-import type { ContainerPlan, StartedContainer } from "../runtime.ts";
+import type { ContainerPlan, ContainerRef, StartedContainer } from "../runtime.ts";
 import { buildSpec, type HostFacts } from "../spec/build-spec.ts";
+import type { OciSpec } from "../spec/oci.ts";
 
 export interface OciDriver {
+  /** The program that new sandboxes run on. Others of the same kind may lie beside it, for what was started on them. */
   readonly binary: string;
   /** Flags before the verb. */
   readonly globalArgs: readonly string[];
@@ -15,22 +17,36 @@ export interface OciDriver {
 }
 
 const START_TIMEOUT_MS = 60_000;
+/** A runtime that hangs is found out by this. */
+const CONTROL_TIMEOUT_MS = 20_000;
+
+/** How to bring a sandbox up: `run` a new one, or `restore` an image. */
+export interface StartVerb {
+  readonly args: readonly string[];
+  readonly binary: string;
+  readonly spec: OciSpec;
+}
 
 export async function startContainer(driver: OciDriver, plan: ContainerPlan): Promise<StartedContainer> {
+  return bringUp(driver, plan, { args: ["run"], binary: driver.binary, spec: buildSpec(plan, driver.host) });
+}
+
+/** Throws PlatformError("runtime_failed") with the runtime's own words. */
+export async function bringUp(driver: OciDriver, plan: ContainerPlan, verb: StartVerb): Promise<StartedContainer> {
   const log = join(plan.bundleDir, "runtime.log");
   const pidFile = join(plan.bundleDir, "pid");
-  writeFileSync(join(plan.bundleDir, "config.json"), JSON.stringify(buildSpec(plan, driver.host)), { mode: 0o600 });
+  writeFileSync(join(plan.bundleDir, "config.json"), JSON.stringify(verb.spec), { mode: 0o600 });
   // The sandbox keeps these descriptors for life. Nobody reads what a guest writes to them, and a file would be a way
   // round the disk limit, so they lead nowhere; the runtime's own words go to its log.
   const nowhere = openSync("/dev/null", "r+");
   try {
     await runCommand(
-      driver.binary,
+      verb.binary,
       [
         ...driver.globalArgs,
         `--log=${log}`,
         "--log-format=json",
-        "run",
+        ...verb.args,
         "--detach",
         `--bundle=${plan.bundleDir}`,
         `--pid-file=${pidFile}`,
@@ -38,17 +54,41 @@ export async function startContainer(driver: OciDriver, plan: ContainerPlan): Pr
       ],
       { outputFd: nowhere, timeoutMs: START_TIMEOUT_MS },
     );
-    return { pid: Number(readFileSync(pidFile, "utf8")) };
+    return { pid: Number(readFileSync(pidFile, "utf8")), binary: basename(verb.binary) };
   } catch (error) {
-    throw new PlatformError("runtime_failed", `${driver.binary} did not start ${plan.id}: ${readLog(log)}`, { cause: asError(error) });
+    throw new PlatformError("runtime_failed", `${verb.binary} did not start ${plan.id}: ${readLog(log)}`, { cause: asError(error) });
   } finally {
     closeSync(nowhere);
   }
 }
 
-export async function destroyContainer(driver: OciDriver, target: { id: string; cgroupPath: string }): Promise<void> {
+/** The program of that file name; throws PlatformError("image_unusable") when it is not there any more. */
+export function binaryOf(driver: OciDriver, name: string | undefined): string {
+  if (name === undefined || name === basename(driver.binary)) return driver.binary;
+  const path = join(dirname(driver.binary), name);
+  if (!existsSync(path)) throw new PlatformError("image_unusable", `it was made with ${name}, which is not on this machine any more`);
+  return path;
+}
+
+/** Runs one of the verbs that all runtimes have. Throws PlatformError("runtime_failed"). */
+export async function control(
+  driver: OciDriver,
+  target: ContainerRef,
+  verb: readonly string[],
+  timeoutMs = CONTROL_TIMEOUT_MS,
+): Promise<void> {
+  try {
+    await runCommand(binaryOf(driver, target.binary), [...driver.globalArgs, ...verb, target.id], { timeoutMs });
+  } catch (error) {
+    if (error instanceof PlatformError) throw error;
+    throw new PlatformError("runtime_failed", `${verb[0]} of ${target.id} failed: ${asError(error).message}`, { cause: asError(error) });
+  }
+}
+
+export async function destroyContainer(driver: OciDriver, target: ContainerRef & { cgroupPath: string }): Promise<void> {
   await destroyCgroup(target.cgroupPath);
   try {
+    // Any version can remove what another one keeps, and the one that it ran on may be gone.
     await runCommand(driver.binary, [...driver.globalArgs, "delete", "--force", target.id]);
   } catch (error) {
     // Both answer with an error when there is no such container, which is what we want to reach.

@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { PlatformError } from "@skerry/base";
 import type { Runtime } from "../runtime.ts";
 import type { HostFacts } from "../spec/build-spec.ts";
-import { destroyContainer, type OciDriver, startContainer } from "./oci-driver.privileged.ts";
+import { control, destroyContainer, type OciDriver, startContainer } from "./oci-driver.privileged.ts";
 
 /** runc: the host's kernel, held off by a user namespace, a seccomp allow-list and few capabilities. */
 export function createRuncRuntime(options: { binary: string; stateDir: string; host: HostFacts }): Runtime {
@@ -15,8 +15,16 @@ export function createRuncRuntime(options: { binary: string; stateDir: string; h
       if (!plan.userNamespace) throw new PlatformError("runtime_failed", `${plan.id} has no user namespace, which runc needs`);
       return startContainer(driver, plan);
     },
+    restore: () => Promise.reject(noMemory()),
+    checkpoint: () => Promise.reject(noMemory()),
+    freeze: (target) => control(driver, target, ["pause"]),
+    thaw: (target) => control(driver, target, ["resume"]),
     destroy: (target) => destroyContainer(driver, target),
     list: async () => readdirSync(options.stateDir),
     cleanUp: async () => rmSync(options.stateDir, { recursive: true, force: true }),
   };
+}
+
+function noMemory(): PlatformError {
+  return new PlatformError("runtime_unavailable", "runc can't keep memory in images; gvisor can");
 }

@@ -4,7 +4,8 @@ import { unmount } from "@skerry/base/linux";
 import { setMemoryLimit } from "../cgroup.privileged.ts";
 import type { Runtime } from "../runtime.ts";
 import type { HostFacts } from "../spec/build-spec.ts";
-import { destroyContainer, type OciDriver, startContainer } from "./oci-driver.privileged.ts";
+import { control, destroyContainer, type OciDriver, startContainer } from "./oci-driver.privileged.ts";
+import { checkpointContainer, restoreContainer } from "./runsc-image.privileged.ts";
 
 /** gVisor: a kernel in user space between the guest and the host. `stateDir` is created; keep its path short, sockets live in it. */
 export function createRunscRuntime(options: { binary: string; stateDir: string; host: HostFacts }): Runtime {
@@ -38,6 +39,10 @@ export function createRunscRuntime(options: { binary: string; stateDir: string; 
       setMemoryLimit(plan.cgroupPath, memoryBytes + overheadBytes);
       return started;
     },
+    restore: (plan, image) => restoreContainer(driver, plan, image),
+    freeze: (target) => control(driver, target, ["pause"]),
+    thaw: (target) => control(driver, target, ["resume"]),
+    checkpoint: (target, imageDir) => checkpointContainer(driver, target, imageDir),
     destroy: (target) => destroyContainer(driver, target),
     // State files are named `<id>_sandbox:<id>.state` and `.lock`.
     list: async () => [

@@ -53,22 +53,26 @@ export async function createSlot(request: SlotRequest): Promise<NetworkSlot> {
     namespacePath: join(NETNS_DIR, namespace),
     ...(userNamespace ? { userNamespace } : {}),
   };
-  await readdressSlot(slot, namespace);
+  await readdressSlot(slot, names);
   return slot;
 }
 
-/** Gives the namespace's interface its address and route again: gVisor takes them over when it starts. */
-export async function readdressSlot(slot: Pick<NetworkSlot, "addresses">, namespace: string): Promise<void> {
+/**
+ * Gives the namespace's interface its address and route again: gVisor takes them over when it starts. With `quiet` the host's
+ * kernel, which has the address until then, answers nobody on it: connections that the sandbox still has must not be reset.
+ */
+export async function readdressSlot(slot: NetworkSlot, names: NetworkNames, options: { quiet?: boolean } = {}): Promise<void> {
   const { guest, host } = slot.addresses;
   await ip(
     [
       "link set lo up",
       "link set eth0 addrgenmode none",
       `addr replace ${guest}/31 dev eth0`,
+      ...(options.quiet ? [`route del table local local ${guest} dev eth0`] : []),
       "link set eth0 up",
       `route replace default via ${host} dev eth0`,
     ],
-    ["-n", namespace],
+    ["-n", names.namespace(slot.number)],
   );
 }
 

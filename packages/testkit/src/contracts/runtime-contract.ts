@@ -69,7 +69,7 @@ export function runtimeContract(options: RuntimeContractOptions): void {
 
     /** The image is the root as it is: what a guest writes is not looked at here. */
     async function planOf(id: string, command: string, overrides: Partial<ContainerPlan> = {}): Promise<ContainerPlan> {
-      await readdressSlot(slot, names.namespace(slot.number));
+      await readdressSlot(slot, names);
       const own = join(dir, id);
       for (const name of ["bundle", "upper", "work", "root"]) mkdirSync(join(own, name), { recursive: true });
       unmountRootFilesystem(join(own, "root"));

@@ -1,0 +1,23 @@
+import type { OciSpec } from "./oci.ts";
+
+/**
+ * The specification for bringing a sandbox back: as it ran (gVisor accepts no other, so an image outlives changes of ours),
+ * with the places and limits of now.
+ */
+export function moveSpec(ran: OciSpec, now: OciSpec): OciSpec {
+  const sources = new Map(now.mounts.map((mount) => [mount.destination, mount.source]));
+  const networkPath = now.linux.namespaces.find(({ type }) => type === "network")?.path;
+  return {
+    ...ran,
+    root: now.root,
+    mounts: ran.mounts.map((mount) => ({ ...mount, source: sources.get(mount.destination) ?? mount.source })),
+    linux: {
+      ...ran.linux,
+      namespaces: ran.linux.namespaces.map((one) =>
+        one.type === "network" && networkPath !== undefined ? { ...one, path: networkPath } : one,
+      ),
+      cgroupsPath: now.linux.cgroupsPath,
+      resources: now.linux.resources,
+    },
+  };
+}
