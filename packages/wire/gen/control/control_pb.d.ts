@@ -25,6 +25,18 @@ export declare type FindRouteRequest = Message<"skerry.control.v1.FindRouteReque
    * @generated from field: bool wake = 2;
    */
   wake: boolean;
+
+  /**
+   * What the traffic is for, and what it shows as the sandbox's token ("" for nothing). Only a wake asks for them.
+   *
+   * @generated from field: uint32 port = 3;
+   */
+  port: number;
+
+  /**
+   * @generated from field: string access_token = 4;
+   */
+  accessToken: string;
 };
 
 /**
@@ -63,7 +75,7 @@ export declare const FindRouteResponseSchema: GenMessage<FindRouteResponse>;
  */
 export declare type RouteRefusal = Message<"skerry.control.v1.RouteRefusal"> & {
   /**
-   * "unknown", "paused" (and not woken by traffic), "ended".
+   * "unknown", "paused" (and not woken by traffic), "ended" (for a day).
    *
    * @generated from field: string state = 1;
    */
@@ -77,7 +89,7 @@ export declare type RouteRefusal = Message<"skerry.control.v1.RouteRefusal"> & {
   endReason: string;
 
   /**
-   * For "ended": RFC 3339.
+   * For "ended": RFC 3339, in UTC.
    *
    * @generated from field: string ended_at = 3;
    */
@@ -97,7 +109,8 @@ export declare const RouteService: GenService<{
   /**
    * Where a sandbox's traffic goes now. NOT_FOUND when it is not running, with a RouteRefusal as error detail.
    * With `wake`, a paused sandbox that may be woken by traffic is resumed first, and the answer comes when it runs.
-   * UNAVAILABLE: it can't be woken for now; RESOURCE_EXHAUSTED: its team runs as many as it may.
+   * PERMISSION_DENIED: what the traffic showed is not enough to wake it. ABORTED: it is still changing its state.
+   * RESOURCE_EXHAUSTED: its team runs as many as it may, and the message says so. UNAVAILABLE: it can't be woken for now.
    *
    * @generated from rpc skerry.control.v1.RouteService.FindRoute
    */

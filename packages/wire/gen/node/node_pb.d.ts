@@ -3,7 +3,9 @@
 /* eslint-disable */
 
 // What the control plane asks of one machine. Callers prove themselves with the cluster secret
-// (`Authorization: Bearer …`). Sandbox traffic does not pass through these calls: the same listener
+// (`Authorization: Bearer …`), and say which cluster they are of (`Skerry-Cluster-Id: …`, the id that its database was given):
+// a node that holds sandboxes of one cluster answers those of another, GetInfo apart, with FAILED_PRECONDITION, because a
+// control plane on the wrong database would kill what it does not know. Sandbox traffic does not pass through these calls: the same listener
 // answers `CONNECT {sandboxID}:{port}` with a raw byte tunnel to that port of that sandbox.
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
@@ -68,6 +70,13 @@ export declare type GetInfoResponse = Message<"skerry.node.v1.GetInfoResponse"> 
    * @generated from field: bool keeps_memory = 7;
    */
   keepsMemory: boolean;
+
+  /**
+   * The cluster whose sandboxes or images it holds; "" when it holds none, or was never told.
+   *
+   * @generated from field: string cluster_id = 8;
+   */
+  clusterId: string;
 };
 
 /**
