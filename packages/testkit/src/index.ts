@@ -1,5 +1,8 @@
 export { type FakeBehaviour, FakeNode, type FakeSandbox } from "./fake-node.ts";
 export { freePorts } from "./free-ports.ts";
+export { type TestImage, writeOciLayout } from "./images/oci-layout.ts";
+export { REGISTRY_USER, startRegistry, type TestRegistry } from "./images/registry.ts";
+export { type TarEntry, tarArchive } from "./images/tar-archive.ts";
 export { describeTraces, type HostTraces, instanceOf, readHostTraces } from "./leftovers.ts";
 export { type Platform, type StartPlatformOptions, startPlatform } from "./platform.ts";
 export { startPostgres, type TestPostgres } from "./postgres.ts";

@@ -7,6 +7,7 @@ import {
   createDataFolder,
   type DataFolder,
   ensurePythonSdk,
+  ensureTestRegistry,
   setUp,
   silentSteps,
   takeSetupLock,
@@ -56,4 +57,11 @@ export async function createTestDataFolder(name: string): Promise<DataFolder> {
 export async function preparePythonSdk(): Promise<string> {
   const cache = await prepareTestCache();
   return (await ensurePythonSdk(cache.root, { report: () => {}, signal: new AbortController().signal })).python;
+}
+
+/** The program of the registry that tests pull images from. */
+export async function prepareTestRegistry(): Promise<string> {
+  const folder = await createDataFolder(testCacheDir());
+  await using _lock = await takeSetupLock(folder.lockFile, { wait: true });
+  return (await ensureTestRegistry(folder.root, { report: () => {}, signal: new AbortController().signal })).binary;
 }

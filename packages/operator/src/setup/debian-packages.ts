@@ -14,7 +14,9 @@ export const PLATFORM_PACKAGES: Readonly<Record<string, string>> = {
   mount: "mount and umount, which mmdebstrap uses",
   nftables: "nft: what sandboxes may reach",
   runc: "the runc runtime",
+  skopeo: "pulls images from registries",
   tini: "says in a sandbox why a program could not be started",
+  umoci: "unpacks images",
   "util-linux": "unshare, mount, setsid",
 };
 

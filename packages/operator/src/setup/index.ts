@@ -11,3 +11,4 @@ export { unmountBelow } from "../testing/unmount-below.ts";
 export { ensureDebianPackages, missingPackages, PLATFORM_PACKAGES, TEST_PACKAGES } from "./debian-packages.ts";
 export { ensurePythonSdk } from "./python-sdk.ts";
 export { type SetUpOptions, setUp } from "./set-up.ts";
+export { ensureTestRegistry } from "./test-registry.ts";

@@ -1,0 +1,42 @@
+import { PlatformError, SubprocessError } from "@skerry/base";
+
+/** What went wrong with an image, as a code and a sentence that the person who named the image may see. */
+const KINDS: readonly { readonly says: RegExp; readonly code: string; readonly means: string }[] = [
+  {
+    says: /digest did not match|digest mismatch|does not match|unexpected EOF|invalid checksum/i,
+    code: "image_damaged",
+    means: "what the registry sent is not what it named",
+  },
+  {
+    says: /unauthorized|authentication required|invalid username\/password|denied|forbidden/i,
+    code: "image_access_denied",
+    means: "the registry does not let this user have it, or it does not exist",
+  },
+  { says: /manifest unknown|name unknown|not found|\b404\b/i, code: "image_not_found", means: "the registry has no such image" },
+  {
+    says: /no image found in (?:manifest list|image index)|no such architecture/i,
+    code: "image_unusable",
+    means: "there is none for this machine's processor",
+  },
+  {
+    says: /pinging container registry|no such host|connection re(?:fused|set)|i\/o timeout|deadline exceeded|no route to host|network is unreachable|x509|tls:|server gave HTTP response/i,
+    code: "registry_unreachable",
+    means: "the registry can't be reached",
+  },
+];
+
+/** The programs that pull say what failed in one line of text only. */
+export function registryFailure(reference: string, error: unknown): PlatformError {
+  const text = error instanceof Error ? error.message : String(error);
+  const timedOut = error instanceof SubprocessError && error.timedOut;
+  const kind = timedOut
+    ? { code: "registry_unreachable", means: "the registry took too long" }
+    : (KINDS.find(({ says }) => says.test(text)) ?? { code: "image_pull_failed", means: "it could not be pulled" });
+  const publicMessage = `image ${reference}: ${kind.means}`;
+  return new PlatformError(kind.code, `${publicMessage}: ${lastLine(text)}`, { publicMessage, cause: error });
+}
+
+function lastLine(text: string): string {
+  const line = text.trim().split("\n").at(-1) ?? "";
+  return (/\bmsg="((?:[^"\\]|\\.)*)"/.exec(line)?.[1] ?? line).replaceAll('\\"', '"').slice(0, 500);
+}

@@ -1,0 +1,383 @@
+import { createHash } from "node:crypto";
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { createServer, type Server, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Secret } from "@skerry/base";
+import { listXattrs, readXattr } from "@skerry/base/linux";
+import { type PulledImage, type PullOptions, parseImageReference, pullImage, unpackImage } from "@skerry/layers";
+import { REGISTRY_USER, startRegistry, type TarEntry, type TestRegistry, tarArchive } from "@skerry/testkit";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+const dir = mkdtempSync(join(tmpdir(), "skerry-images-"));
+let registry: TestRegistry;
+let guarded: TestRegistry;
+beforeAll(async () => {
+  [registry, guarded] = await Promise.all([startRegistry(), startRegistry({ asksForUser: true })]);
+});
+afterAll(async () => {
+  await registry.stop();
+  await guarded.stop();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+let count = 0;
+function emptyDir(): string {
+  const path = join(dir, `d${++count}`);
+  mkdirSync(path, { mode: 0o700 });
+  return path;
+}
+
+const pull = (reference: string, options: Partial<PullOptions> = {}): Promise<PulledImage> =>
+  pullImage(parseImageReference(reference), { dir: emptyDir(), ...options });
+
+/** Makes an image of these layers, takes it through the registry, and returns the directory that it was unpacked to. */
+async function unpacked(...layers: readonly (readonly TarEntry[])[]): Promise<string> {
+  const reference = await registry.push(`unpack${++count}:1`, { layers: layers.map(tarArchive) });
+  const target = emptyDir();
+  await unpackImage(await pull(reference), { target });
+  return target;
+}
+
+describe("pulling", () => {
+  const layer = tarArchive([{ path: "hello", content: "world" }]);
+
+  it("says what the name pointed to, and how the image wants to be run", async () => {
+    const config = { Env: ["A=b"], User: "1000", WorkingDir: "/srv", Entrypoint: ["/app"], Cmd: ["serve"], Labels: { of: "tests" } };
+    const reference = await registry.push("configured:v1", { layers: [layer], config });
+    const image = await pull(reference);
+    const answer = await fetch(`http://${registry.host}/v2/configured/manifests/v1`, {
+      headers: { accept: "application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json" },
+    });
+    expect(image.digest).toBe(
+      `sha256:${createHash("sha256")
+        .update(await answer.text())
+        .digest("hex")}`,
+    );
+    expect(image).toMatchObject({
+      reference,
+      config: { env: ["A=b"], user: "1000", workingDir: "/srv", entrypoint: ["/app"], cmd: ["serve"], labels: { of: "tests" } },
+    });
+    expect((await pull(`${registry.host}/configured@${image.digest}`)).digest).toBe(image.digest);
+    expect((await pull(`${registry.host}/configured:v1@${image.digest}`)).digest).toBe(image.digest);
+  });
+
+  it("takes the image for this machine's processor out of several", async () => {
+    const other = tarArchive([{ path: "hello", content: "from elsewhere" }]);
+    const reference = await registry.push("several:1", { layers: [other], architecture: "s390x" }, { layers: [layer] });
+    const target = emptyDir();
+    await unpackImage(await pull(reference), { target });
+    expect(readFileSync(join(target, "hello"), "utf8")).toBe("world");
+  });
+
+  it("refuses an image for another processor", async () => {
+    const only = await registry.push("other:1", { layers: [layer], architecture: "s390x" });
+    await expect(pull(only)).rejects.toMatchObject({ code: "image_unusable", publicMessage: expect.stringContaining("s390x") });
+    const none = await registry.push("others:1", { layers: [layer], architecture: "s390x" }, { layers: [layer], architecture: "riscv64" });
+    await expect(pull(none)).rejects.toMatchObject({ code: "image_unusable" });
+  });
+
+  it("says that there is no such image", async () => {
+    await registry.push("present:1", { layers: [layer] });
+    const missing = { code: "image_not_found", publicMessage: expect.stringContaining("no such image") };
+    await expect(pull(`${registry.host}/present:2`)).rejects.toMatchObject(missing);
+    await expect(pull(`${registry.host}/absent`)).rejects.toMatchObject(missing);
+    await expect(pull(`${registry.host}/present@sha256:${"0".repeat(64)}`)).rejects.toMatchObject(missing);
+  });
+
+  it("gives its user and password to a registry that asks, and leaves neither behind", async () => {
+    const reference = await guarded.push("private:1", { layers: [layer] });
+    const credentials = (password: string) => ({ username: REGISTRY_USER.username, password: new Secret(password) });
+    const workDir = emptyDir();
+    const image = await pull(reference, { dir: workDir, credentials: credentials(REGISTRY_USER.password) });
+    expect(image.reference).toBe(reference);
+    expect(readdirSync(workDir)).toEqual(["layout"]);
+    await expect(pull(reference)).rejects.toMatchObject({ code: "image_access_denied" });
+    const refused = pull(reference, { credentials: credentials("another") });
+    await expect(refused).rejects.toMatchObject({ code: "image_access_denied" });
+    await expect(refused).rejects.not.toThrow(/another/);
+  });
+
+  it("does not take a layer or a manifest that is not what it is said to be", async () => {
+    const damaged = await registry.push("damaged:1", { layers: [tarArchive([{ path: "big", content: "a".repeat(9_000) }])] });
+    const blobs = join(registry.storageDir, "docker/registry/v2/blobs/sha256");
+    const own = readdirSync(join(registry.storageDir, "docker/registry/v2/repositories/damaged/_layers/sha256"));
+    const files = own.map((digest) => join(blobs, digest.slice(0, 2), digest, "data"));
+    const [layerFile = ""] = files.filter((path) => readFileSync(path).subarray(0, 2).toString("hex") === "1f8b");
+    const whole = readFileSync(layerFile);
+    writeFileSync(layerFile, Buffer.concat([whole.subarray(0, -1), Buffer.from([(whole.at(-1) ?? 0) ^ 1])]));
+    await expect(pull(damaged)).rejects.toMatchObject({ code: "image_damaged" });
+    truncateSync(layerFile, whole.length - 10);
+    await expect(pull(damaged)).rejects.toMatchObject({ code: expect.stringMatching(/^image_/) });
+    writeFileSync(layerFile, whole);
+
+    const { digest } = await pull(damaged);
+    const hex = digest.slice("sha256:".length);
+    writeFileSync(join(blobs, hex.slice(0, 2), hex, "data"), '{"schemaVersion":2}');
+    await expect(pull(`${registry.host}/damaged@${digest}`)).rejects.toMatchObject({ code: expect.stringMatching(/^image_/) });
+  });
+
+  describe("from something that is no registry", () => {
+    const connections = new Set<Socket>();
+    let silent: Server;
+    beforeAll(async () => {
+      silent = createServer((socket) => connections.add(socket.on("error", () => {})));
+      await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
+    });
+    afterAll(() => {
+      for (const socket of connections) socket.destroy();
+      silent.close();
+    });
+    const address = () => `127.0.0.1:${(silent.address() as { port: number }).port}`;
+
+    it("gives up soon when nothing is answered", async () => {
+      const startedAt = performance.now();
+      await expect(pull(`${address()}/app`, { answerTimeoutMs: 500 })).rejects.toMatchObject({ code: "registry_unreachable" });
+      expect(performance.now() - startedAt).toBeLessThan(5_000);
+    });
+
+    it("ends when it is told to", async () => {
+      const controller = new AbortController();
+      const pulling = pull(`${address()}/app`, { signal: controller.signal });
+      setTimeout(() => controller.abort(new Error("enough")), 200);
+      await expect(pulling).rejects.toThrow("enough");
+    });
+
+    it("says so when nobody listens", async () => {
+      await expect(pull("127.0.0.1:1/app")).rejects.toMatchObject({ code: "registry_unreachable" });
+    });
+  });
+});
+
+describe("unpacking", () => {
+  it("keeps owners, modes, times, links and attributes", async () => {
+    const root = await unpacked([
+      { path: "bin/", mode: 0o755, mtimeSeconds: 1_600_000_000 },
+      { path: "bin/su", content: "set-uid", mode: 0o4755, uid: 0, gid: 42 },
+      { path: "bin/link", type: "hard-link", target: "bin/su" },
+      { path: "bin/short", type: "symlink", target: "su" },
+      { path: "bin/abs", type: "symlink", target: "/bin/su" },
+      { path: "home/user/", mode: 0o2750, uid: 1000, gid: 1000 },
+      { path: "home/user/file", content: "mine", uid: 1000, gid: 1000, mtimeSeconds: 1_500_000_000 },
+      { path: "attributes", content: "x", xattrs: { "user.kind": "test value" } },
+      { path: "pipe", type: "fifo" },
+    ]);
+    const su = lstatSync(join(root, "bin/su"));
+    expect([su.mode & 0o7777, su.uid, su.gid, su.nlink]).toEqual([0o4755, 0, 42, 2]);
+    expect(lstatSync(join(root, "bin/link")).ino).toBe(su.ino);
+    expect(readlinkSync(join(root, "bin/short"))).toBe("su");
+    expect(readlinkSync(join(root, "bin/abs"))).toBe("/bin/su");
+    const home = lstatSync(join(root, "home/user"));
+    expect([home.mode & 0o7777, home.uid, home.gid]).toEqual([0o2750, 1000, 1000]);
+    expect(lstatSync(join(root, "home/user/file")).mtimeMs).toBe(1_500_000_000_000);
+    expect(lstatSync(join(root, "bin")).mtimeMs).toBe(1_600_000_000_000);
+    expect(readXattr(join(root, "attributes"), "user.kind").toString()).toBe("test value");
+    expect(lstatSync(join(root, "pipe")).isFIFO()).toBe(true);
+    expect(statSync(root).mode & 0o777).toBe(0o755);
+  });
+
+  it("obeys whiteouts, of single files, of directories and of all that a directory had", async () => {
+    const root = await unpacked(
+      [
+        { path: "gone", content: "1" },
+        { path: "tree/" },
+        { path: "tree/below", content: "1" },
+        { path: "cleared/" },
+        { path: "cleared/old", content: "1" },
+        { path: "cleared/sub/" },
+        { path: "cleared/sub/old", content: "1" },
+        { path: "kept/" },
+        { path: "kept/old", content: "1" },
+        { path: "changed", content: "old" },
+        { path: "becomes-file/" },
+        { path: "becomes-file/x", content: "1" },
+      ],
+      [
+        { path: ".wh.gone" },
+        { path: ".wh.tree" },
+        { path: "cleared/" },
+        { path: "cleared/.wh..wh..opq" },
+        { path: "cleared/new", content: "2" },
+        { path: "kept/" },
+        { path: "kept/new", content: "2" },
+        { path: "changed", content: "new" },
+        { path: "becomes-file", content: "now a file" },
+      ],
+      [{ path: "tree/" }, { path: "tree/again", content: "3" }],
+    );
+    expect(readdirSync(root).sort()).toEqual(["becomes-file", "changed", "cleared", "kept", "tree"]);
+    expect(readdirSync(join(root, "tree"))).toEqual(["again"]);
+    expect(readdirSync(join(root, "cleared"))).toEqual(["new"]);
+    expect(readdirSync(join(root, "kept")).sort()).toEqual(["new", "old"]);
+    expect(readFileSync(join(root, "changed"), "utf8")).toBe("new");
+    expect(readFileSync(join(root, "becomes-file"), "utf8")).toBe("now a file");
+  });
+
+  it("leaves out device nodes, and attributes that overlayfs would obey", async () => {
+    const root = await unpacked([
+      { path: "dev/" },
+      { path: "dev/disk", type: "block-device", device: [254, 0], mode: 0o666 },
+      { path: "dev/memory", type: "character-device", device: [1, 1], mode: 0o666 },
+      { path: "hidden", type: "character-device", device: [0, 0] },
+      { path: "redirected/", xattrs: { "trusted.overlay.redirect": "/etc", "trusted.overlay.opaque": "y", "user.stays": "1" } },
+      { path: "redirected/file", content: "x", xattrs: { "trusted.overlay.metacopy": "" } },
+    ]);
+    expect(readdirSync(root).sort()).toEqual(["dev", "redirected"]);
+    expect(readdirSync(join(root, "dev"))).toEqual([]);
+    expect(listXattrs(join(root, "redirected"))).toEqual(["user.stays"]);
+    expect(listXattrs(join(root, "redirected/file"))).toEqual([]);
+  });
+
+  describe("a hostile layer", () => {
+    const outside = join(dir, "outside");
+    const secret = join(outside, "secret");
+    beforeAll(() => {
+      mkdirSync(outside);
+      writeFileSync(secret, "as it was");
+    });
+
+    const up = "../".repeat(12);
+    it.each<[string, readonly TarEntry[]]>([
+      ["a path that goes up", [{ path: `${up}${outside.slice(1)}/secret`, content: "taken" }]],
+      ["a path that goes up, below a directory", [{ path: "a/" }, { path: `a/${up}${outside.slice(1)}/new`, content: "taken" }]],
+      ["an absolute path", [{ path: secret, content: "taken" }]],
+      [
+        "an absolute link and a file through it",
+        [
+          { path: "out", type: "symlink", target: outside },
+          { path: "out/secret", content: "taken" },
+          { path: "out/new", content: "taken" },
+        ],
+      ],
+      [
+        "a relative link and a file through it",
+        [
+          { path: "out", type: "symlink", target: `${up}${outside.slice(1)}` },
+          { path: "out/secret", content: "taken" },
+        ],
+      ],
+      [
+        "a chain of links and a file through it",
+        [
+          { path: "a", type: "symlink", target: "b" },
+          { path: "b", type: "symlink", target: "c" },
+          { path: "c", type: "symlink", target: outside },
+          { path: "a/secret", content: "taken" },
+        ],
+      ],
+      [
+        "a link in the place of a file that is then written",
+        [
+          { path: "file", type: "symlink", target: secret },
+          { path: "file", content: "taken" },
+        ],
+      ],
+      [
+        "a hard link to the host and then its content",
+        [
+          { path: "stolen", type: "hard-link", target: secret },
+          { path: "stolen", content: "taken" },
+        ],
+      ],
+      [
+        "a hard link through a link",
+        [
+          { path: "out", type: "symlink", target: outside },
+          { path: "stolen", type: "hard-link", target: "out/secret" },
+        ],
+      ],
+      [
+        "a whiteout through a link",
+        [
+          { path: "out", type: "symlink", target: outside },
+          { path: "out/.wh.secret", content: "" },
+        ],
+      ],
+      [
+        "an opaque whiteout through a link",
+        [
+          { path: "out", type: "symlink", target: outside },
+          { path: "out/.wh..wh..opq", content: "" },
+        ],
+      ],
+      ["a whiteout of a path that goes up", [{ path: `${up}${outside.slice(1)}/.wh.secret` }]],
+      ["a whiteout of what is above, named ..", [{ path: "a/" }, { path: ".wh..." }]],
+      ["a whiteout named .. in a directory", [{ path: "a/" }, { path: "a/.wh..." }]],
+      ["a whiteout without a name", [{ path: "a/" }, { path: "a/.wh." }, { path: ".wh." }, { path: ".wh.." }]],
+      [
+        "a mode for what a link points at",
+        [
+          { path: "out", type: "symlink", target: outside },
+          { path: "out/", mode: 0o777, uid: 1000 },
+        ],
+      ],
+      [
+        "the root as a link",
+        [
+          { path: ".", type: "symlink", target: outside },
+          { path: "secret", content: "taken" },
+        ],
+      ],
+    ])("can't reach out: %s", async (_what, entries) => {
+      // In one layer, and in two that are laid over each other.
+      const reference = await registry.push(`hostile${++count}:1`, { layers: [tarArchive(entries)] });
+      const stacked = await registry.push(`hostile${count}:2`, {
+        layers: [tarArchive(entries.slice(0, -1)), tarArchive(entries.slice(-1))],
+      });
+      for (const image of [await pull(reference), await pull(stacked)]) {
+        const folder = emptyDir();
+        const target = join(folder, "target");
+        mkdirSync(target);
+        writeFileSync(join(folder, "beside"), "as it was");
+        const before = lstatSync(outside);
+        // Whether it is refused or laid out inside does not matter here.
+        await unpackImage(image, { target }).catch((error: unknown) => expect(error).toMatchObject({ code: "image_unusable" }));
+        expect(readFileSync(join(folder, "beside"), "utf8")).toBe("as it was");
+        expect(readFileSync(secret, "utf8")).toBe("as it was");
+        expect(readdirSync(outside)).toEqual(["secret"]);
+        const after = lstatSync(outside);
+        expect([after.mode, after.uid, lstatSync(secret).nlink]).toEqual([before.mode, before.uid, 1]);
+        expect(existsSync(target) && lstatSync(target).isSymbolicLink()).toBe(false);
+      }
+    });
+  });
+
+  it("unpacks layers that are compressed with Zstandard", async () => {
+    const reference = await registry.push("zstd:1", { layers: [tarArchive([{ path: "hello", content: "world" }])], compression: "zstd" });
+    const target = emptyDir();
+    await unpackImage(await pull(reference), { target });
+    expect(readFileSync(join(target, "hello"), "utf8")).toBe("world");
+  });
+
+  it("refuses a name that is not UTF-8, which no digest of a tree could tell from another", async () => {
+    const archive = tarArchive([{ path: "caf?", content: "x" }]);
+    archive[3] = 0xe9;
+    const reference = await registry.push("latin:1", { layers: [withChecksum(archive)] });
+    await expect(unpackImage(await pull(reference), { target: emptyDir() })).rejects.toMatchObject({ code: "image_unusable" });
+  });
+
+  it("refuses layers that are no archives", async () => {
+    const reference = await registry.push("nonsense:1", { layers: [Buffer.from("this is no tar archive".repeat(100))] });
+    await expect(unpackImage(await pull(reference), { target: emptyDir() })).rejects.toMatchObject({ code: "image_unusable" });
+  });
+});
+
+/** Puts right the checksum of an archive's first header. */
+function withChecksum(archive: Buffer): Buffer {
+  archive.fill(" ", 148, 156);
+  const sum = archive.subarray(0, 512).reduce((total, byte) => total + byte, 0);
+  archive.write(`${sum.toString(8).padStart(6, "0")}\0 `, 148);
+  return archive;
+}

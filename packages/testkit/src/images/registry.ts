@@ -1,0 +1,91 @@
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { runCommand, spawnCommand } from "@skerry/base";
+import { freePorts } from "../free-ports.ts";
+import { prepareTestRegistry } from "../test-cache.ts";
+import { type TestImage, writeOciLayout } from "./oci-layout.ts";
+
+export interface TestRegistry extends AsyncDisposable {
+  /** "127.0.0.1:<port>" */
+  readonly host: string;
+  /** Where it keeps what it was given: for tests that damage it. */
+  readonly storageDir: string;
+  /** Puts images there under `<host>/<name>`, and returns that reference. Several images become one index. */
+  push(name: string, ...images: readonly TestImage[]): Promise<string>;
+  stop(): Promise<void>;
+}
+
+/** The one user of a registry that asks who somebody is. */
+export const REGISTRY_USER = { username: "tester", password: "an image, please" };
+/** bcrypt of that password, the only kind that this registry takes. */
+const PASSWORD_HASH = "$2b$05$abcdefghijklmnopqrstuucj7geRmnWyIKMR6roFTNOmfTNCqiYCG";
+
+/** A real registry on loopback, of this test alone, over plain HTTP. */
+export async function startRegistry(options: { readonly asksForUser?: boolean } = {}): Promise<TestRegistry> {
+  const binary = await prepareTestRegistry();
+  const dir = await mkdtemp("/tmp/skerry-registry-");
+  const [port = 0] = await freePorts(1);
+  const host = `127.0.0.1:${port}`;
+  const storageDir = join(dir, "storage");
+  await mkdir(storageDir);
+  await writeFile(join(dir, "htpasswd"), `${REGISTRY_USER.username}:${PASSWORD_HASH}\n`);
+  await writeFile(join(dir, "config.json"), JSON.stringify(configuration({ dir, storageDir, host, ...options })));
+  // Its configuration is YAML, which JSON is a part of.
+  const server = spawnCommand(binary, ["serve", join(dir, "config.json")], { cwd: dir });
+  const ended = new Promise<void>((resolve) => server.once("close", () => resolve()).once("error", () => resolve()));
+  const stop = async () => {
+    server.kill("SIGKILL");
+    await ended;
+    await rm(dir, { recursive: true, force: true });
+  };
+  try {
+    await untilAnswers(host, () => server.exitCode === null && server.pid !== undefined);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  const authFile = join(dir, "auth.json");
+  const auth = Buffer.from(`${REGISTRY_USER.username}:${REGISTRY_USER.password}`).toString("base64");
+  await writeFile(authFile, JSON.stringify({ auths: { [host]: { auth } } }));
+  return {
+    host,
+    storageDir,
+    async push(name, ...images) {
+      const layout = await mkdtemp(join(dir, "layout-"));
+      await writeOciLayout(layout, images);
+      const flags = ["--all", "--quiet", "--preserve-digests", "--dest-tls-verify=false", "--dest-authfile", authFile];
+      await runCommand("skopeo", ["copy", ...flags, `oci:${layout}`, `docker://${host}/${name}`], { timeoutMs: 120_000 });
+      await rm(layout, { recursive: true });
+      return `${host}/${name}`;
+    },
+    stop,
+    [Symbol.asyncDispose]: stop,
+  };
+}
+
+function configuration(options: { dir: string; storageDir: string; host: string; asksForUser?: boolean }): object {
+  return {
+    version: "0.1",
+    log: { level: "error" },
+    storage: { filesystem: { rootdirectory: options.storageDir } },
+    http: { addr: options.host, secret: "of this test alone" },
+    ...(options.asksForUser && { auth: { htpasswd: { realm: "test", path: join(options.dir, "htpasswd") } } }),
+  };
+}
+
+async function untilAnswers(host: string, isRunning: () => boolean): Promise<void> {
+  const deadline = performance.now() + 20_000;
+  for (;;) {
+    try {
+      const answer = await fetch(`http://${host}/v2/`, { signal: AbortSignal.timeout(2_000) });
+      await answer.body?.cancel();
+      return;
+    } catch (cause) {
+      if (!isRunning() || performance.now() > deadline) {
+        throw new Error("the test registry does not start", { cause });
+      }
+      await sleep(25);
+    }
+  }
+}
