@@ -1,6 +1,6 @@
 import type { Duplex } from "node:stream";
 import type { Target } from "@skerry/wire";
-import type { Framing } from "./headers.ts";
+import { type Framing, valuesOf } from "./headers.ts";
 import { openUpstream, type UpstreamDeps } from "./open-upstream.ts";
 import type { Refusal } from "./refusal.ts";
 import { type RequestHead, routeRequest } from "./routing.ts";
@@ -18,15 +18,16 @@ export type Admission =
 
 /**
  * Every check that a request passes before its first byte goes to a sandbox, in the order in which clients see them fail:
- * 1. the target (400), 2. paths reserved for the platform (404), 3. is the sandbox running (502),
- * 4. traffic token (403) and 5. connection limit (429), which are not built yet and belong between the lookup and the dial,
+ * 1. the target (400), 2. paths reserved for the platform (404), 3. is the sandbox running (502), or can this request wake it
+ * (403, 409, 429, 503), 4. traffic token (403) and 5. connection limit (429), which are not built yet and belong between the lookup and the dial,
  * 6. does the port answer (502).
  */
 export async function admit(deps: UpstreamDeps, head: RequestHead, signal: AbortSignal): Promise<Admission> {
   const routing = routeRequest(head);
   if (routing.kind === "refused") return routing;
   const { target, path, framing } = routing;
-  const upstream = await openUpstream(deps, target, signal);
+  const visitor = { port: target.port, accessToken: valuesOf(head.rawHeaders, "x-access-token").join(", ") };
+  const upstream = await openUpstream(deps, { target, visitor, signal });
   if (upstream.kind === "refused") return upstream;
   return { kind: "admitted", target, path, framing, upstream: upstream.stream };
 }

@@ -1,8 +1,18 @@
 import type { Duplex } from "node:stream";
 import { type Logger, PlatformError } from "@skerry/base";
 import type { Target } from "@skerry/wire";
-import type { Dial, Route, RouteTable } from "./ports.ts";
-import { portClosed, type Refusal, sandboxNotFound, unroutable } from "./refusal.ts";
+import type { Dial, DialErrorCode, Route, RouteAnswer, RouteTable, Visitor } from "./ports.ts";
+import {
+  cannotWakeNow,
+  portClosed,
+  type Refusal,
+  sandboxLimitReached,
+  sandboxNotFound,
+  stillTransitioning,
+  unroutable,
+  wakeDenied,
+} from "./refusal.ts";
+import { untilAborted } from "./until-aborted.ts";
 
 export interface UpstreamDeps {
   readonly routes: RouteTable;
@@ -10,47 +20,62 @@ export interface UpstreamDeps {
   readonly logger: Logger;
 }
 
+export interface Call {
+  readonly target: Target;
+  readonly visitor: Visitor;
+  /** The client went away. */
+  readonly signal: AbortSignal;
+}
+
 export type Upstream = { readonly kind: "open"; readonly stream: Duplex } | { readonly kind: "refused"; readonly refusal: Refusal };
 
 /**
- * Finds the sandbox's node and opens a stream to the port. When the node does not know the sandbox, or does not answer,
- * the route is read once more: the sandbox may have been killed, or have moved.
+ * Finds the sandbox's node, waking the sandbox where traffic may, and opens a stream to the port. When the node does not know
+ * the sandbox, or does not answer, the route is read once more: the sandbox may have been paused or killed, or have moved.
+ * Nothing of the request has been sent by then, so no sandbox can see it twice.
  */
-export async function openUpstream(deps: UpstreamDeps, target: Target, signal: AbortSignal): Promise<Upstream> {
+export async function openUpstream(deps: UpstreamDeps, call: Call): Promise<Upstream> {
+  const { target, signal } = call;
   try {
-    const route = await deps.routes.find(target.sandboxId);
-    if (!route) return refused(sandboxNotFound(target));
-    const first = await tryDial(deps, { route, target, signal });
+    const answer = await findRoute(deps, call);
+    if (answer.kind !== "running") return refused(refusalFor(answer, target));
+    const first = await tryDial(deps, answer.route, call);
     if (first.kind === "open") return first;
     if (first.code === "port_closed") return refused(portClosed(target));
 
     deps.routes.forget(target.sandboxId);
-    const fresh = await deps.routes.find(target.sandboxId);
-    if (!fresh) return refused(sandboxNotFound(target));
-    if (fresh.nodeId === route.nodeId && fresh.nodeUrl === route.nodeUrl) return refused(refusalFor(first.code, target));
-    const second = await tryDial(deps, { route: fresh, target, signal });
-    return second.kind === "open" ? second : refused(refusalFor(second.code, target));
+    const fresh = await findRoute(deps, call);
+    if (fresh.kind !== "running") return refused(refusalFor(fresh, target));
+    // A node that refused the sandbox may have it again, woken; one that did not answer has been waited for already.
+    if (first.code === "node_unreachable" && isSame(fresh.route, answer.route)) return refused(unroutable());
+    const second = await tryDial(deps, fresh.route, call);
+    return second.kind === "open" ? second : refused(refusalForDial(second.code, target));
   } catch (err) {
     if (!signal.aborted) deps.logger.warn({ err, sandbox_id: target.sandboxId }, "finding a sandbox's node failed");
     return refused(unroutable());
   }
 }
 
-/** What to say about a sandbox whose stream broke before it answered. */
+/** What to say about a sandbox whose stream broke before it answered. It is not woken: whether it got the request is not known. */
 export async function explainFailure(deps: UpstreamDeps, target: Target): Promise<Refusal> {
   deps.routes.forget(target.sandboxId);
   try {
-    return (await deps.routes.find(target.sandboxId)) ? portClosed(target) : sandboxNotFound(target);
+    const answer = await deps.routes.find(target.sandboxId);
+    return answer.kind === "running" ? portClosed(target) : refusalFor(answer, target);
   } catch (err) {
     deps.logger.warn({ err, sandbox_id: target.sandboxId }, "finding a sandbox's node failed");
     return unroutable();
   }
 }
 
-type Dialled = { kind: "open"; stream: Duplex } | { kind: "failed"; code: "sandbox_gone" | "port_closed" | "node_unreachable" };
+/** A client that went away does not keep the request's memory until the answer, for which others may wait. */
+function findRoute({ routes }: UpstreamDeps, { target, visitor, signal }: Call): Promise<RouteAnswer> {
+  return untilAborted(routes.find(target.sandboxId, visitor), signal);
+}
 
-async function tryDial(deps: UpstreamDeps, call: { route: Route; target: Target; signal: AbortSignal }): Promise<Dialled> {
-  const { route, target, signal } = call;
+type Dialled = { kind: "open"; stream: Duplex } | { kind: "failed"; code: DialErrorCode };
+
+async function tryDial(deps: UpstreamDeps, route: Route, { target, signal }: Call): Promise<Dialled> {
   try {
     return { kind: "open", stream: await deps.dial(route, target, signal) };
   } catch (err) {
@@ -63,7 +88,26 @@ async function tryDial(deps: UpstreamDeps, call: { route: Route; target: Target;
   }
 }
 
-function refusalFor(code: "sandbox_gone" | "port_closed" | "node_unreachable", target: Target): Refusal {
+function isSame(one: Route, other: Route): boolean {
+  return one.nodeId === other.nodeId && one.nodeUrl === other.nodeUrl;
+}
+
+function refusalFor(answer: Exclude<RouteAnswer, { kind: "running" }>, target: Target): Refusal {
+  switch (answer.kind) {
+    case "absent":
+      return sandboxNotFound(target, answer.absence);
+    case "denied":
+      return wakeDenied(target);
+    case "transitioning":
+      return stillTransitioning(target);
+    case "limited":
+      return sandboxLimitReached(target, answer.message);
+    case "busy":
+      return cannotWakeNow(target);
+  }
+}
+
+function refusalForDial(code: DialErrorCode, target: Target): Refusal {
   switch (code) {
     case "sandbox_gone":
       return sandboxNotFound(target);

@@ -8,6 +8,34 @@ export interface Route {
   readonly nodeUrl: string;
 }
 
+/** What a request shows for itself when its sandbox sleeps. Whether that is enough is the control plane's to say. */
+export interface Visitor {
+  readonly port: number;
+  /** As it was sent; "" when it was not. */
+  readonly accessToken: string;
+}
+
+/** Why a sandbox has no route, as far as clients are told. */
+export interface Absence {
+  readonly state: "unknown" | "paused" | "ended";
+  /** For `ended`: "request", "timeout", "memory", … */
+  readonly endReason?: string;
+  /** For `ended`: RFC 3339, in UTC. */
+  readonly endedAt?: string;
+}
+
+export type RouteAnswer =
+  | { readonly kind: "running"; readonly route: Route }
+  | { readonly kind: "absent"; readonly absence: Absence }
+  /** It sleeps, and this visitor may not wake it. */
+  | { readonly kind: "denied" }
+  /** It is still on its way from one state to another. */
+  | { readonly kind: "transitioning" }
+  /** Its team runs as many sandboxes as it may. */
+  | { readonly kind: "limited"; readonly message: string }
+  /** It can't be woken for now. */
+  | { readonly kind: "busy" };
+
 /**
  * Which node has a sandbox.
  *
@@ -16,8 +44,11 @@ export interface Route {
  * never the last known node.
  */
 export interface RouteTable {
-  /** Undefined when the sandbox is not running. */
-  find(sandboxId: SandboxId): Promise<Route | undefined>;
+  /**
+   * With a visitor, a sandbox that traffic may wake is woken, and the answer comes when it runs: within about a minute.
+   * A caller that no longer wants the answer just stops waiting; the others, and the sandbox, go on.
+   */
+  find(sandboxId: SandboxId, visitor?: Visitor): Promise<RouteAnswer>;
   /** The last answer for this sandbox turned out wrong. */
   forget(sandboxId: SandboxId): void;
 }

@@ -1,4 +1,5 @@
 import type { Target } from "@skerry/wire";
+import type { Absence } from "./ports.ts";
 
 /** What a browser is shown instead of the JSON. `detail` is plain text and gets escaped. */
 export interface Page {
@@ -9,7 +10,17 @@ export interface Page {
 /** An answer that the edge gives by itself. Clients match on the texts, so they are part of the interface. */
 export type Refusal =
   | { readonly kind: "text"; readonly status: number; readonly text: string }
-  | { readonly kind: "json"; readonly status: number; readonly body: Readonly<Record<string, unknown>>; readonly page: Page };
+  | {
+      readonly kind: "json";
+      readonly status: number;
+      readonly body: Readonly<Record<string, unknown>>;
+      readonly page: Page;
+      /** For what may be otherwise in a moment. */
+      readonly retryAfterSeconds?: number;
+    };
+
+/** Long enough for a pause or a resume under way to end. */
+const RETRY_AFTER_SECONDS = 5;
 
 export function badRequest(text: string): Refusal {
   return { kind: "text", status: 400, text };
@@ -20,16 +31,86 @@ export function unroutable(): Refusal {
   return { kind: "text", status: 502, text: "Failed to route request to sandbox" };
 }
 
-/** Unknown, killed, or paused. SDKs look for "was not found" to tell a dead sandbox from a failing one. */
-export function sandboxNotFound(target: Target): Refusal {
+/**
+ * Unknown, ended, or paused and not woken. SDKs look for "was not found" to tell a dead sandbox from a failing one, so the
+ * message is the same for all; what is known beyond it is in fields of its own.
+ */
+export function sandboxNotFound(target: Target, absence: Absence = { state: "unknown" }): Refusal {
+  const known = absence.state === "unknown" ? {} : absence;
   return {
     kind: "json",
     status: 502,
-    body: { sandboxId: target.sandboxId, message: "The sandbox was not found", code: 502 },
-    page: {
-      title: "Sandbox Not Found",
-      detail: `The sandbox ${target.sandboxId} was not found. It may have been killed, or reached the end of its life.`,
-    },
+    body: { sandboxId: target.sandboxId, message: "The sandbox was not found", code: 502, ...known },
+    page: { title: "Sandbox Not Found", detail: `The sandbox ${target.sandboxId} was not found. ${explain(absence)}` },
+  };
+}
+
+/** For people. Reasons that have no words here are shown as they are. */
+const END_REASONS: Readonly<Record<string, string>> = {
+  request: "it was killed on request",
+  timeout: "its time was over",
+  memory: "it needed more memory than it may have",
+  exited: "its first program exited",
+  node_lost: "its machine lost it",
+};
+
+function explain({ state, endReason, endedAt }: Absence): string {
+  switch (state) {
+    case "unknown":
+      return "It may have been killed, or reached the end of its life.";
+    case "paused":
+      return "It is paused, and is resumed by its owner only.";
+    case "ended": {
+      const when = endedAt === undefined ? "" : ` at ${endedAt}`;
+      const why = endReason === undefined ? "" : `: ${END_REASONS[endReason] ?? endReason}`;
+      return `It ended${when}${why}.`;
+    }
+  }
+}
+
+/** It sleeps, and what the request shows for itself is not enough to wake it. */
+export function wakeDenied(target: Target): Refusal {
+  const message = "This sandbox can't be resumed with the credentials provided. Check your access token and try again.";
+  return {
+    kind: "json",
+    status: 403,
+    body: { sandboxId: target.sandboxId, message, code: 403 },
+    page: { title: "Unable to Resume Sandbox", detail: message },
+  };
+}
+
+/** It was still changing its state when we had waited for long enough. */
+export function stillTransitioning(target: Target): Refusal {
+  const message = "The sandbox is still transitioning. Try again in a moment.";
+  return {
+    kind: "json",
+    status: 409,
+    body: { sandboxId: target.sandboxId, message, code: 409 },
+    page: { title: "Sandbox Still Transitioning", detail: message },
+    retryAfterSeconds: RETRY_AFTER_SECONDS,
+  };
+}
+
+/** Its team has to end or pause another one first: no time to wait can be named. */
+export function sandboxLimitReached(target: Target, message: string): Refusal {
+  const text = message === "" ? "Sandbox limit reached" : message;
+  return {
+    kind: "json",
+    status: 429,
+    body: { sandboxId: target.sandboxId, message: text, code: 429 },
+    page: { title: "Sandbox Limit Reached", detail: text },
+  };
+}
+
+/** Its machine has no room, or does not answer. */
+export function cannotWakeNow(target: Target): Refusal {
+  const message = "The sandbox can't be resumed for now. Try again in a moment.";
+  return {
+    kind: "json",
+    status: 503,
+    body: { sandboxId: target.sandboxId, message, code: 503 },
+    page: { title: "Unable to Resume Sandbox", detail: message },
+    retryAfterSeconds: RETRY_AFTER_SECONDS,
   };
 }
 

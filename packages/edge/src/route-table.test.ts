@@ -1,10 +1,11 @@
 import { Code, ConnectError, createClient, createRouterTransport } from "@connectrpc/connect";
-import type { SandboxId } from "@skerry/wire";
-import { RouteService } from "@skerry/wire/control";
+import { AGENT_PORT, type SandboxId } from "@skerry/wire";
+import { RouteRefusalSchema, RouteService } from "@skerry/wire/control";
 import { expect, test } from "vitest";
 import { type RouteTableOptions, routeTableFrom } from "./route-table.ts";
 
 const ID = "iabc" as SandboxId;
+const UNKNOWN = { kind: "absent", absence: { state: "unknown" } };
 
 function tableOver(running: Map<string, string>, options: RouteTableOptions = {}) {
   const asked: string[] = [];
@@ -25,7 +26,7 @@ function tableOver(running: Map<string, string>, options: RouteTableOptions = {}
 test("a running sandbox's route is asked for once, until it is too old", async () => {
   let now = 0;
   const { asked, table } = tableOver(new Map([[ID, "http://a"]]), { now: () => now, maxAgeMs: 100 });
-  expect(await table.find(ID)).toEqual({ nodeId: "n", nodeUrl: "http://a" });
+  expect(await table.find(ID)).toEqual({ kind: "running", route: { nodeId: "n", nodeUrl: "http://a" } });
   await table.find(ID);
   expect(asked).toHaveLength(1);
   now = 101;
@@ -42,9 +43,9 @@ test("questions side by side are one call", async () => {
 test("a sandbox that is not running is asked for each time", async () => {
   const running = new Map<string, string>();
   const { table } = tableOver(running);
-  expect(await table.find(ID)).toBeUndefined();
+  expect(await table.find(ID)).toEqual(UNKNOWN);
   running.set(ID, "http://a");
-  expect(await table.find(ID)).toMatchObject({ nodeUrl: "http://a" });
+  expect(await table.find(ID)).toMatchObject({ route: { nodeUrl: "http://a" } });
 });
 
 test("a route that turned out wrong is asked for again, also when a call is under way", async () => {
@@ -53,13 +54,13 @@ test("a route that turned out wrong is asked for again, also when a call is unde
   await table.find(ID);
   running.set(ID, "http://b");
   table.forget(ID);
-  expect(await table.find(ID)).toMatchObject({ nodeUrl: "http://b" });
+  expect(await table.find(ID)).toMatchObject({ route: { nodeUrl: "http://b" } });
   table.forget(ID);
   const old = table.find(ID);
   table.forget(ID);
   running.delete(ID);
   await old.catch(() => {});
-  expect(await table.find(ID)).toBeUndefined();
+  expect(await table.find(ID)).toEqual(UNKNOWN);
   expect(asked).toHaveLength(4);
 });
 
@@ -68,7 +69,7 @@ test("a route table that cannot answer is an error, not an absent sandbox, and i
   const { table } = tableOver(running);
   await expect(table.find(ID)).rejects.toThrow("no database");
   running.set(ID, "http://a");
-  expect(await table.find(ID)).toMatchObject({ nodeUrl: "http://a" });
+  expect(await table.find(ID)).toMatchObject({ route: { nodeUrl: "http://a" } });
 });
 
 test("no more than so many routes are remembered, the oldest goes first", async () => {
@@ -76,4 +77,60 @@ test("no more than so many routes are remembered, the oldest goes first", async 
   const { asked, table } = tableOver(running, { maxEntries: 2 });
   for (const id of ["ia", "ib", "ic", "ic", "ib", "ia"]) await table.find(id as SandboxId);
   expect(asked).toEqual(["ia", "ib", "ic", "ia"]);
+});
+
+/** A control plane whose wakes come to their end when the test says so. */
+function wakingTable(options: RouteTableOptions = {}) {
+  const asked: string[] = [];
+  const ends: ((nodeUrl: string) => void)[] = [];
+  const transport = createRouterTransport(({ service }) => {
+    service(RouteService, {
+      async findRoute({ wake, port, accessToken }) {
+        asked.push(wake ? `wake ${port} ${accessToken.slice(0, 10)}` : "look");
+        if (!wake) throw new ConnectError("paused", Code.NotFound, undefined, [{ desc: RouteRefusalSchema, value: { state: "paused" } }]);
+        return { nodeId: "n", nodeUrl: await new Promise<string>((resolve) => ends.push(resolve)) };
+      },
+    });
+  });
+  return { asked, ends, table: routeTableFrom(createClient(RouteService, transport), options) };
+}
+
+test("visitors share a wake, except that on the agent's port each token is asked for by itself; who only looks waits for no wake", async () => {
+  const { asked, ends, table } = wakingTable();
+  const visitors = [
+    { port: 3000, accessToken: "" },
+    { port: 3001, accessToken: "anything" },
+    { port: AGENT_PORT, accessToken: "one" },
+    { port: AGENT_PORT, accessToken: "two" },
+    { port: AGENT_PORT, accessToken: "one" },
+    { port: AGENT_PORT, accessToken: "x".repeat(60_000) },
+  ];
+  const waiting = visitors.map((visitor) => table.find(ID, visitor));
+  expect(await table.find(ID)).toEqual({ kind: "absent", absence: { state: "paused" } });
+  expect(asked).toEqual(["wake 3000 ", `wake ${AGENT_PORT} one`, `wake ${AGENT_PORT} two`, `wake ${AGENT_PORT} `, "look"]);
+  for (const end of ends) end("http://a");
+  expect(await Promise.all(waiting)).toEqual(visitors.map(() => ({ kind: "running", route: { nodeId: "n", nodeUrl: "http://a" } })));
+  await table.find(ID, visitors[3]);
+  expect(asked).toHaveLength(5);
+});
+
+test("an answer that was under way when the route turned out wrong is not remembered over the one asked for afterwards", async () => {
+  const { ends, table } = wakingTable();
+  const visitor = { port: 3000, accessToken: "" };
+  const old = table.find(ID, visitor);
+  table.forget(ID);
+  const fresh = table.find(ID, visitor);
+  await expect.poll(() => ends.length).toBe(2);
+  ends[1]?.("http://fresh");
+  await fresh;
+  ends[0]?.("http://old");
+  await old;
+  expect(await table.find(ID)).toMatchObject({ route: { nodeUrl: "http://fresh" } });
+});
+
+test("a wake may take longer than a look, and neither lasts for ever", async () => {
+  const { table } = wakingTable({ askTimeoutMs: 20, wakeTimeoutMs: 100 });
+  const startedAt = performance.now();
+  await expect(table.find(ID, { port: 3000, accessToken: "" })).rejects.toMatchObject({ code: Code.DeadlineExceeded });
+  expect(performance.now() - startedAt).toBeGreaterThan(90);
 });

@@ -8,6 +8,7 @@ export function sendRefusal(req: IncomingMessage, res: ServerResponse, refusal: 
   const { type, text } = encode(req, refusal);
   const body = Buffer.from(text);
   const headers = ["Content-Type", type, "Content-Length", String(body.length), "X-Content-Type-Options", "nosniff"];
+  if (refusal.kind === "json" && refusal.retryAfterSeconds !== undefined) headers.push("Retry-After", String(refusal.retryAfterSeconds));
   if (mustClose(req, refusal)) headers.push("Connection", "close");
   // With its reason, or one that was set on `res` before would be sent.
   res.writeHead(refusal.status, STATUS_CODES[refusal.status] ?? "", headers);

@@ -6,6 +6,7 @@ import type { Duplex } from "node:stream";
 import { createLogger, type Logger, PlatformError, RelaySocket, Secret } from "@skerry/base";
 import type { Target } from "@skerry/wire";
 import { connectDialer, createEdge, type Dial, type Edge, type EdgeConfig, type Route, type RouteTable } from "../src/index.ts";
+import type { Control } from "./control.ts";
 
 export const SANDBOX_ID = "iaaaaaaaaaaaaaaaaaaaa";
 export const SECRET = new Secret("a cluster secret");
@@ -57,7 +58,14 @@ export interface World extends AsyncDisposable {
 /** How the edge reaches sandboxes: by itself, or through a node's CONNECT listener. */
 export type Reach = "direct" | "connect";
 
-export async function createWorld(reach: Reach, config: Partial<EdgeConfig> & { logger?: Logger } = {}): Promise<World> {
+export interface WorldConfig extends Partial<EdgeConfig> {
+  readonly logger?: Logger;
+  /** Otherwise, every sandbox that has ports runs. */
+  readonly control?: Control;
+}
+
+export async function createWorld(reach: Reach, options: WorldConfig = {}): Promise<World> {
+  const { control, logger = createLogger({ name: "edge", level: "error" }), ...config } = options;
   const stack = new AsyncDisposableStack();
   const sandboxes = new Sandboxes();
   sandboxes.ports.set(SANDBOX_ID, new Map());
@@ -68,8 +76,10 @@ export async function createWorld(reach: Reach, config: Partial<EdgeConfig> & { 
     nodeUrl = `http://127.0.0.1:${await listen(node, stack)}`;
     dial = connectDialer(SECRET);
   }
-  const routes = tableOf(sandboxes, () => ({ nodeId: "node-1", nodeUrl }));
-  const logger = config.logger ?? createLogger({ name: "edge", level: "error" });
+  const routes = control
+    ? noting(await control.tableOver(reach, stack))
+    : noting(tableOf(sandboxes, () => ({ nodeId: "node-1", nodeUrl: nodeUrl })));
+  control?.attach(sandboxes, nodeUrl);
   const edge = createEdge({ host: "127.0.0.1", port: 0, ...config }, { routes, dial, logger });
   const { port } = await edge.listen();
   stack.defer(() => edge.close());
@@ -95,12 +105,23 @@ export async function createWorld(reach: Reach, config: Partial<EdgeConfig> & { 
   };
 }
 
-function tableOf(sandboxes: Sandboxes, route: () => Route): RouteTable & { forgotten: string[] } {
+function tableOf(sandboxes: Sandboxes, route: () => Route): RouteTable {
+  return {
+    find: async (sandboxId) =>
+      sandboxes.ports.has(sandboxId) ? { kind: "running", route: route() } : { kind: "absent", absence: { state: "unknown" } },
+    forget: () => {},
+  };
+}
+
+function noting(table: RouteTable): RouteTable & { forgotten: string[] } {
   const forgotten: string[] = [];
   return {
     forgotten,
-    find: async (sandboxId) => (sandboxes.ports.has(sandboxId) ? route() : undefined),
-    forget: (sandboxId) => void forgotten.push(sandboxId),
+    find: (sandboxId, visitor) => table.find(sandboxId, visitor),
+    forget(sandboxId) {
+      forgotten.push(sandboxId);
+      table.forget(sandboxId);
+    },
   };
 }
 

@@ -107,7 +107,7 @@ export declare const RouteRefusalSchema: GenMessage<RouteRefusal>;
  */
 export declare const RouteService: GenService<{
   /**
-   * Where a sandbox's traffic goes now. NOT_FOUND when it is not running, with a RouteRefusal as error detail.
+   * Where a sandbox's traffic goes now. NOT_FOUND when it is not running. Every refusal has a RouteRefusal as error detail.
    * With `wake`, a paused sandbox that may be woken by traffic is resumed first, and the answer comes when it runs.
    * PERMISSION_DENIED: what the traffic showed is not enough to wake it. ABORTED: it is still changing its state.
    * RESOURCE_EXHAUSTED: its team runs as many as it may, and the message says so. UNAVAILABLE: it can't be woken for now.
