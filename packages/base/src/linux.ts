@@ -23,14 +23,16 @@ const MOVE_MOUNT_F_EMPTY_PATH = 4;
 const MOUNT_ATTR_IDMAP = 0x00100000n;
 const MNT_DETACH = 2;
 
+export const MS_RDONLY = 1;
+export const MS_NODEV = 4;
+export const MS_REMOUNT = 32;
 export const MS_BIND = 4096;
 
 const ERRNO_NAMES: Readonly<Record<number, string>> = Object.fromEntries(
   Object.entries(koffi.os.errno).map(([name, value]) => [value as number, name]),
 );
 
-function fail(call: string, subject: string): never {
-  const errno = koffi.errno();
+function fail(call: string, subject: string, errno = koffi.errno()): never {
   const name = ERRNO_NAMES[errno] ?? `errno ${errno}`;
   const cause: NodeJS.ErrnoException = new Error(`${call}: ${name}`);
   cause.code = name;
@@ -48,6 +50,64 @@ export function unmount(target: string, options: { detach?: boolean } = {}): boo
   const errno = koffi.errno();
   if (errno === koffi.os.errno.EINVAL || errno === koffi.os.errno.ENOENT) return false;
   return fail("umount", target);
+}
+
+/** Runs a call on a thread of the pool: for those that wait for a disk. The errno of its failure is read before anything else can run. */
+function inBackground(fn: typeof mountFn, args: readonly unknown[]): Promise<{ value: number; errno: number }> {
+  return new Promise((resolve, reject) => {
+    fn.async(...args, (error: Error | null, value: number) =>
+      error ? reject(error) : resolve({ value: Number(value), errno: koffi.errno() }),
+    );
+  });
+}
+
+/** Like `mount`, on a thread of the pool. */
+export async function mountInBackground(options: {
+  source: string;
+  target: string;
+  type: string;
+  flags?: number;
+  data?: string;
+}): Promise<void> {
+  const { source, target, type, flags = 0, data = "" } = options;
+  const { value, errno } = await inBackground(mountFn, [source, target, type, flags, data]);
+  if (value !== 0) fail(`mount ${type}`, target, errno);
+}
+
+/** Like `unmount`, on a thread of the pool: the last unmount of a file system writes what is not on the disk yet. */
+export async function unmountInBackground(target: string, options: { detach?: boolean } = {}): Promise<boolean> {
+  const { value, errno } = await inBackground(umountFn, [target, options.detach ? MNT_DETACH : 0]);
+  if (value === 0) return true;
+  if (errno === koffi.os.errno.EINVAL || errno === koffi.os.errno.ENOENT) return false;
+  return fail("umount", target, errno);
+}
+
+const ioctlFn = libc.func("int ioctl(int fd, unsigned long request, _Inout_ uint8_t *argument)");
+
+/** Answers what the call returns; what the kernel writes into `argument` is there afterwards. On a thread of the pool. */
+export async function ioctlInBackground(options: { fd: number; request: number; argument?: Uint8Array; subject: string }): Promise<number> {
+  const { fd, request, argument = null, subject } = options;
+  const { value, errno } = await inBackground(ioctlFn, [fd, request, argument]);
+  if (value < 0) fail(`ioctl 0x${request.toString(16)}`, subject, errno);
+  return value;
+}
+
+const syncfsFn = libc.func("int syncfs(int fd)");
+
+/** Writes everything of the file system that an open file is on to its disk. On a thread of the pool. */
+export async function syncFilesystemInBackground(fd: number, subject: string): Promise<void> {
+  const { value, errno } = await inBackground(syncfsFn, [fd]);
+  if (value !== 0) fail("syncfs", subject, errno);
+}
+
+const mknodFn = libc.func("int mknod(const char *path, unsigned int mode, unsigned long device)");
+const S_IFBLK = 0o060000;
+
+/** Makes a block device node that only root can open; one that is there already is left as it is. */
+export function makeBlockDeviceNode(path: string, { major, minor }: { major: number; minor: number }): void {
+  const device = ((major & 0xfff) << 8) | (minor & 0xff) | ((minor & ~0xff) << 12);
+  if (mknodFn(path, S_IFBLK | 0o600, device) === 0 || koffi.errno() === koffi.os.errno.EEXIST) return;
+  fail("mknod", path);
 }
 
 /** Mounts a copy of the tree at `source` onto `target`, its ids mapped by the user namespace behind `usernsFd` (Linux 5.12). */

@@ -3,6 +3,9 @@
 // With a user namespace (runc) the layers are idmapped first, or root inside would see every file owned by nobody.
 // `upper` and `work` cannot be idmapped (overlayfs would quietly become read-only), so they are owned on disk by the
 // namespace's root. overlayfs keeps a private copy of each lower mount, so the idmapped ones are taken away at once.
+//
+// Layers and `upper` are on different file systems. Only with `xino=on` does a file keep its inode number when it is changed
+// for the first time, and are all files on one device, which tools that stay on one file system ask.
 
 import { mkdirSync, rmdirSync } from "node:fs";
 import { join } from "node:path";
@@ -35,7 +38,7 @@ export function mountRootFilesystem(root: RootMount): void {
       mountIdmapped({ source: layer, target, usernsFd: root.usernsFd });
       return target;
     });
-    const data = `lowerdir=${lowers.toReversed().map(escapeOption).join(":")},upperdir=${escapeOption(root.upper)},workdir=${escapeOption(root.work)}`;
+    const data = `lowerdir=${lowers.toReversed().map(escapeOption).join(":")},upperdir=${escapeOption(root.upper)},workdir=${escapeOption(root.work)},xino=on`;
     if (Buffer.byteLength(data) > MAX_OPTIONS_BYTES) {
       throw new PlatformError("layer_chain_too_long", `${root.layers.length} layers do not fit into one overlay mount`);
     }

@@ -1,0 +1,149 @@
+// One disk as a sparse image file with an ext4 file system, mounted through a loop device.
+//
+// With a journal: after a power loss the image is whole, and deletions give their blocks back behind the caller's back; without one,
+// `discard` makes every deletion wait. With direct input and output: nothing is cached twice, and a flush costs a fifth.
+// Lists of features are spelled out, so that images don't depend on what this machine's mkfs is set up to do.
+
+import { closeSync, constants, openSync, statSync } from "node:fs";
+import { open, stat, unlink } from "node:fs/promises";
+import { dirname } from "node:path";
+import { errnoOf, runCommand } from "@skerry/base";
+import {
+  ioctlInBackground,
+  MS_BIND,
+  MS_NODEV,
+  MS_RDONLY,
+  MS_REMOUNT,
+  mount,
+  mountInBackground,
+  syncFilesystemInBackground,
+  unmountInBackground,
+} from "@skerry/base/linux";
+import { BLOCK_BYTES, BYTES_PER_INODE, INODE_BYTES, imageSizeFor } from "./image-size.ts";
+import { attachLoopDevice } from "./loop-device.privileged.ts";
+
+const FEATURES =
+  "none,has_journal,ext_attr,dir_index,filetype,extent,64bit,flex_bg,sparse_super,large_file,huge_file,dir_nlink,extra_isize,metadata_csum";
+/** Tables that were never written are holes of the image, which read as zeros: nobody has to write zeros there later. */
+const MOUNT_DATA = "discard,noinit_itable,errors=remount-ro";
+
+// linux/fs.h, fs/ext4/ext4.h
+const FS_IOC_SETFLAGS = 0x40086602;
+const FS_NOCOW_FL = 0x00800000;
+const EXT4_IOC_SHUTDOWN = 0x8004587d;
+const EXT4_GOING_FLAGS_NOLOGFLUSH = 2;
+const BTRFS_MAGIC = 0x9123683e;
+
+/** Preconditions: `path` is a real path where nothing is. `hostType` is what statfs(2) says of its file system. */
+export async function makeImage({ path, sizeMb, hostType }: { path: string; sizeMb: number; hostType: number }): Promise<void> {
+  const { imageBytes, journalMb } = imageSizeFor(sizeMb);
+  const file = await open(path, "wx", 0o600);
+  try {
+    if (hostType === BTRFS_MAGIC) await writeInPlace(file.fd, path);
+    await file.truncate(imageBytes);
+  } finally {
+    await file.close();
+  }
+  const args = ["-q", "-F", "-O", FEATURES, "-b", `${BLOCK_BYTES}`, "-i", `${BYTES_PER_INODE}`, "-I", `${INODE_BYTES}`, "-m", "0"];
+  const extended = "lazy_itable_init=1,lazy_journal_init=1,nodiscard,root_owner=0:0";
+  await runCommand("mkfs.ext4", [...args, "-J", `size=${journalMb}`, "-E", extended, path]);
+}
+
+/** btrfs would write a copy of every changed block, and its checksums don't get along with direct output. */
+async function writeInPlace(fd: number, subject: string): Promise<void> {
+  const flags = Buffer.alloc(8);
+  flags.writeUInt32LE(FS_NOCOW_FL);
+  await ioctlInBackground({ fd, request: FS_IOC_SETFLAGS, argument: flags, subject });
+}
+
+/** Mounts an image, once. Devices don't work in it; set-user-id programs do, as everywhere in a sandbox. */
+export async function mountImage({ image, target, readOnly }: { image: string; target: string; readOnly: boolean }): Promise<void> {
+  if (isMountPoint(target)) return setMount(target, { readOnly });
+  const device = await attachLoopDevice(image);
+  const options = { source: device.path, target, type: "ext4", data: MOUNT_DATA };
+  try {
+    await mountInBackground({ ...options, flags: MS_NODEV | (readOnly ? MS_RDONLY : 0) });
+  } catch (error) {
+    if (!readOnly || errnoOf(error) !== "EBUSY") throw error;
+    // Its file system is still there from when it was written to, because somebody holds an old mount: a new mount of it then.
+    await mountInBackground({ ...options, flags: MS_NODEV });
+    setMount(target, { readOnly });
+  } finally {
+    device.close();
+  }
+}
+
+/** Whether anybody can write through this mount. What was written before need not be on the disk yet. */
+export function setMount(target: string, { readOnly }: { readOnly: boolean }): void {
+  mount({ source: "none", target, type: "none", flags: MS_REMOUNT | MS_BIND | MS_NODEV | (readOnly ? MS_RDONLY : 0) });
+}
+
+/** Unmounts, after everything is in the image and the image on the disk. */
+export async function unmountImage({ image, target }: { image: string; target: string }): Promise<void> {
+  while (isMountPoint(target)) {
+    await syncMount(target);
+    await unmountInBackground(target, { detach: true });
+  }
+  await syncFile(image);
+}
+
+/** Writes everything down to the disk; the mount stays. */
+export async function syncImage({ image, target }: { image: string; target: string }): Promise<void> {
+  if (isMountPoint(target)) await syncMount(target);
+  await syncFile(image);
+}
+
+/** Removes an image and its mount, at any point of their making. What was not written yet never is: nobody waits for it. */
+export async function removeImage({ image, target }: { image: string; target: string }): Promise<void> {
+  while (isMountPoint(target)) {
+    await abandonFilesystem(target);
+    await unmountInBackground(target, { detach: true });
+  }
+  try {
+    await unlink(image);
+  } catch (error) {
+    if (errnoOf(error) !== "ENOENT") throw error;
+  }
+}
+
+async function abandonFilesystem(target: string): Promise<void> {
+  const how = Buffer.alloc(4);
+  how.writeUInt32LE(EXT4_GOING_FLAGS_NOLOGFLUSH);
+  const fd = openSync(target, constants.O_RDONLY | constants.O_DIRECTORY);
+  try {
+    await ioctlInBackground({ fd, request: EXT4_IOC_SHUTDOWN, argument: how, subject: target });
+  } finally {
+    closeSync(fd);
+  }
+}
+
+async function syncMount(target: string): Promise<void> {
+  const fd = openSync(target, "r");
+  try {
+    await syncFilesystemInBackground(fd, target);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** The file, and the folder that has its name. */
+async function syncFile(path: string): Promise<void> {
+  for (const each of [path, dirname(path)]) {
+    const file = await open(each, "r");
+    try {
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+  }
+}
+
+/** Bytes that an image takes of its host's disk. */
+export async function imageHostBytes(image: string): Promise<number> {
+  return (await stat(image)).blocks * 512;
+}
+
+function isMountPoint(path: string): boolean {
+  const own = statSync(path, { throwIfNoEntry: false });
+  return own !== undefined && own.dev !== statSync(dirname(path)).dev;
+}

@@ -1,0 +1,121 @@
+// Loop devices without a process: what losetup does, by the same system calls.
+//
+// The image's file is locked while a device has it open, and the kernel keeps that lock for as long as the device lives,
+// whoever made it. Two devices on one image would be two caches of one file system, and its end: the lock rules that out, also after
+// our own end, and while a mount namespace of somebody else still holds on to an old mount.
+
+import { closeSync, openSync, readdirSync, readFileSync } from "node:fs";
+import { type FileHandle, open } from "node:fs/promises";
+import { setTimeout } from "node:timers/promises";
+import { errnoOf, PlatformError } from "@skerry/base";
+import { ioctlInBackground, lockFile, makeBlockDeviceNode } from "@skerry/base/linux";
+
+// linux/loop.h
+const LOOP_CTL_GET_FREE = 0x4c82;
+const LOOP_CONFIGURE = 0x4c0a;
+const LO_FLAGS_AUTOCLEAR = 4;
+const LO_FLAGS_DIRECT_IO = 16;
+const CONFIG_BYTES = 304;
+const CONFIG_FLAGS_OFFSET = 60;
+
+const SECTOR_BYTES = 4096;
+const ATTEMPTS = 50;
+const RELEASE_PAUSE_MS = 20;
+
+export interface LoopDevice {
+  readonly path: string;
+  /** While it is open, the device stays; once a file system is mounted, that keeps it. The kernel takes it away after its last user. */
+  close(): void;
+}
+
+/** The device of an image, whose path is a real one: a new device, or the one that the image has. */
+export async function attachLoopDevice(image: string): Promise<LoopDevice> {
+  for (let attempt = 1; ; attempt += 1) {
+    const file = await open(image, "r+");
+    try {
+      if (lockFile(file.fd)) return await attachNew(image, file);
+    } finally {
+      await file.close();
+    }
+    const device = openExisting(image);
+    if (device) return device;
+    // The device is just going, which some kernels do behind the last unmount; or the lock is somebody else's.
+    if (attempt === ATTEMPTS) throw new PlatformError("image_in_use", `${image} is in use, and not by a loop device`);
+    await setTimeout(RELEASE_PAUSE_MS);
+  }
+}
+
+function openExisting(image: string): LoopDevice | undefined {
+  const number = loopDevices().find((device) => device.image === image)?.number;
+  if (number === undefined) return undefined;
+  let fd: number;
+  try {
+    fd = openDevice(number);
+  } catch (error) {
+    if (errnoOf(error) === "ENXIO") return undefined;
+    throw error;
+  }
+  // Until it was open it could have gone, and come back with another image.
+  if (loopDevices().some((device) => device.number === number && device.image === image)) return deviceOf(number, fd);
+  closeSync(fd);
+  return undefined;
+}
+
+async function attachNew(image: string, file: FileHandle): Promise<LoopDevice> {
+  for (let attempt = 1; ; attempt += 1) {
+    const number = await freeNumber();
+    const fd = openDevice(number);
+    try {
+      // struct loop_config: fd, block size, struct loop_info64. Direct: one cache of the files, the one of the file system inside.
+      // A file system of the host that can't do that is used through its cache; the kernel decides.
+      const config = Buffer.alloc(CONFIG_BYTES);
+      config.writeUInt32LE(file.fd, 0);
+      config.writeUInt32LE(SECTOR_BYTES, 4);
+      config.writeUInt32LE(LO_FLAGS_AUTOCLEAR | LO_FLAGS_DIRECT_IO, CONFIG_FLAGS_OFFSET);
+      await ioctlInBackground({ fd, request: LOOP_CONFIGURE, argument: config, subject: image });
+      return deviceOf(number, fd);
+    } catch (error) {
+      closeSync(fd);
+      // Somebody else on this machine was faster: what is free is only known by taking it.
+      if (errnoOf(error) !== "EBUSY" || attempt === ATTEMPTS) throw error;
+    }
+  }
+}
+
+async function freeNumber(): Promise<number> {
+  const fd = openSync("/dev/loop-control", "r+");
+  try {
+    return await ioctlInBackground({ fd, request: LOOP_CTL_GET_FREE, subject: "/dev/loop-control" });
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function openDevice(number: number): number {
+  try {
+    return openSync(devicePath(number), "r+");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+  }
+  // In a container, /dev doesn't follow the kernel.
+  const [major = 0, minor = 0] = readFileSync(`/sys/block/loop${number}/dev`, "utf8").split(":").map(Number);
+  makeBlockDeviceNode(devicePath(number), { major, minor });
+  return openSync(devicePath(number), "r+");
+}
+
+/** The loop devices of this machine that are in use. The image of one that was deleted meanwhile ends in " (deleted)". */
+export function loopDevices(): { number: number; image: string }[] {
+  return readdirSync("/sys/block").flatMap((name) => {
+    const number = /^loop(\d+)$/.exec(name)?.[1];
+    if (number === undefined) return [];
+    try {
+      return [{ number: Number(number), image: readFileSync(`/sys/block/${name}/loop/backing_file`, "utf8").replace(/\n$/, "") }];
+    } catch {
+      // Not in use, or not any more.
+      return [];
+    }
+  });
+}
+
+const devicePath = (number: number) => `/dev/loop${number}`;
+const deviceOf = (number: number, fd: number): LoopDevice => ({ path: devicePath(number), close: () => closeSync(fd) });

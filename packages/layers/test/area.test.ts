@@ -1,0 +1,402 @@
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statfsSync,
+  statSync,
+  truncateSync,
+  unlinkSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { createLogger } from "@skerry/base";
+import { type DiskArea, type DiskAreas, mountRootFilesystem, openDiskAreas, unmountRootFilesystem } from "@skerry/layers";
+import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
+import { loopDevices } from "../src/area/loop-device.privileged.ts";
+
+const MIB = 1024 * 1024;
+const logger = createLogger({ name: "test", level: "error" });
+// Never a memory file system: what is tested are disks.
+const base = realpathSync(mkdtempSync("/var/tmp/skerry-area-"));
+const base2 = join(base, "layer");
+mkdirSync(join(base2, "etc"), { recursive: true });
+writeFileSync(join(base2, "etc/name"), "base");
+writeFileSync(join(base2, "etc/gone"), "base");
+
+let dir = "";
+let areas: DiskAreas;
+const open = (more: { limit?: "image" | "none"; ready?: number; reserveBytes?: number } = {}): DiskAreas => {
+  mkdirSync(`${dir}-trash`, { recursive: true });
+  return openDiskAreas({ dir, trash: `${dir}-trash`, limit: "image", ready: 0, reserveBytes: 0, logger, ...more });
+};
+let count = 0;
+beforeEach(() => {
+  count += 1;
+  dir = join(base, `areas${count}`);
+  areas = open();
+});
+
+const overlays: string[] = [];
+afterEach(async () => {
+  for (const target of overlays.splice(0)) unmountRootFilesystem(target);
+  await areas.stop();
+  for (const id of areas.list()) await areas.destroy(id);
+  expect(remains(dir)).toEqual({ files: [], mounts: [], devices: [] });
+});
+afterAll(() => rmSync(base, { recursive: true, force: true }));
+
+/** Everything on this machine that comes from an area below `path`. */
+function remains(path: string) {
+  return {
+    files: existsSync(path) ? readdirSync(path) : [],
+    mounts: readFileSync("/proc/self/mounts", "utf8")
+      .split("\n")
+      .filter((line) => line.includes(`${path}/`)),
+    devices: loopDevices().filter(({ image }) => image.startsWith(`${path}/`)),
+  };
+}
+
+function overlay(area: DiskArea, layers: readonly string[] = [base2]): string {
+  const target = mkdtempSync(join(base, "root-"));
+  mountRootFilesystem({ layers, upper: area.upper, work: area.work, target });
+  overlays.push(target);
+  return target;
+}
+
+function unmountOverlay(target: string): void {
+  unmountRootFilesystem(target);
+  overlays.splice(overlays.indexOf(target), 1);
+}
+
+/** Writes until the disk says no. Answers the bytes that went in, and what it said. */
+function fill(file: string): { bytes: number; code: string | undefined } {
+  const fd = openSync(file, "w");
+  const chunk = Buffer.alloc(MIB, 1);
+  let bytes = 0;
+  try {
+    for (;;) bytes += writeSync(fd, chunk);
+  } catch (error) {
+    return { bytes, code: (error as NodeJS.ErrnoException).code };
+  } finally {
+    closeSync(fd);
+  }
+}
+
+describe("a limited area", () => {
+  it("shows its size through the overlay, and is full when it is full, and only then", async () => {
+    const [own, other] = await Promise.all([areas.create({ sizeMb: 64, ownerId: 0 }), areas.create({ sizeMb: 64, ownerId: 0 })]);
+    const root = overlay(own);
+    const { blocks, bsize } = statfsSync(root);
+    expect((blocks * bsize) / MIB).toBeGreaterThanOrEqual(64);
+    expect((blocks * bsize) / MIB).toBeLessThan(66);
+    const { bytes, code } = fill(join(root, "big"));
+    expect(code).toBe("ENOSPC");
+    expect(bytes / MIB).toBeGreaterThanOrEqual(61);
+    expect(bytes / MIB).toBeLessThan(66);
+    expect(readFileSync(join(root, "etc/name"), "utf8")).toBe("base");
+    writeFileSync(join(other.upper, "file"), Buffer.alloc(MIB));
+    unlinkSync(join(root, "big"));
+    writeFileSync(join(root, "again"), Buffer.alloc(8 * MIB));
+  });
+
+  it("is one file system with the layers for who looks at it, and files keep their numbers when they are changed", async () => {
+    const root = overlay(await areas.create({ sizeMb: 16, ownerId: 0 }));
+    const file = join(root, "etc/name");
+    const before = statSync(file);
+    writeFileSync(file, "changed");
+    writeFileSync(join(root, "new"), "");
+    expect(statSync(file).ino).toBe(before.ino);
+    const devices = [root, join(root, "etc"), file, join(root, "etc/gone"), join(root, "new")].map((path) => statSync(path).dev);
+    expect(new Set([...devices, before.dev]).size).toBe(1);
+  });
+
+  it("gives the machine back what is deleted in it", async () => {
+    const area = await areas.create({ sizeMb: 256, ownerId: 0 });
+    const before = (await areas.hostBytes(area.id)) ?? 0;
+    writeFileSync(join(area.upper, "big"), Buffer.alloc(100 * MIB, 1));
+    await areas.sync(area.id);
+    expect(((await areas.hostBytes(area.id)) ?? 0) - before).toBeGreaterThan(99 * MIB);
+    unlinkSync(join(area.upper, "big"));
+    await areas.sync(area.id);
+    await expect.poll(async () => ((await areas.hostBytes(area.id)) ?? 0) - before, { timeout: 10_000 }).toBeLessThan(8 * MIB);
+  });
+
+  it("belongs to whom it was made for, is closed to the machine's users, and runs set-user-id programs", async () => {
+    const area = await areas.create({ sizeMb: 16, ownerId: 300_000 });
+    expect([statSync(area.upper).uid, statSync(area.work).gid]).toEqual([300_000, 300_000]);
+    expect(statSync(dir).mode & 0o777).toBe(0o700);
+    const options = readFileSync("/proc/self/mounts", "utf8")
+      .split("\n")
+      .find((line) => line.includes(dir))
+      ?.split(" ")[3];
+    expect(options).toContain("nodev");
+    expect(options).not.toContain("nosuid");
+  });
+
+  it("is refused when the machine's disk is nearly full, and leaves nothing", async () => {
+    const full = open({ reserveBytes: 2 ** 52 });
+    await expect(full.create({ sizeMb: 16, ownerId: 0 })).rejects.toMatchObject({ code: "capacity_unavailable" });
+    expect(full.list()).toEqual([]);
+  });
+
+  it.each([7, -1, 1.5, 2 ** 40])("can't have %d MiB", async (sizeMb) => {
+    await expect(areas.create({ sizeMb, ownerId: 0 })).rejects.toThrow(RangeError);
+    expect(areas.list()).toEqual([]);
+  });
+});
+
+describe("a frozen area", () => {
+  it("is a layer of several sandboxes, which see the same and write apart, and nothing is copied", async () => {
+    const first = await areas.create({ sizeMb: 64, ownerId: 0 });
+    const root = overlay(first);
+    writeFileSync(join(root, "etc/name"), "first");
+    unlinkSync(join(root, "etc/gone"));
+    unmountOverlay(root);
+    await areas.freeze(first.id);
+    expect(() => writeFileSync(join(first.upper, "late"), "")).toThrow(/EROFS/);
+    const forks = await Promise.all([1, 2].map(() => areas.create({ sizeMb: 64, ownerId: 0 })));
+    const roots = forks.map((area) => overlay(area, [base2, first.upper]));
+    for (const [index, fork] of roots.entries()) {
+      expect(readFileSync(join(fork, "etc/name"), "utf8")).toBe("first");
+      expect(existsSync(join(fork, "etc/gone"))).toBe(false);
+      writeFileSync(join(fork, "etc/name"), `fork ${index}`);
+    }
+    expect(roots.map((fork) => readFileSync(join(fork, "etc/name"), "utf8"))).toEqual(["fork 0", "fork 1"]);
+    expect(readFileSync(join(first.upper, "etc/name"), "utf8")).toBe("first");
+    for (const fork of forks) expect(await areas.hostBytes(fork.id)).toBeLessThan(2 * MIB);
+  });
+
+  it("is frozen at once, with much of it not on the disk yet", async () => {
+    const area = await areas.create({ sizeMb: 512, ownerId: 0 });
+    writeFileSync(join(area.upper, "big"), Buffer.alloc(200 * MIB, 1));
+    await areas.freeze(area.id);
+    expect(await areas.hostBytes(area.id)).toBeLessThan(200 * MIB);
+    await areas.close(area.id);
+    expect(await areas.hostBytes(area.id)).toBeGreaterThan(200 * MIB);
+  });
+
+  it("opened as a layer can't be written to, however it was mounted before", async () => {
+    const { id, upper } = await areas.create({ sizeMb: 16, ownerId: 0 });
+    writeFileSync(join(upper, "file"), "kept");
+    const refused = () => expect(() => writeFileSync(join(upper, "late"), "")).toThrow(/EROFS/);
+    await areas.open(id, { readOnly: true });
+    refused();
+    await areas.close(id);
+    await areas.open(id, { readOnly: true });
+    refused();
+    expect(readFileSync(join(upper, "file"), "utf8")).toBe("kept");
+  });
+});
+
+describe("an area's life", () => {
+  it("keeps what is in it while it is closed, and over the end of the process", async () => {
+    const { id, upper } = await areas.create({ sizeMb: 32, ownerId: 0 });
+    writeFileSync(join(upper, "file"), "kept");
+    await areas.close(id);
+    expect(remains(dir)).toMatchObject({ mounts: [], devices: [] });
+    expect(existsSync(upper)).toBe(false);
+    const next = open();
+    expect(next.list()).toEqual([id]);
+    expect((await next.open(id)).upper).toBe(upper);
+    await next.open(id);
+    expect(readFileSync(join(upper, "file"), "utf8")).toBe("kept");
+    writeFileSync(join(upper, "more"), "1");
+    expect(remains(dir)).toMatchObject({ mounts: { length: 1 }, devices: { length: 1 } });
+  });
+
+  it("is mounted once, however many ask for it at the same time", async () => {
+    const { id } = await areas.create({ sizeMb: 16, ownerId: 0 });
+    await areas.close(id);
+    await Promise.all(Array.from({ length: 8 }, () => areas.open(id, { readOnly: true })));
+    expect(remains(dir)).toMatchObject({ mounts: { length: 1 }, devices: { length: 1 } });
+  });
+
+  it.each([false, true])("gets its device back while another mount namespace still holds it (readOnly: %s)", async (readOnly) => {
+    const { id, upper } = await areas.create({ sizeMb: 16, ownerId: 0 });
+    writeFileSync(join(upper, "file"), "kept");
+    const holder = spawn("unshare", ["--mount", "--propagation", "private", "sh", "-c", "echo ready; exec sleep 60"]);
+    try {
+      await once(holder.stdout, "data");
+      await areas.close(id);
+      expect(remains(dir)).toMatchObject({ mounts: [], devices: { length: 1 } });
+      await areas.open(id, { readOnly });
+      expect(remains(dir)).toMatchObject({ mounts: { length: 1 }, devices: { length: 1 } });
+      expect(readFileSync(join(upper, "file"), "utf8")).toBe("kept");
+      if (readOnly) expect(() => writeFileSync(join(upper, "late"), "")).toThrow(/EROFS/);
+    } finally {
+      await end(holder);
+    }
+  });
+
+  it("that isn't here can't be opened, and is destroyed without complaint", async () => {
+    const { id } = await areas.create({ sizeMb: 16, ownerId: 0 });
+    await areas.destroy(id);
+    await areas.destroy(id);
+    await expect(areas.open(id)).rejects.toMatchObject({ code: "area_missing" });
+  });
+
+  it("ends without waiting for what was not written yet, also with an overlay on it", async () => {
+    const area = await areas.create({ sizeMb: 512, ownerId: 0 });
+    const root = overlay(area);
+    writeFileSync(join(root, "big"), Buffer.alloc(200 * MIB, 1));
+    await areas.destroy(area.id);
+    expect(() => writeFileSync(join(root, "more"), "1")).toThrow();
+    unmountOverlay(root);
+    expect(remains(dir)).toEqual({ files: [], mounts: [], devices: [] });
+  });
+
+  it("without a limit is a plain tree, and goes to the trash", async () => {
+    const { id, upper } = await areas.create({ sizeMb: 0, ownerId: 0 });
+    writeFileSync(join(upper, "file"), "1");
+    await areas.freeze(id);
+    await areas.close(id);
+    await open({ limit: "none" }).open(id, { readOnly: true });
+    expect(await areas.hostBytes(id)).toBeUndefined();
+    await areas.destroy(id);
+    expect(existsSync(join(`${dir}-trash`, id, "upper/file"))).toBe(true);
+  });
+
+  it("with a limit survives a change of the setting", async () => {
+    const { id, upper } = await areas.create({ sizeMb: 16, ownerId: 0 });
+    await areas.close(id);
+    const unlimited = open({ limit: "none", ready: 4 });
+    await unlimited.open(id);
+    expect(statfsSync(upper).blocks * statfsSync(upper).bsize).toBeLessThan(32 * MIB);
+    const plain = await unlimited.create({ sizeMb: 16, ownerId: 0 });
+    expect(statfsSync(plain.upper).blocks * statfsSync(plain.upper).bsize).toBe(statfsSync(base).blocks * statfsSync(base).bsize);
+    await unlimited.destroy(plain.id);
+  });
+});
+
+describe("prepared areas", () => {
+  it("are handed out, replaced, in no list, and gone after the end", async () => {
+    const pooled = open({ ready: 3 });
+    pooled.prepare(32);
+    await pooled.prepared();
+    expect(remains(dir)).toMatchObject({ mounts: { length: 3 } });
+    expect(pooled.list()).toEqual([]);
+    const taken = await Promise.all([1, 2, 3, 4].map((ownerId) => pooled.create({ sizeMb: 32, ownerId })));
+    expect(new Set(taken.map(({ id }) => id)).size).toBe(4);
+    expect(taken.map(({ upper }) => statSync(upper).uid)).toEqual([1, 2, 3, 4]);
+    expect(pooled.list().sort()).toEqual(taken.map(({ id }) => id).sort());
+    await pooled.prepared();
+    await pooled.stop();
+    expect(remains(dir)).toMatchObject({ mounts: { length: 4 } });
+  });
+
+  it("8 at once, 200 in all, leave nothing", async () => {
+    const pooled = open({ ready: 8 });
+    const worker = async () => {
+      for (let round = 0; round < 25; round += 1) {
+        const { id, upper } = await pooled.create({ sizeMb: 64, ownerId: 0 });
+        writeFileSync(join(upper, "file"), Buffer.alloc(MIB));
+        await pooled.destroy(id);
+      }
+    };
+    await Promise.all(Array.from({ length: 8 }, worker));
+    await pooled.stop();
+    expect(remains(dir)).toEqual({ files: [], mounts: [], devices: [] });
+  });
+});
+
+describe("after kill -9", () => {
+  const MAKER = `
+    import { openDiskAreas } from "@skerry/layers";
+    import { createLogger } from "@skerry/base";
+    import { writeFileSync } from "node:fs";
+    const [dir] = process.argv.slice(2);
+    const areas = openDiskAreas({ dir, trash: dir + "-trash", limit: "image", ready: 2, reserveBytes: 0, logger: createLogger({ name: "maker", level: "error" }) });
+    process.stdout.write("begin\\n");
+    for (;;) {
+      const { id, upper } = await areas.create({ sizeMb: 16, ownerId: 0 });
+      writeFileSync(upper + "/file", "1");
+      await areas.close(id);
+      await areas.open(id, { readOnly: true });
+      await areas.destroy(id);
+    }`;
+
+  it("at any point, everything is found and given back", async () => {
+    const script = join(import.meta.dirname, `maker-${process.pid}.mjs`);
+    writeFileSync(script, MAKER);
+    try {
+      for (let round = 0; round < 12; round += 1) {
+        const child = spawn(process.execPath, [script, dir], { stdio: ["ignore", "pipe", "inherit"] });
+        await once(child.stdout, "data");
+        await delay(20 + round * 13);
+        await end(child);
+        const next = open();
+        for (const id of next.list()) await next.destroy(id);
+        // mkfs runs on for a moment when its parent is gone, on a file that has no name any more.
+        await expect.poll(() => remains(dir), { timeout: 5_000 }).toEqual({ files: [], mounts: [], devices: [] });
+      }
+    } finally {
+      rmSync(script);
+    }
+  });
+
+  it("half-made ones are removed whatever there is of them", async () => {
+    const ids = ["a", "b", "c", "d"].map((letter) => letter.repeat(24));
+    const [imageOnly, dirOnly, unformatted, twice] = ids.map((id) => join(dir, id));
+    writeFileSync(`${imageOnly}.img`, "");
+    mkdirSync(dirOnly ?? "");
+    mkdirSync(unformatted ?? "");
+    writeFileSync(`${unformatted}.img`, "");
+    truncateSync(`${unformatted}.img`, 32 * MIB);
+    mkdirSync(twice ?? "");
+    writeFileSync(`${twice}.img`, "");
+    truncateSync(`${twice}.img`, 32 * MIB);
+    execFileSync("mkfs.ext4", ["-q", "-F", `${twice}.img`]);
+    execFileSync("mount", ["-o", "loop", `${twice}.img`, twice ?? ""]);
+    execFileSync("mount", ["--bind", twice ?? "", twice ?? ""]);
+    expect(areas.list().sort()).toEqual(ids);
+    for (const id of areas.list()) await areas.destroy(id);
+    expect(remains(dir)).toEqual({ files: [], mounts: [], devices: [] });
+  });
+});
+
+describe("when the machine's own disk is full", () => {
+  it("who writes hears of it, everybody else goes on, and destroying gives room again", async () => {
+    const small = join(base, "small");
+    mkdirSync(small);
+    execFileSync("mount", ["-t", "tmpfs", "-o", "size=48m", "none", small]);
+    const before = dir;
+    try {
+      dir = join(small, "areas");
+      const tight = open();
+      const [writer, victim] = await Promise.all([1, 2].map(() => tight.create({ sizeMb: 256, ownerId: 0 })));
+      const fd = openSync(join(writer?.upper ?? "", "big"), "w");
+      const writeAll = () => {
+        for (let written = 0; written < 64; written += 1) writeSync(fd, Buffer.alloc(MIB, 1));
+        fsyncSync(fd);
+      };
+      expect(writeAll).toThrow(/ENOSPC|EIO|EROFS/);
+      closeSync(fd);
+      expect(readdirSync(victim?.upper ?? "")).toEqual([]);
+      await tight.destroy(writer?.id ?? ("" as never));
+      writeFileSync(join(victim?.upper ?? "", "file"), Buffer.alloc(8 * MIB));
+      await tight.sync(victim?.id ?? ("" as never));
+      await tight.destroy(victim?.id ?? ("" as never));
+      expect(remains(dir)).toEqual({ files: [], mounts: [], devices: [] });
+    } finally {
+      dir = before;
+      execFileSync("umount", ["-l", small]);
+    }
+  });
+});
+
+async function end(child: ChildProcess): Promise<void> {
+  const ended = once(child, "exit");
+  child.kill("SIGKILL");
+  await ended;
+}
