@@ -1,4 +1,4 @@
-export { type AreaId, parseAreaId } from "./area/area-id.ts";
+export { newAreaId } from "./area/area-id.ts";
 export { type ChosenDiskLimit, chooseDiskLimit, type DiskLimitSetting } from "./area/choose-disk-limit.privileged.ts";
 export { type DiskArea, type DiskAreas, type DiskAreasOptions, type DiskLimit, openDiskAreas } from "./area/disk-areas.privileged.ts";
 export type { ImageConfig } from "./image/image-config.ts";

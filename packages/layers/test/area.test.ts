@@ -21,7 +21,7 @@ import {
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { createLogger } from "@skerry/base";
-import { type DiskArea, type DiskAreas, mountRootFilesystem, openDiskAreas, unmountRootFilesystem } from "@skerry/layers";
+import { type DiskArea, type DiskAreas, mountRootFilesystem, newAreaId, openDiskAreas, unmountRootFilesystem } from "@skerry/layers";
 import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
 import { loopDevices } from "../src/area/loop-device.privileged.ts";
 
@@ -95,7 +95,10 @@ function fill(file: string): { bytes: number; code: string | undefined } {
 
 describe("a limited area", () => {
   it("shows its size through the overlay, and is full when it is full, and only then", async () => {
-    const [own, other] = await Promise.all([areas.create({ sizeMb: 64, ownerId: 0 }), areas.create({ sizeMb: 64, ownerId: 0 })]);
+    const [own, other] = await Promise.all([
+      areas.create(newAreaId(), { sizeMb: 64, ownerId: 0 }),
+      areas.create(newAreaId(), { sizeMb: 64, ownerId: 0 }),
+    ]);
     const root = overlay(own);
     const { blocks, bsize } = statfsSync(root);
     expect((blocks * bsize) / MIB).toBeGreaterThanOrEqual(64);
@@ -111,7 +114,7 @@ describe("a limited area", () => {
   });
 
   it("is one file system with the layers for who looks at it, and files keep their numbers when they are changed", async () => {
-    const root = overlay(await areas.create({ sizeMb: 16, ownerId: 0 }));
+    const root = overlay(await areas.create(newAreaId(), { sizeMb: 16, ownerId: 0 }));
     const file = join(root, "etc/name");
     const before = statSync(file);
     writeFileSync(file, "changed");
@@ -122,7 +125,7 @@ describe("a limited area", () => {
   });
 
   it("gives the machine back what is deleted in it", async () => {
-    const area = await areas.create({ sizeMb: 256, ownerId: 0 });
+    const area = await areas.create(newAreaId(), { sizeMb: 256, ownerId: 0 });
     const before = (await areas.hostBytes(area.id)) ?? 0;
     writeFileSync(join(area.upper, "big"), Buffer.alloc(100 * MIB, 1));
     await areas.sync(area.id);
@@ -133,7 +136,7 @@ describe("a limited area", () => {
   });
 
   it("belongs to whom it was made for, is closed to the machine's users, and runs set-user-id programs", async () => {
-    const area = await areas.create({ sizeMb: 16, ownerId: 300_000 });
+    const area = await areas.create(newAreaId(), { sizeMb: 16, ownerId: 300_000 });
     expect([statSync(area.upper).uid, statSync(area.work).gid]).toEqual([300_000, 300_000]);
     expect(statSync(dir).mode & 0o777).toBe(0o700);
     const options = readFileSync("/proc/self/mounts", "utf8")
@@ -146,26 +149,26 @@ describe("a limited area", () => {
 
   it("is refused when the machine's disk is nearly full, and leaves nothing", async () => {
     const full = open({ reserveBytes: 2 ** 52 });
-    await expect(full.create({ sizeMb: 16, ownerId: 0 })).rejects.toMatchObject({ code: "capacity_unavailable" });
+    await expect(full.create(newAreaId(), { sizeMb: 16, ownerId: 0 })).rejects.toMatchObject({ code: "capacity_unavailable" });
     expect(full.list()).toEqual([]);
   });
 
   it.each([7, -1, 1.5, 2 ** 40])("can't have %d MiB", async (sizeMb) => {
-    await expect(areas.create({ sizeMb, ownerId: 0 })).rejects.toThrow(RangeError);
+    await expect(areas.create(newAreaId(), { sizeMb, ownerId: 0 })).rejects.toThrow(RangeError);
     expect(areas.list()).toEqual([]);
   });
 });
 
 describe("a frozen area", () => {
   it("is a layer of several sandboxes, which see the same and write apart, and nothing is copied", async () => {
-    const first = await areas.create({ sizeMb: 64, ownerId: 0 });
+    const first = await areas.create(newAreaId(), { sizeMb: 64, ownerId: 0 });
     const root = overlay(first);
     writeFileSync(join(root, "etc/name"), "first");
     unlinkSync(join(root, "etc/gone"));
     unmountOverlay(root);
     await areas.freeze(first.id);
     expect(() => writeFileSync(join(first.upper, "late"), "")).toThrow(/EROFS/);
-    const forks = await Promise.all([1, 2].map(() => areas.create({ sizeMb: 64, ownerId: 0 })));
+    const forks = await Promise.all([1, 2].map(() => areas.create(newAreaId(), { sizeMb: 64, ownerId: 0 })));
     const roots = forks.map((area) => overlay(area, [base2, first.upper]));
     for (const [index, fork] of roots.entries()) {
       expect(readFileSync(join(fork, "etc/name"), "utf8")).toBe("first");
@@ -178,7 +181,7 @@ describe("a frozen area", () => {
   });
 
   it("is frozen at once, with much of it not on the disk yet", async () => {
-    const area = await areas.create({ sizeMb: 512, ownerId: 0 });
+    const area = await areas.create(newAreaId(), { sizeMb: 512, ownerId: 0 });
     writeFileSync(join(area.upper, "big"), Buffer.alloc(200 * MIB, 1));
     await areas.freeze(area.id);
     expect(await areas.hostBytes(area.id)).toBeLessThan(200 * MIB);
@@ -187,7 +190,7 @@ describe("a frozen area", () => {
   });
 
   it("opened as a layer can't be written to, however it was mounted before", async () => {
-    const { id, upper } = await areas.create({ sizeMb: 16, ownerId: 0 });
+    const { id, upper } = await areas.create(newAreaId(), { sizeMb: 16, ownerId: 0 });
     writeFileSync(join(upper, "file"), "kept");
     const refused = () => expect(() => writeFileSync(join(upper, "late"), "")).toThrow(/EROFS/);
     await areas.open(id, { readOnly: true });
@@ -201,7 +204,7 @@ describe("a frozen area", () => {
 
 describe("an area's life", () => {
   it("keeps what is in it while it is closed, and over the end of the process", async () => {
-    const { id, upper } = await areas.create({ sizeMb: 32, ownerId: 0 });
+    const { id, upper } = await areas.create(newAreaId(), { sizeMb: 32, ownerId: 0 });
     writeFileSync(join(upper, "file"), "kept");
     await areas.close(id);
     expect(remains(dir)).toMatchObject({ mounts: [], devices: [] });
@@ -216,14 +219,14 @@ describe("an area's life", () => {
   });
 
   it("is mounted once, however many ask for it at the same time", async () => {
-    const { id } = await areas.create({ sizeMb: 16, ownerId: 0 });
+    const { id } = await areas.create(newAreaId(), { sizeMb: 16, ownerId: 0 });
     await areas.close(id);
     await Promise.all(Array.from({ length: 8 }, () => areas.open(id, { readOnly: true })));
     expect(remains(dir)).toMatchObject({ mounts: { length: 1 }, devices: { length: 1 } });
   });
 
   it.each([false, true])("gets its device back while another mount namespace still holds it (readOnly: %s)", async (readOnly) => {
-    const { id, upper } = await areas.create({ sizeMb: 16, ownerId: 0 });
+    const { id, upper } = await areas.create(newAreaId(), { sizeMb: 16, ownerId: 0 });
     writeFileSync(join(upper, "file"), "kept");
     const holder = spawn("unshare", ["--mount", "--propagation", "private", "sh", "-c", "echo ready; exec sleep 60"]);
     try {
@@ -240,14 +243,14 @@ describe("an area's life", () => {
   });
 
   it("that isn't here can't be opened, and is destroyed without complaint", async () => {
-    const { id } = await areas.create({ sizeMb: 16, ownerId: 0 });
+    const { id } = await areas.create(newAreaId(), { sizeMb: 16, ownerId: 0 });
     await areas.destroy(id);
     await areas.destroy(id);
     await expect(areas.open(id)).rejects.toMatchObject({ code: "area_missing" });
   });
 
   it("ends without waiting for what was not written yet, also with an overlay on it", async () => {
-    const area = await areas.create({ sizeMb: 512, ownerId: 0 });
+    const area = await areas.create(newAreaId(), { sizeMb: 512, ownerId: 0 });
     const root = overlay(area);
     writeFileSync(join(root, "big"), Buffer.alloc(200 * MIB, 1));
     await areas.destroy(area.id);
@@ -257,23 +260,23 @@ describe("an area's life", () => {
   });
 
   it("without a limit is a plain tree, and goes to the trash", async () => {
-    const { id, upper } = await areas.create({ sizeMb: 0, ownerId: 0 });
+    const { id, upper } = await areas.create(newAreaId(), { sizeMb: 0, ownerId: 0 });
     writeFileSync(join(upper, "file"), "1");
     await areas.freeze(id);
     await areas.close(id);
     await open({ limit: "none" }).open(id, { readOnly: true });
     expect(await areas.hostBytes(id)).toBeUndefined();
     await areas.destroy(id);
-    expect(existsSync(join(`${dir}-trash`, id, "upper/file"))).toBe(true);
+    expect(existsSync(join(`${dir}-trash`, id, "fs/u/file"))).toBe(true);
   });
 
   it("with a limit survives a change of the setting", async () => {
-    const { id, upper } = await areas.create({ sizeMb: 16, ownerId: 0 });
+    const { id, upper } = await areas.create(newAreaId(), { sizeMb: 16, ownerId: 0 });
     await areas.close(id);
     const unlimited = open({ limit: "none", ready: 4 });
     await unlimited.open(id);
     expect(statfsSync(upper).blocks * statfsSync(upper).bsize).toBeLessThan(32 * MIB);
-    const plain = await unlimited.create({ sizeMb: 16, ownerId: 0 });
+    const plain = await unlimited.create(newAreaId(), { sizeMb: 16, ownerId: 0 });
     expect(statfsSync(plain.upper).blocks * statfsSync(plain.upper).bsize).toBe(statfsSync(base).blocks * statfsSync(base).bsize);
     await unlimited.destroy(plain.id);
   });
@@ -286,7 +289,7 @@ describe("prepared areas", () => {
     await pooled.prepared();
     expect(remains(dir)).toMatchObject({ mounts: { length: 3 } });
     expect(pooled.list()).toEqual([]);
-    const taken = await Promise.all([1, 2, 3, 4].map((ownerId) => pooled.create({ sizeMb: 32, ownerId })));
+    const taken = await Promise.all([1, 2, 3, 4].map((ownerId) => pooled.create(newAreaId(), { sizeMb: 32, ownerId })));
     expect(new Set(taken.map(({ id }) => id)).size).toBe(4);
     expect(taken.map(({ upper }) => statSync(upper).uid)).toEqual([1, 2, 3, 4]);
     expect(pooled.list().sort()).toEqual(taken.map(({ id }) => id).sort());
@@ -299,7 +302,7 @@ describe("prepared areas", () => {
     const pooled = open({ ready: 8 });
     const worker = async () => {
       for (let round = 0; round < 25; round += 1) {
-        const { id, upper } = await pooled.create({ sizeMb: 64, ownerId: 0 });
+        const { id, upper } = await pooled.create(newAreaId(), { sizeMb: 64, ownerId: 0 });
         writeFileSync(join(upper, "file"), Buffer.alloc(MIB));
         await pooled.destroy(id);
       }
@@ -312,14 +315,14 @@ describe("prepared areas", () => {
 
 describe("after kill -9", () => {
   const MAKER = `
-    import { openDiskAreas } from "@skerry/layers";
+    import { newAreaId, openDiskAreas } from "@skerry/layers";
     import { createLogger } from "@skerry/base";
     import { writeFileSync } from "node:fs";
     const [dir] = process.argv.slice(2);
     const areas = openDiskAreas({ dir, trash: dir + "-trash", limit: "image", ready: 2, reserveBytes: 0, logger: createLogger({ name: "maker", level: "error" }) });
     process.stdout.write("begin\\n");
     for (;;) {
-      const { id, upper } = await areas.create({ sizeMb: 16, ownerId: 0 });
+      const { id, upper } = await areas.create(newAreaId(), { sizeMb: 16, ownerId: 0 });
       writeFileSync(upper + "/file", "1");
       await areas.close(id);
       await areas.open(id, { readOnly: true });
@@ -347,18 +350,16 @@ describe("after kill -9", () => {
 
   it("half-made ones are removed whatever there is of them", async () => {
     const ids = ["a", "b", "c", "d"].map((letter) => letter.repeat(24));
-    const [imageOnly, dirOnly, unformatted, twice] = ids.map((id) => join(dir, id));
-    writeFileSync(`${imageOnly}.img`, "");
-    mkdirSync(dirOnly ?? "");
-    mkdirSync(unformatted ?? "");
-    writeFileSync(`${unformatted}.img`, "");
-    truncateSync(`${unformatted}.img`, 32 * MIB);
-    mkdirSync(twice ?? "");
-    writeFileSync(`${twice}.img`, "");
-    truncateSync(`${twice}.img`, 32 * MIB);
-    execFileSync("mkfs.ext4", ["-q", "-F", `${twice}.img`]);
-    execFileSync("mount", ["-o", "loop", `${twice}.img`, twice ?? ""]);
-    execFileSync("mount", ["--bind", twice ?? "", twice ?? ""]);
+    const [empty, unformatted, imageless, twice] = ids.map((id) => join(dir, id));
+    for (const own of [empty, unformatted, imageless, twice]) mkdirSync(own ?? "");
+    for (const own of [unformatted, imageless, twice]) mkdirSync(`${own}/fs`);
+    for (const own of [unformatted, twice]) {
+      writeFileSync(`${own}/image`, "");
+      truncateSync(`${own}/image`, 32 * MIB);
+    }
+    execFileSync("mkfs.ext4", ["-q", "-F", `${twice}/image`]);
+    execFileSync("mount", ["-o", "loop", `${twice}/image`, `${twice}/fs`]);
+    execFileSync("mount", ["--bind", `${twice}/fs`, `${twice}/fs`]);
     expect(areas.list().sort()).toEqual(ids);
     for (const id of areas.list()) await areas.destroy(id);
     expect(remains(dir)).toEqual({ files: [], mounts: [], devices: [] });
@@ -374,7 +375,7 @@ describe("when the machine's own disk is full", () => {
     try {
       dir = join(small, "areas");
       const tight = open();
-      const [writer, victim] = await Promise.all([1, 2].map(() => tight.create({ sizeMb: 256, ownerId: 0 })));
+      const [writer, victim] = await Promise.all([1, 2].map(() => tight.create(newAreaId(), { sizeMb: 256, ownerId: 0 })));
       const fd = openSync(join(writer?.upper ?? "", "big"), "w");
       const writeAll = () => {
         for (let written = 0; written < 64; written += 1) writeSync(fd, Buffer.alloc(MIB, 1));
@@ -383,10 +384,10 @@ describe("when the machine's own disk is full", () => {
       expect(writeAll).toThrow(/ENOSPC|EIO|EROFS/);
       closeSync(fd);
       expect(readdirSync(victim?.upper ?? "")).toEqual([]);
-      await tight.destroy(writer?.id ?? ("" as never));
+      await tight.destroy(writer?.id ?? "");
       writeFileSync(join(victim?.upper ?? "", "file"), Buffer.alloc(8 * MIB));
-      await tight.sync(victim?.id ?? ("" as never));
-      await tight.destroy(victim?.id ?? ("" as never));
+      await tight.sync(victim?.id ?? "");
+      await tight.destroy(victim?.id ?? "");
       expect(remains(dir)).toEqual({ files: [], mounts: [], devices: [] });
     } finally {
       dir = before;

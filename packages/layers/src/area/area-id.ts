@@ -1,22 +1,19 @@
 import { randomBytes } from "node:crypto";
 import { PlatformError } from "@skerry/base";
 
-/** 24 hex digits: short, because the kernel takes one page of overlay options. */
-export type AreaId = string & { readonly __brand: "AreaId" };
-
+// Short, because the kernel takes one page of overlay options.
 const FORM = /^[0-9a-f]{24}$/;
 
-export function newAreaId(): AreaId {
-  return randomBytes(12).toString("hex") as AreaId;
+/** 24 hex digits. */
+export function newAreaId(): string {
+  return randomBytes(12).toString("hex");
 }
 
-export function parseAreaId(text: string): AreaId {
-  if (!FORM.test(text)) throw new PlatformError("area_id_invalid", `not a disk area's id: ${text.slice(0, 100)}`);
-  return text as AreaId;
+export function isAreaId(text: string): boolean {
+  return FORM.test(text);
 }
 
-/** The areas that have something in a folder, by the names of its entries. */
-export function areaIdsOf(names: readonly string[]): AreaId[] {
-  const ids = names.map((name) => name.replace(/\.img$/, "")).filter((name) => FORM.test(name));
-  return [...new Set(ids)] as AreaId[];
+/** Throws PlatformError("area_id_invalid"): ids become paths. */
+export function assertAreaId(text: string): void {
+  if (!isAreaId(text)) throw new PlatformError("area_id_invalid", `not a disk area's id: ${text.slice(0, 100)}`);
 }

@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, realpathSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { asError, errnoOf, type Logger, PlatformError } from "@skerry/base";
+import { newAreaId } from "./area-id.ts";
 import { type DiskLimit, openDiskAreas } from "./disk-areas.privileged.ts";
 
 export type DiskLimitSetting = DiskLimit | "auto";
@@ -34,7 +35,7 @@ async function tryImage(dir: string, logger: Logger): Promise<string | undefined
   try {
     const areas = openDiskAreas({ dir: own, trash: own, limit: "image", ready: 0, reserveBytes: 0, logger });
     try {
-      const { id } = await areas.create({ sizeMb: SMALLEST_MB, ownerId: 0 });
+      const { id } = await areas.create(newAreaId(), { sizeMb: SMALLEST_MB, ownerId: 0 });
       await areas.close(id);
       await areas.open(id, { readOnly: true });
       return undefined;

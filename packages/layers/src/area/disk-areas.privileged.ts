@@ -1,29 +1,38 @@
 // Disk areas: the writable part of a sandbox's root file system, each with a size that it cannot outgrow.
 //
-// An area stays where it was made, `<dir>/<id>`, until nobody refers to it. Its owner writes to it through an overlay whose `upper`
-// and `work` are in it; later its `upper` may become a layer of any number of sandboxes, while a new area takes what is written next.
-// The areas know nothing of their users: who refers to one is written down by the caller, before `create` by nobody and after it at
-// once. What a crash leaves without an entry there is found by `list` and destroyed.
+// An area keeps its place, `<dir>/<id>`, until nobody refers to it. Its owner writes to it through an overlay whose `upper` and `work`
+// are in it; later its `upper` may become a layer of any number of sandboxes, while a new area takes what is written next. The areas
+// know nothing of their users: who refers to which is written down by the caller, before `create` is called. What a crash leaves
+// that nobody refers to is found by `list` and destroyed.
 //
-// What is on the disk says what an area is, so that one survives a change of the setting: with an image `<dir>/<id>.img` it is limited,
-// without one it is a plain tree.
+//   <dir>/<id>/image   the image; only when the area is limited, whatever the setting says by now
+//   <dir>/<id>/fs      where it is mounted, or else a plain tree: u is `upper`, w is `work` (overlay options have to be short)
 //
 // Calls for one area wait for each other; those for different areas do not.
 
-import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync } from "node:fs";
-import { rename, rmdir, statfs } from "node:fs/promises";
+import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, renameSync, rmdirSync } from "node:fs";
+import { statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { asError, errnoOf, KeyedLock, type Logger, PlatformError } from "@skerry/base";
-import { type AreaId, areaIdsOf, newAreaId } from "./area-id.ts";
+import { assertAreaId, isAreaId, newAreaId } from "./area-id.ts";
 import { AreaPool } from "./area-pool.ts";
 import { assertFreeSpace } from "./free-space.ts";
-import { imageHostBytes, makeImage, mountImage, removeImage, setMount, syncImage, unmountImage } from "./image.privileged.ts";
+import {
+  imageHostBytes,
+  makeImage,
+  mountImage,
+  removeImage,
+  setMount,
+  syncFilesystem,
+  syncImage,
+  unmountImage,
+} from "./image.privileged.ts";
 
 /** `image`: a sparse file with a file system of the size. `none`: a folder of the host's, without any limit. */
 export type DiskLimit = "image" | "none";
 
 export interface DiskArea {
-  readonly id: AreaId;
+  readonly id: string;
   /** Directories on one file system, for overlayfs. */
   readonly upper: string;
   readonly work: string;
@@ -45,30 +54,33 @@ export interface DiskAreasOptions {
 export interface DiskAreas {
   readonly limit: DiskLimit;
   /**
-   * A new and empty area, mounted for writing. `sizeMb` 0 is one without a limit. `ownerId` (of user and group) owns `upper` and `work`.
-   * Throws PlatformError("capacity_unavailable") when the machine's disk is nearly full.
+   * A new and empty area, mounted for writing; the id is one of `newAreaId`. `sizeMb` 0 is one without a limit. `ownerId` (of user and
+   * group) owns `upper` and `work`. What fails leaves nothing. Throws PlatformError("capacity_unavailable") when the machine's disk is
+   * nearly full.
    */
-  create(options: { sizeMb: number; ownerId: number }): Promise<DiskArea>;
+  create(id: string, options: { sizeMb: number; ownerId: number }): Promise<DiskArea>;
+  /** Where an area is, whether it is there or not. */
+  paths(id: string): DiskArea;
   /**
    * Makes an area usable, after `close` and after the machine started again; any number of times. With `readOnly`, as a layer: nothing can
    * be written through it. Throws PlatformError("area_missing").
    */
-  open(id: AreaId, options?: { readOnly?: boolean }): Promise<DiskArea>;
+  open(id: string, options?: { readOnly?: boolean }): Promise<DiskArea>;
   /**
    * Ends writing at once, however much of it is not on the disk yet. Preconditions: the overlay that wrote is unmounted.
    * The area stays usable as a layer.
    */
-  freeze(id: AreaId): Promise<void>;
+  freeze(id: string): Promise<void>;
   /** Resolves when everything that is in the area would survive a power loss. It stays usable. */
-  sync(id: AreaId): Promise<void>;
+  sync(id: string): Promise<void>;
   /** Like `sync`, and the area takes no memory and no device any more. Preconditions: no overlay uses it. */
-  close(id: AreaId): Promise<void>;
+  close(id: string): Promise<void>;
   /** Removes an area with all that it holds, whatever state it is in; does nothing when it is gone. What uses it fails from then on. */
-  destroy(id: AreaId): Promise<void>;
+  destroy(id: string): Promise<void>;
   /** All areas that are here, without those that are being made or are kept prepared. */
-  list(): AreaId[];
+  list(): string[];
   /** Bytes that an area takes of the machine's disk; undefined for a plain tree, which nobody has counted. */
-  hostBytes(id: AreaId): Promise<number | undefined>;
+  hostBytes(id: string): Promise<number | undefined>;
   /** Keeps areas of this size prepared; `create` asks for this by itself. */
   prepare(sizeMb: number): void;
   /** Resolves when as many are prepared as are wanted. */
@@ -91,7 +103,7 @@ class Areas implements DiskAreas {
   readonly #locks = new KeyedLock();
   readonly #pool: AreaPool<DiskArea>;
   /** Being made or kept prepared: nobody refers to these, and nobody shall remove them. */
-  readonly #unborn = new Set<AreaId>();
+  readonly #unborn = new Set<string>();
 
   constructor(options: DiskAreasOptions) {
     this.limit = options.limit;
@@ -99,73 +111,77 @@ class Areas implements DiskAreas {
     this.#pool = new AreaPool({
       ready: options.limit === "none" ? 0 : options.ready,
       make: (sizeMb) => this.#make(sizeMb),
-      discard: async (area) => {
-        await this.destroy(area.id);
-        this.#unborn.delete(area.id);
+      discard: async ({ id }) => {
+        await this.#remove(id);
+        this.#unborn.delete(id);
       },
       onFailure: (error) => options.logger.warn({ err: asError(error) }, "disk areas could not be prepared"),
     });
   }
 
-  async create({ sizeMb, ownerId }: { sizeMb: number; ownerId: number }): Promise<DiskArea> {
-    await assertFreeSpace(this.#options.dir, this.#options.reserveBytes);
-    const prepared = this.limit === "none" || sizeMb === 0 ? undefined : this.#pool.take(sizeMb);
-    const area = prepared ?? (await this.#make(sizeMb));
-    for (const path of [area.upper, area.work]) chownSync(path, ownerId, ownerId);
-    this.#unborn.delete(area.id);
-    return area;
+  create(id: string, { sizeMb, ownerId }: { sizeMb: number; ownerId: number }): Promise<DiskArea> {
+    const { dir, area } = this.#placeOf(id);
+    return this.#locks.run(id, async () => {
+      await assertFreeSpace(this.#options.dir, this.#options.reserveBytes);
+      const made = this.#isLimited(sizeMb) ? (this.#pool.take(sizeMb) ?? (await this.#make(sizeMb))) : await this.#make(sizeMb);
+      try {
+        for (const path of [made.upper, made.work]) chownSync(path, ownerId, ownerId);
+        // A mount goes with the folder that it is in.
+        renameSync(this.#placeOf(made.id).dir, dir);
+      } catch (error) {
+        await this.#remove(made.id);
+        throw error;
+      } finally {
+        this.#unborn.delete(made.id);
+      }
+      return area;
+    });
   }
 
-  open(id: AreaId, { readOnly = false }: { readOnly?: boolean } = {}): Promise<DiskArea> {
+  paths(id: string): DiskArea {
+    return this.#placeOf(id).area;
+  }
+
+  open(id: string, { readOnly = false }: { readOnly?: boolean } = {}): Promise<DiskArea> {
     return this.#locks.run(id, async () => {
-      const { image, target, area } = this.#pathsOf(id);
+      const { image, target, area } = this.#placeOf(id);
       if (existsSync(image)) await mountImage({ image, target, readOnly });
       if (!existsSync(area.upper)) throw new PlatformError("area_missing", `disk area ${id} is not on this machine`);
       return area;
     });
   }
 
-  freeze(id: AreaId): Promise<void> {
+  freeze(id: string): Promise<void> {
     return this.#locks.run(id, async () => {
-      const { image, target } = this.#pathsOf(id);
+      const { image, target } = this.#placeOf(id);
       if (existsSync(image)) setMount(target, { readOnly: true });
     });
   }
 
-  sync(id: AreaId): Promise<void> {
+  sync(id: string): Promise<void> {
     return this.#locks.run(id, async () => {
-      const { image, target } = this.#pathsOf(id);
-      if (existsSync(image)) await syncImage({ image, target });
+      const { image, target } = this.#placeOf(id);
+      await (existsSync(image) ? syncImage({ image, target }) : syncFilesystem(target));
     });
   }
 
-  close(id: AreaId): Promise<void> {
+  close(id: string): Promise<void> {
     return this.#locks.run(id, async () => {
-      const { image, target } = this.#pathsOf(id);
-      if (existsSync(image)) await unmountImage({ image, target });
+      const { image, target } = this.#placeOf(id);
+      await (existsSync(image) ? unmountImage({ image, target }) : syncFilesystem(target));
     });
   }
 
-  destroy(id: AreaId): Promise<void> {
-    return this.#locks.run(id, async () => {
-      const { image, target } = this.#pathsOf(id);
-      await removeImage({ image, target });
-      try {
-        await rmdir(target);
-      } catch (error) {
-        // A plain tree: guests make millions of files, and nobody waits for their deletion.
-        if (errnoOf(error) === "ENOTEMPTY") await rename(target, join(this.#options.trash, id));
-        else if (errnoOf(error) !== "ENOENT") throw error;
-      }
-    });
+  destroy(id: string): Promise<void> {
+    return this.#locks.run(id, () => this.#remove(id));
   }
 
-  list(): AreaId[] {
-    return areaIdsOf(readdirSync(this.#options.dir)).filter((id) => !this.#unborn.has(id));
+  list(): string[] {
+    return readdirSync(this.#options.dir).filter((name) => isAreaId(name) && !this.#unborn.has(name));
   }
 
-  async hostBytes(id: AreaId): Promise<number | undefined> {
-    const { image } = this.#pathsOf(id);
+  async hostBytes(id: string): Promise<number | undefined> {
+    const { image } = this.#placeOf(id);
     return existsSync(image) ? imageHostBytes(image) : undefined;
   }
 
@@ -181,32 +197,56 @@ class Areas implements DiskAreas {
     return this.#pool.close();
   }
 
-  /** What fails half-way is removed again. */
+  /** Under an id of its own, which `create` gives up for the caller's. What fails half-way is removed again. */
   async #make(sizeMb: number): Promise<DiskArea> {
     const id = newAreaId();
-    const { image, target, area } = this.#pathsOf(id);
+    const { dir, image, target, area } = this.#placeOf(id);
     this.#unborn.add(id);
     try {
       await assertFreeSpace(this.#options.dir, this.#options.reserveBytes);
-      if (this.limit === "image" && sizeMb !== 0) {
+      for (const path of [dir, target]) mkdirSync(path, { mode: 0o700 });
+      if (this.#isLimited(sizeMb)) {
         const { type: hostType } = await statfs(this.#options.dir);
         await makeImage({ path: image, sizeMb, hostType });
-        mkdirSync(target, { mode: 0o700 });
         await mountImage({ image, target, readOnly: false });
-      } else {
-        mkdirSync(target, { mode: 0o700 });
       }
       for (const path of [area.upper, area.work]) mkdirSync(path, { mode: 0o755 });
       return area;
     } catch (error) {
-      await this.destroy(id);
+      await this.#remove(id);
       this.#unborn.delete(id);
       throw error;
     }
   }
 
-  #pathsOf(id: AreaId): { image: string; target: string; area: DiskArea } {
-    const target = join(this.#options.dir, id);
-    return { image: `${target}.img`, target, area: { id, upper: join(target, "upper"), work: join(target, "work") } };
+  async #remove(id: string): Promise<void> {
+    const { dir, image, target } = this.#placeOf(id);
+    await removeImage({ image, target });
+    try {
+      for (const path of [target, dir]) rmdirIfThere(path);
+    } catch (error) {
+      if (errnoOf(error) !== "ENOTEMPTY") throw error;
+      // A plain tree: guests make millions of files, and nobody waits for their deletion.
+      renameSync(dir, join(this.#options.trash, id));
+    }
+  }
+
+  #isLimited(sizeMb: number): boolean {
+    return this.limit === "image" && sizeMb !== 0;
+  }
+
+  #placeOf(id: string): { dir: string; image: string; target: string; area: DiskArea } {
+    assertAreaId(id);
+    const dir = join(this.#options.dir, id);
+    const target = join(dir, "fs");
+    return { dir, image: join(dir, "image"), target, area: { id, upper: join(target, "u"), work: join(target, "w") } };
+  }
+}
+
+function rmdirIfThere(path: string): void {
+  try {
+    rmdirSync(path);
+  } catch (error) {
+    if (errnoOf(error) !== "ENOENT") throw error;
   }
 }

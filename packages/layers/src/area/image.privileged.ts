@@ -81,7 +81,7 @@ export function setMount(target: string, { readOnly }: { readOnly: boolean }): v
 /** Unmounts, after everything is in the image and the image on the disk. */
 export async function unmountImage({ image, target }: { image: string; target: string }): Promise<void> {
   while (isMountPoint(target)) {
-    await syncMount(target);
+    await syncFilesystem(target);
     await unmountInBackground(target, { detach: true });
   }
   await syncFile(image);
@@ -89,7 +89,7 @@ export async function unmountImage({ image, target }: { image: string; target: s
 
 /** Writes everything down to the disk; the mount stays. */
 export async function syncImage({ image, target }: { image: string; target: string }): Promise<void> {
-  if (isMountPoint(target)) await syncMount(target);
+  if (isMountPoint(target)) await syncFilesystem(target);
   await syncFile(image);
 }
 
@@ -117,18 +117,19 @@ async function abandonFilesystem(target: string): Promise<void> {
   }
 }
 
-async function syncMount(target: string): Promise<void> {
-  const fd = openSync(target, "r");
+/** Everything of the file system that `path` is on. */
+export async function syncFilesystem(path: string): Promise<void> {
+  const fd = openSync(path, "r");
   try {
-    await syncFilesystemInBackground(fd, target);
+    await syncFilesystemInBackground(fd, path);
   } finally {
     closeSync(fd);
   }
 }
 
-/** The file, and the folder that has its name. */
+/** The file, and the folders that have its name. */
 async function syncFile(path: string): Promise<void> {
-  for (const each of [path, dirname(path)]) {
+  for (const each of [path, dirname(path), dirname(dirname(path))]) {
     const file = await open(each, "r");
     try {
       await file.sync();
