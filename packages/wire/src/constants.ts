@@ -10,6 +10,9 @@ export const AGENT_VERSION = "0.6.4";
 /** Deprecated everywhere but still required in responses; a constant for every client. */
 export const CLIENT_ID = "6532622b";
 
+/** Where the node tells an agent to end the largest processes of its sandbox, which is over its memory. */
+export const AGENT_RELIEVE_PATH = "/relieve";
+
 /** Agent paths that only the platform may call: the edge answers 404 for them on the agent's port. */
 export const AGENT_RESERVED_PATHS: ReadonlySet<string> = new Set([
   "/init",
@@ -19,4 +22,8 @@ export const AGENT_RESERVED_PATHS: ReadonlySet<string> = new Set([
   "/fsthaw",
   "/collapse",
   "/upgrade",
+  AGENT_RELIEVE_PATH,
 ]);
+
+/** On each call of the node's RPC: the id that the caller's database was given. */
+export const CLUSTER_ID_HEADER = "Skerry-Cluster-Id";

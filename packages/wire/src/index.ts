@@ -1,4 +1,4 @@
-export { AGENT_PORT, AGENT_RESERVED_PATHS, AGENT_VERSION, CLIENT_ID } from "./constants.ts";
+export { AGENT_PORT, AGENT_RELIEVE_PATH, AGENT_RESERVED_PATHS, AGENT_VERSION, CLIENT_ID, CLUSTER_ID_HEADER } from "./constants.ts";
 export { ERROR_CATALOG, type ErrorCode, type ErrorEntry } from "./error-catalog.ts";
 export { parsePort, parseTarget, type Target, type TargetHeaders, type TargetResult } from "./host.ts";
 export { isUuid, parseSandboxId, type SandboxId, sandboxIdFrom } from "./ids.ts";

@@ -1,0 +1,116 @@
+// Which cluster this machine's sandboxes belong to. A control plane kills what its database does not know: on a wrong or an
+// empty database that would be everything. So each of its calls names its cluster, and the node remembers, in its own folder,
+// whose sandboxes it holds. A node that holds nothing follows whoever asks; to give away one that does, an operator deletes
+// the file while the node is down.
+
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
+import { errnoOf, type Logger } from "@skerry/base";
+import { CLUSTER_ID_HEADER } from "@skerry/wire";
+import type { NodeService } from "@skerry/wire/node";
+
+/** A refused control plane asks every few seconds. */
+const NOTE_REFUSAL_EVERY_MS = 60_000;
+
+interface Remembered {
+  readonly id: string;
+  /** For `./skerry doctor`: who was refused last, and when. */
+  readonly refused?: { readonly id: string; readonly at: string };
+}
+
+export interface ClusterIdentityOptions {
+  readonly file: string;
+  /** Whether this node has any sandbox or image of a cluster. */
+  readonly holdsAnything: () => boolean;
+  readonly logger: Logger;
+}
+
+export class ClusterIdentity {
+  readonly #options: ClusterIdentityOptions;
+  #remembered: Remembered;
+  #callsUnderWay = 0;
+  #refusalNotedAt = Number.NEGATIVE_INFINITY;
+
+  constructor(options: ClusterIdentityOptions) {
+    this.#options = options;
+    this.#remembered = read(options.file);
+  }
+
+  /** The cluster whose sandboxes this node holds; "" when it holds none or was never told. */
+  current(): string {
+    return this.#options.holdsAnything() ? this.#remembered.id : "";
+  }
+
+  /** Runs a call of the named cluster, or throws FAILED_PRECONDITION with our own cluster's id in its metadata. */
+  async run<T>(claimed: string, call: () => T | Promise<T>): Promise<T> {
+    if (claimed !== this.#remembered.id) this.#follow(claimed);
+    this.#callsUnderWay += 1;
+    try {
+      return await call();
+    } finally {
+      this.#callsUnderWay -= 1;
+    }
+  }
+
+  #follow(claimed: string): void {
+    const { id } = this.#remembered;
+    // A call under way may be about to make something that nobody sees yet.
+    if (claimed === "" || (id !== "" && (this.#callsUnderWay > 0 || this.#options.holdsAnything()))) throw this.#refuse(claimed);
+    this.#write({ id: claimed });
+    this.#options.logger.info({ cluster_id: claimed, former_cluster_id: id }, "this node belongs to a cluster from now on");
+  }
+
+  #refuse(claimed: string): ConnectError {
+    const { id } = this.#remembered;
+    if (performance.now() - this.#refusalNotedAt >= NOTE_REFUSAL_EVERY_MS) {
+      this.#refusalNotedAt = performance.now();
+      this.#write({ id, refused: { id: claimed, at: new Date().toISOString() } });
+      this.#options.logger.error({ cluster_id: id, refused_cluster_id: claimed }, "a control plane of another cluster was refused");
+    }
+    const message =
+      `this node holds sandboxes of cluster ${id}, and was asked by cluster ${claimed || "(none named)"}: is its database the right one? ` +
+      `To give the node away with all that is on it, stop it and delete ${this.#options.file}`;
+    return new ConnectError(message, Code.FailedPrecondition, { [CLUSTER_ID_HEADER]: id });
+  }
+
+  #write(remembered: Remembered): void {
+    const { file } = this.#options;
+    const fd = openSync(`${file}.new`, "w", 0o600);
+    try {
+      writeFileSync(fd, JSON.stringify(remembered));
+      // It must not be forgotten with the power while what it protects is still there.
+      fsyncSync(fd);
+    } finally {
+      closeSync(fd);
+    }
+    renameSync(`${file}.new`, file);
+    this.#remembered = remembered;
+  }
+}
+
+/** The service for callers of this node's cluster. GetInfo answers everybody, so that who is wrong here can find out. */
+export function forOwnCluster(service: ServiceImpl<typeof NodeService>, identity: ClusterIdentity): ServiceImpl<typeof NodeService> {
+  const guarded: Record<string, unknown> = {};
+  for (const [name, method] of Object.entries(service) as [string, Method][]) {
+    guarded[name] = (request: unknown, context: HandlerContext) =>
+      identity.run(context.requestHeader.get(CLUSTER_ID_HEADER) ?? "", () => method.call(service, request, context));
+  }
+  const getInfo: ServiceImpl<typeof NodeService>["getInfo"] = async (request, context) => ({
+    ...(await service.getInfo(request, context)),
+    clusterId: identity.current(),
+  });
+  return { ...(guarded as unknown as ServiceImpl<typeof NodeService>), getInfo };
+}
+
+type Method = (request: unknown, context: HandlerContext) => Promise<unknown>;
+
+function read(file: string): Remembered {
+  try {
+    const { id, refused } = JSON.parse(readFileSync(file, "utf8")) as Remembered;
+    if (typeof id !== "string") throw new SyntaxError(`${file} names no cluster`);
+    return { id, ...(refused === undefined ? {} : { refused }) };
+  } catch (error) {
+    if (errnoOf(error) === "ENOENT") return { id: "" };
+    throw error;
+  }
+}
