@@ -4,7 +4,13 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({
   test: {
     projects: [
-      { test: { name: "unit", include: ["packages/*/src/**/*.test.ts", "tests/repo/**/*.test.ts"], testTimeout: 20_000 } },
+      {
+        test: {
+          name: "unit",
+          include: ["packages/*/src/**/*.test.ts", "services/**/*.test.ts", "tests/repo/**/*.test.ts"],
+          testTimeout: 20_000,
+        },
+      },
       {
         test: {
           name: "integration",
