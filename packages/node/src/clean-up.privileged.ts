@@ -2,11 +2,13 @@ import { existsSync, rmSync } from "node:fs";
 import { asError, type Logger } from "@skerry/base";
 import { destroyCgroup, networkNames, removeFirewall } from "@skerry/runtime";
 import type { NodeConfig } from "./config.ts";
+import { ImageStore } from "./images/image-store.privileged.ts";
 import { lockInstance } from "./instance-lock.privileged.ts";
 import { nodePaths } from "./paths.ts";
+import { Areas } from "./sandboxes/areas.privileged.ts";
 import { release } from "./sandboxes/host.privileged.ts";
 import { readJournal } from "./sandboxes/journal.privileged.ts";
-import { attempt, emptyTrash, makeNodeFolders, type OnFailure, removeRemains } from "./sandboxes/recover.privileged.ts";
+import { attempt, emptyTrash, makeNodeFolders, type OnFailure, removeRemains, removeStrayAreas } from "./sandboxes/recover.privileged.ts";
 
 /** Counts of what was found and removed. */
 export interface NodeCleanUp {
@@ -25,16 +27,22 @@ export interface NodeCleanUp {
 export async function cleanUpNode(config: NodeConfig, logger: Logger): Promise<NodeCleanUp> {
   const paths = nodePaths(config.dir);
   const names = networkNames(config.instance);
-  const deps = { config, paths, names };
+  const deps = { config, paths, names, areas: new Areas(paths) };
+  const images = new ImageStore(paths);
   const hadFolders = existsSync(config.dir);
   if (hadFolders) makeNodeFolders(paths, config.dir);
   const lock = hadFolders ? lockInstance(config.dir) : undefined;
   const entries = hadFolders ? readJournal(paths) : [];
   const failures: Error[] = [];
   const onFailure: OnFailure = (error, what) => failures.push(new Error(`${what}: ${asError(error).message}`, { cause: error }));
-  for (const { sandboxId, record } of entries)
-    await attempt(`sandbox ${sandboxId}`, () => release(deps, sandboxId, record?.runtime), onFailure);
+  for (const { containerId, record } of entries)
+    await attempt(`sandbox ${containerId}`, () => release(deps, containerId, record?.runtime), onFailure);
   const remains = await removeRemains(deps, [], { logger, onFailure });
+  if (hadFolders) {
+    // Paused sandboxes and snapshots are data: they stay.
+    images.load();
+    await removeStrayAreas(deps, images, { keep: [], onFailure });
+  }
   for (const runtime of config.runtimes) await attempt(`what ${runtime.name} keeps`, () => runtime.cleanUp(), onFailure);
   let tables = 0;
   await attempt(

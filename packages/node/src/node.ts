@@ -5,6 +5,7 @@ import { asError, type Logger, type Secret } from "@skerry/base";
 import { applyFirewall, limitProcesses, networkNames, raiseHostLimits } from "@skerry/runtime";
 import type { NodeService } from "@skerry/wire/node";
 import type { NodeConfig } from "./config.ts";
+import { ImageStore } from "./images/image-store.privileged.ts";
 import { lockInstance } from "./instance-lock.privileged.ts";
 import { chooseAddressPool } from "./network/pool-choice.privileged.ts";
 import { SlotPool } from "./network/slot-pool.privileged.ts";
@@ -12,9 +13,14 @@ import { nodePaths } from "./paths.ts";
 import { dialSandbox } from "./rpc/dial.ts";
 import { listenNodeServer } from "./rpc/server.ts";
 import { nodeService } from "./rpc/service.ts";
-import { adoptSandboxes, emptyTrash, makeNodeFolders, removeRemains } from "./sandboxes/recover.privileged.ts";
+import { Areas } from "./sandboxes/areas.privileged.ts";
+import { Containers } from "./sandboxes/containers.ts";
+import { ImageWriter } from "./sandboxes/image-writer.ts";
+import { adoptSandboxes, emptyTrash, makeNodeFolders, removeRemains, removeStrayAreas } from "./sandboxes/recover.privileged.ts";
 import { Sandboxes } from "./sandboxes/sandboxes.ts";
+import { Snapshots } from "./sandboxes/snapshots.ts";
 import { StartGate } from "./sandboxes/start-gate.ts";
+import { Starter } from "./sandboxes/starter.ts";
 
 const MAX_WAITING_STARTS = 1000;
 
@@ -32,14 +38,18 @@ export interface Node {
 export async function createNode(config: NodeConfig, logger: Logger): Promise<Node> {
   const paths = nodePaths(config.dir);
   const names = networkNames(config.instance);
-  const deps = { config, paths, names };
+  const deps = { config, paths, names, areas: new Areas(paths) };
   makeNodeFolders(paths, config.dir);
   const lock = lockInstance(config.dir);
   // What can't be given back now must not keep the sandboxes that run from being served.
   const onFailure = (error: unknown, what: string) =>
     logger.error({ err: asError(error), what }, "remains not removed, will be tried at the next start");
-  const adopted = await adoptSandboxes(deps, logger, onFailure);
+  const images = new ImageStore(paths);
+  images.load();
+  const { running, interrupted } = await adoptSandboxes(deps, images, { logger, onFailure });
+  const adopted = [...running, ...interrupted];
   await removeRemains(deps, adopted, { logger, onFailure });
+  await removeStrayAreas(deps, images, { keep: adopted, onFailure });
   void emptyTrash(paths, logger);
 
   const addresses = await chooseAddressPool({ file: paths.network, wanted: config.networkPool, instance: config.instance });
@@ -55,7 +65,8 @@ export async function createNode(config: NodeConfig, logger: Logger): Promise<No
   limitProcesses(`/skerry-${config.instance}`, (error) =>
     logger.warn({ err: error }, "processes of all sandboxes together are not limited"),
   );
-  const taken = new Set(adopted.map((record) => record.slot.number));
+  const keptNumbers = images.list().flatMap((image) => image.owner?.slotNumber ?? []);
+  const taken = new Set([...adopted.map((record) => record.slot.number), ...keptNumbers]);
   const pool = (withUserNamespace: boolean, isUsed: boolean) =>
     new SlotPool({ names, addresses, usernsDir: paths.userns, withUserNamespace, ready: isUsed ? config.readySlots : 0, taken, logger });
   const needs = (userNamespace: boolean) => config.runtimes[0]?.capabilities.userNamespace === userNamespace;
@@ -63,9 +74,16 @@ export async function createNode(config: NodeConfig, logger: Logger): Promise<No
   await Promise.all([pools.plain.start(), pools.withUserNamespace.start()]);
 
   const gate = new StartGate({ limit: 2 * availableParallelism(), maxWaiting: MAX_WAITING_STARTS });
-  const sandboxes = new Sandboxes({ deps, pools, gate, logger });
-  sandboxes.adopt(adopted);
-  const service = nodeService(config, sandboxes);
+  const containers = new Containers({ deps, images, pools, logger });
+  const starter = new Starter({ deps, images, containers, pools, logger });
+  const writer = new ImageWriter({ deps, images, containers, logger });
+  const snapshots = new Snapshots({ deps, images, containers, writer, logger });
+  const sandboxes = new Sandboxes({ deps, containers, images, starter, writer, snapshots, gate, logger });
+  for (const record of running) containers.add(record);
+  for (const record of interrupted) sandboxes.continueSnapshot(containers.add(record));
+  for (const { imageId = "" } of running) if (images.get(imageId)?.kind === "pause") await containers.discardImage(imageId);
+  sandboxes.watch();
+  const service = nodeService(config, sandboxes, images);
   return {
     service,
     dial: (target, signal) => dialSandbox(sandboxes, target, signal),

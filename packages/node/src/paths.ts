@@ -1,40 +1,60 @@
 import { join } from "node:path";
 
-export interface SandboxPaths {
+/** What a running (or half-made) sandbox has on disk beside its area. */
+export interface ContainerPaths {
   readonly dir: string;
   readonly record: string;
   readonly bundle: string;
+  readonly root: string;
+}
+
+export interface ImagePaths {
+  readonly dir: string;
+  readonly record: string;
+  readonly memory: string;
+}
+
+/** The writable part of a root file system; a layer of others once it is frozen. */
+export interface AreaPaths {
+  readonly dir: string;
   readonly upper: string;
   readonly work: string;
-  readonly root: string;
 }
 
 export interface NodePaths {
   readonly sandboxes: string;
+  readonly images: string;
+  readonly areas: string;
   /** What waits for its files to be deleted. */
   readonly trash: string;
   readonly userns: string;
   readonly network: string;
-  sandbox(id: string): SandboxPaths;
+  container(id: string): ContainerPaths;
+  image(id: string): ImagePaths;
+  area(id: string): AreaPaths;
 }
 
 /** Where the node keeps what, below its own folder. */
 export function nodePaths(dir: string): NodePaths {
+  const below = (folder: string, id: string) => join(dir, folder, id);
   return {
     sandboxes: join(dir, "sandboxes"),
+    images: join(dir, "images"),
+    areas: join(dir, "areas"),
     trash: join(dir, "trash"),
     userns: join(dir, "userns"),
     network: join(dir, "network.json"),
-    sandbox(id) {
-      const own = join(dir, "sandboxes", id);
-      return {
-        dir: own,
-        record: join(own, "sandbox.json"),
-        bundle: join(own, "bundle"),
-        upper: join(own, "upper"),
-        work: join(own, "work"),
-        root: join(own, "root"),
-      };
+    container(id) {
+      const own = below("sandboxes", id);
+      return { dir: own, record: join(own, "sandbox.json"), bundle: join(own, "bundle"), root: join(own, "root") };
+    },
+    image(id) {
+      const own = below("images", id);
+      return { dir: own, record: join(own, "image.json"), memory: join(own, "memory") };
+    },
+    area(id) {
+      const own = below("areas", id);
+      return { dir: own, upper: join(own, "u"), work: join(own, "w") };
     },
   };
 }

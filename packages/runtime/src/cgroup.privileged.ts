@@ -35,10 +35,19 @@ export async function destroyCgroup(cgroupPath: string, timeoutMs = 10_000): Pro
   const deadline = Date.now() + timeoutMs;
   for (let pids = cgroupProcesses(cgroupPath); pids.length > 0; pids = cgroupProcesses(cgroupPath)) {
     for (const pid of pids) killIfThere(pid);
+    thaw(cgroupPath);
     if (Date.now() > deadline) throw new Error(`processes ${pids.slice(0, 10).join(", ")} in cgroup ${cgroupPath} do not end`);
     await new Promise((resolve) => setTimeout(resolve, 2));
   }
   for (const root of cgroupRoots()) await removeGroup(join(root, cgroupPath), deadline);
+}
+
+/** What stands still does not even end in version 1. It has been killed by now, so nothing of it runs again. */
+function thaw(cgroupPath: string): void {
+  for (const root of cgroupRoots()) {
+    const file = join(root, cgroupPath, "freezer.state");
+    if (existsSync(file)) writeFileSync(file, "THAWED");
+  }
 }
 
 /** What all sandboxes of an instance may take of the host's process numbers, in percent. */

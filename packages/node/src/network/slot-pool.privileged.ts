@@ -53,8 +53,26 @@ export class SlotPool {
     return slot;
   }
 
-  /** Preconditions: no process of the sandbox is left. Never throws: a slot that can't be used again is taken down. */
-  async release(slot: NetworkSlot, options: { internetBlocked: boolean }): Promise<void> {
+  /** A slot of a number that was kept by `release`. */
+  async acquireNumber(number: number): Promise<NetworkSlot> {
+    try {
+      return await this.#createNumbered(number);
+    } catch (error) {
+      await this.#takeDown(number);
+      throw error;
+    }
+  }
+
+  /** Gives up a number that was kept. */
+  releaseNumber(number: number): void {
+    this.#options.taken.delete(number);
+  }
+
+  /**
+   * Preconditions: no process of the sandbox is left. Never throws: a slot that can't be used again is taken down.
+   * With `keepsNumber` it is taken down, and nobody else gets its number.
+   */
+  async release(slot: NetworkSlot, options: { internetBlocked: boolean; keepsNumber?: boolean }): Promise<void> {
     const { names, logger } = this.#options;
     try {
       await forgetConnections(slot.addresses.guest);
@@ -65,6 +83,7 @@ export class SlotPool {
       return;
     }
     try {
+      if (options.keepsNumber) return void (await this.#takeDown(slot.number));
       if (this.#hasRoom()) {
         await readdressSlot(slot, names);
         // Others may have come back meanwhile.
@@ -104,26 +123,36 @@ export class SlotPool {
   }
 
   async #create(): Promise<NetworkSlot> {
-    const { names, addresses, taken, usernsDir, withUserNamespace } = this.#options;
+    const { taken } = this.#options;
     let number = 0;
     while (taken.has(number)) number += 1;
     taken.add(number);
     try {
-      return await createSlot({ number, names, addresses: addresses.of(number), ...(withUserNamespace ? { usernsDir } : {}) });
+      return await this.#createNumbered(number);
     } catch (error) {
       await this.#destroy(number);
       throw error;
     }
   }
 
+  #createNumbered(number: number): Promise<NetworkSlot> {
+    const { names, addresses, usernsDir, withUserNamespace } = this.#options;
+    return createSlot({ number, names, addresses: addresses.of(number), ...(withUserNamespace ? { usernsDir } : {}) });
+  }
+
   async #destroy(number: number): Promise<void> {
-    const { names, taken, usernsDir, logger } = this.#options;
+    // Where it can't be taken down the number stays taken, so nothing else meets its remains; the next start clears them.
+    if (await this.#takeDown(number)) this.#options.taken.delete(number);
+  }
+
+  async #takeDown(number: number): Promise<boolean> {
+    const { names, usernsDir, logger } = this.#options;
     try {
       await destroySlot({ number, names, usernsDir });
-      taken.delete(number);
+      return true;
     } catch (error) {
-      // The number stays taken, so nothing else meets its remains; the next start clears them.
       logger.error({ slot: number, err: asError(error) }, "network slot could not be taken down");
+      return false;
     }
   }
 }

@@ -18,6 +18,7 @@ export async function dialSandbox(
   signal?: AbortSignal,
 ): Promise<RelaySocket> {
   for (const delayMs of [...RETRY_DELAYS_MS, undefined]) {
+    await sandboxes.settled(target.sandboxId);
     const host = sandboxes.addressOf(target.sandboxId);
     try {
       const socket = await open({ host, port: target.port }, signal);

@@ -31,7 +31,8 @@ async function answerWith(text: string, options: { end: boolean }): Promise<void
   await new Promise<void>((resolve) => server?.listen(49_983, ADDRESS, resolve));
 }
 
-const initialise = () => initialiseAgent({ address: ADDRESS, identity, timeoutMs: 300, isAlive: () => true });
+const initialise = () =>
+  initialiseAgent({ address: ADDRESS, identity, currentToken: "", isNew: true, timeoutMs: 300, isAlive: () => true });
 
 it("takes 204 for an answer", async () => {
   await answerWith("HTTP/1.1 204 No Content\r\n\r\n", { end: true });
@@ -53,6 +54,8 @@ it.each<[string, string, boolean]>([
 
 it("gives up at once when the sandbox has ended", async () => {
   const started = Date.now();
-  await expect(initialiseAgent({ address: ADDRESS, identity, timeoutMs: 20_000, isAlive: () => false })).rejects.toThrow(/ended before/);
+  await expect(
+    initialiseAgent({ address: ADDRESS, identity, currentToken: "", isNew: true, timeoutMs: 20_000, isAlive: () => false }),
+  ).rejects.toThrow(/ended before/);
   expect(Date.now() - started).toBeLessThan(5_000);
 });

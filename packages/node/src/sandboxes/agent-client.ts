@@ -1,5 +1,5 @@
-// The one call that the node makes to a sandbox's agent: handing over its identity. Answers by a guest are not trusted:
-// status only, body dropped.
+// The calls that the node makes to a sandbox's agent: handing over its identity, and asking whether it is there. Answers by
+// a guest are not trusted: status only, body dropped.
 
 import { request } from "node:http";
 import { connect, type Socket } from "node:net";
@@ -23,43 +23,74 @@ export interface AgentIdentity {
  */
 const FIRST_LOOK_MS = 20;
 const LOOK_MS = 10;
+const LOOK_RESTORED_MS = 4;
 const CONNECT_TIMEOUT_MS = 2_000;
 const ANSWER_TIMEOUT_MS = 5_000;
 
-/**
- * Waits until the agent answers, and initialises it. `isAlive` ends the wait early when the sandbox has ended.
- * Throws PlatformError("agent_failed").
- */
-export async function initialiseAgent(options: {
-  address: string;
-  identity: AgentIdentity;
-  timeoutMs: number;
-  isAlive: () => boolean;
-}): Promise<void> {
-  const deadline = Date.now() + options.timeoutMs;
-  await sleep(FIRST_LOOK_MS);
-  for (;;) {
-    try {
-      const status = await postIdentity(await openConnection(options.address), options.identity);
-      if (status === 204) return;
-      throw new PlatformError("agent_failed", `the agent refused its identity with status ${status}`);
-    } catch (error) {
-      if (error instanceof PlatformError) throw error;
-      // Nothing listens yet. Everything else (a reset while it starts) is the same until the deadline.
-      const why = options.isAlive() ? undefined : "the sandbox ended before its agent answered";
-      if (why !== undefined || Date.now() > deadline) {
-        const late = `the agent did not answer in ${options.timeoutMs} ms (${errnoOf(error) ?? "no error code"})`;
-        throw new PlatformError("agent_failed", why ?? late, { cause: asError(error) });
-      }
-    }
-    await sleep(LOOK_MS);
+export interface Handshake {
+  readonly address: string;
+  readonly identity: AgentIdentity;
+  /** What the agent asks for now: "" when it was never told a token. */
+  readonly currentToken: string;
+  /** A new agent needs some time until it listens; one that was brought back listens already. */
+  readonly isNew: boolean;
+  readonly timeoutMs: number;
+  /** Ends the wait early when the sandbox has ended. */
+  readonly isAlive: () => boolean;
+}
+
+/** Waits until the agent answers, and tells it who it is. Throws PlatformError("agent_failed"). */
+export async function initialiseAgent(handshake: Handshake): Promise<void> {
+  const { address, identity, currentToken, isAlive } = handshake;
+  await whenListening(handshake, async (socket) => {
+    const status = await exchange(socket, initRequest(identity, currentToken));
+    if (status !== 204) throw new PlatformError("agent_failed", `the agent at ${address} refused its identity with status ${status}`);
+  });
+  if (!isAlive()) throw new PlatformError("agent_failed", "the sandbox ended as soon as its agent answered");
+}
+
+/** Waits until a new agent listens and answers, and tells it nothing. Throws PlatformError("agent_failed"). */
+export async function awaitAgent(wait: Omit<Handshake, "identity" | "currentToken">): Promise<void> {
+  await whenListening(wait, async (socket) => {
+    await exchange(socket, { method: "GET", path: "/health" });
+  });
+}
+
+/** Whether the agent answers at all within a time. */
+export async function isAgentHealthy(address: string, timeoutMs: number): Promise<boolean> {
+  try {
+    const socket = await openConnection(address, timeoutMs);
+    return (await exchange(socket, { method: "GET", path: "/health" }, timeoutMs)) < 500;
+  } catch {
+    return false;
   }
 }
 
-function openConnection(address: string): Promise<Socket> {
+type Wait = Pick<Handshake, "address" | "isNew" | "timeoutMs" | "isAlive">;
+
+async function whenListening(wait: Wait, talk: (socket: Socket) => Promise<void>): Promise<void> {
+  const deadline = Date.now() + wait.timeoutMs;
+  if (wait.isNew) await sleep(FIRST_LOOK_MS);
+  for (;;) {
+    try {
+      return await talk(await openConnection(wait.address));
+    } catch (error) {
+      if (error instanceof PlatformError) throw error;
+      // Nothing listens yet. Everything else (a reset while it starts) is the same until the deadline.
+      const why = wait.isAlive() ? undefined : "the sandbox ended before its agent answered";
+      if (why !== undefined || Date.now() > deadline) {
+        const late = `the agent did not answer in ${wait.timeoutMs} ms (${errnoOf(error) ?? "no error code"})`;
+        throw new PlatformError("agent_failed", why ?? late, { cause: asError(error) });
+      }
+    }
+    await sleep(wait.isNew ? LOOK_MS : LOOK_RESTORED_MS);
+  }
+}
+
+function openConnection(address: string, timeoutMs = CONNECT_TIMEOUT_MS): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host: address, port: AGENT_PORT, noDelay: true });
-    socket.setTimeout(CONNECT_TIMEOUT_MS, () => socket.destroy(new Error(`no connection in ${CONNECT_TIMEOUT_MS} ms`)));
+    socket.setTimeout(timeoutMs, () => socket.destroy(new Error(`no connection in ${timeoutMs} ms`)));
     socket.once("error", reject);
     socket.once("connect", () => {
       socket.setTimeout(0);
@@ -69,20 +100,34 @@ function openConnection(address: string): Promise<Socket> {
   });
 }
 
-/** Answers with the status. Settles whatever the guest does: an upgrade, half an answer and silence are errors like any other. */
-function postIdentity(socket: Socket, identity: AgentIdentity): Promise<number> {
+interface AgentRequest {
+  readonly method: "GET" | "POST";
+  readonly path: string;
+  readonly body?: string;
+  readonly token?: string;
+}
+
+function initRequest(identity: AgentIdentity, currentToken: string): AgentRequest {
   const { envVars, accessToken, defaultUser, defaultWorkdir, sandboxId, templateId, memoryMb } = identity;
   const timestamp = new Date().toISOString();
-  const fields = { envVars, accessToken, defaultUser, defaultWorkdir, sandboxId, templateId, memoryMB: memoryMb, timestamp };
-  const body = JSON.stringify(fields);
+  const body = JSON.stringify({ envVars, accessToken, defaultUser, defaultWorkdir, sandboxId, templateId, memoryMB: memoryMb, timestamp });
+  return { method: "POST", path: "/init", body, ...(currentToken === "" ? {} : { token: currentToken }) };
+}
+
+/** Answers with the status. Settles whatever the guest does: an upgrade, half an answer and silence are errors like any other. */
+function exchange(socket: Socket, { method, path, body, token }: AgentRequest, timeoutMs = ANSWER_TIMEOUT_MS): Promise<number> {
   return new Promise((resolve, reject) => {
     const outgoing = request({
       createConnection: () => socket,
-      path: "/init",
-      method: "POST",
-      headers: { Host: "agent", "Content-Type": "application/json", "Content-Length": Buffer.byteLength(body) },
+      path,
+      method,
+      headers: {
+        Host: "agent",
+        ...(body === undefined ? {} : { "Content-Type": "application/json", "Content-Length": Buffer.byteLength(body) }),
+        ...(token === undefined ? {} : { "X-Access-Token": token }),
+      },
     });
-    const timer = setTimeout(() => outgoing.destroy(new Error(`no answer in ${ANSWER_TIMEOUT_MS} ms`)), ANSWER_TIMEOUT_MS);
+    const timer = setTimeout(() => outgoing.destroy(new Error(`no answer in ${timeoutMs} ms`)), timeoutMs);
     outgoing.once("response", (response) => {
       response.destroy();
       resolve(response.statusCode ?? 0);

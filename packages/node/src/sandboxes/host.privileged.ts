@@ -1,85 +1,124 @@
-// Everything that one sandbox holds on this machine, taken and given back in one place.
+// Everything that one container holds on this machine, taken and given back in one place.
 //
-// Order of taking: folder and record, files, mount, firewall mark, runtime. Giving back runs the other way and is safe at any
-// point of it, for any record, any number of times: it is what a failed create, a kill, a crash and `down` all use.
+// Order of taking: folder and record, area, mount, firewall mark, runtime. Giving back runs the other way and is safe at any
+// point of it, for any record, any number of times: it is what a failed create, a kill, a pause, a crash and `down` all use.
+// Areas are not given back here: who else refers to one is for the caller to know.
 
-import { chownSync, closeSync, mkdirSync, openSync, renameSync } from "node:fs";
+import { chownSync, closeSync, mkdirSync, openSync } from "node:fs";
 import { availableParallelism } from "node:os";
-import { join } from "node:path";
 import { PlatformError } from "@skerry/base";
 import { mountRootFilesystem, parseLayerDigest, unmountRootFilesystem } from "@skerry/layers";
-import { blockInternet, type ContainerLimits, type NetworkNames, type Runtime, type StartedContainer } from "@skerry/runtime";
+import {
+  blockInternet,
+  type ContainerLimits,
+  type ContainerPlan,
+  type MemoryImage,
+  type NetworkNames,
+  type Runtime,
+  type StartedContainer,
+} from "@skerry/runtime";
 import type { NodeConfig } from "../config.ts";
 import type { NodePaths } from "../paths.ts";
-import { type SandboxRecord, writeRecord } from "./journal.privileged.ts";
-import { writeRootFiles } from "./root-files.privileged.ts";
+import { moveToTrash } from "../trash.privileged.ts";
+import type { Areas } from "./areas.privileged.ts";
+import { type SandboxRecord, type SandboxSize, writeRecord } from "./journal.privileged.ts";
+import { markTmp, writeRootFiles } from "./root-files.privileged.ts";
 
 const MIB = 1024 * 1024;
 /** gVisor's own kernel and file server, and the agent, live in the same cgroup as the guest. */
 const OVERHEAD_BYTES = 128 * MIB;
 const PID_LIMIT = 4096;
+/** The same in every sandbox: a prepared one does not know yet whose it will be. */
+const HOSTNAME = "sandbox";
 
 export interface HostDeps {
   readonly config: NodeConfig;
   readonly paths: NodePaths;
   readonly names: NetworkNames;
+  readonly areas: Areas;
 }
 
-export function cgroupPathOf(instance: string, sandboxId: string): string {
-  return `/skerry-${instance}/${sandboxId}`;
+export interface StartRequest {
+  readonly record: SandboxRecord;
+  /** Its area was written to before and is there. */
+  readonly hasArea: boolean;
+  /** Brought back instead of booted. */
+  readonly memory?: MemoryImage;
+}
+
+export function cgroupPathOf(instance: string, containerId: string): string {
+  return `/skerry-${instance}/${containerId}`;
 }
 
 /** Takes everything and starts the sandbox. On failure the caller releases. */
-export async function takeAndStart(
-  deps: HostDeps,
-  record: SandboxRecord,
-  limits: { cpuCount: number; memoryMb: number },
-): Promise<StartedContainer> {
-  const { config, paths, names } = deps;
-  const own = paths.sandbox(record.sandboxId);
-  const layers = await Promise.all(record.layers.map((digest) => config.layers.path(parseLayerDigest(digest))));
-  const { userNamespace } = record.slot;
+export async function takeAndStart(deps: HostDeps, { record, hasArea, memory }: StartRequest): Promise<StartedContainer> {
+  const { config, paths, names, areas } = deps;
+  const own = paths.container(record.containerId);
+  const ownerId = record.slot.userNamespace?.idBase ?? 0;
   mkdirSync(own.dir, { mode: 0o710 });
   // Root of the sandbox's user namespace has to pass through on the way to its root file system, and nobody else.
-  chownSync(own.dir, 0, userNamespace?.idBase ?? 0);
+  chownSync(own.dir, 0, ownerId);
   writeRecord(paths, record);
-  for (const dir of [own.bundle, own.upper, own.work, own.root]) mkdirSync(dir, { mode: 0o755 });
-  writeRootFiles({ upper: own.upper, sandboxId: record.sandboxId, resolvers: config.resolvers, ownerId: userNamespace?.idBase ?? 0 });
-  const usernsFd = userNamespace ? openSync(userNamespace.path, "r") : undefined;
+  for (const dir of [own.bundle, own.root]) mkdirSync(dir, { mode: 0o755 });
+  for (const area of record.frozenAreas) await areas.open(area);
+  if (hasArea) await areas.open(record.area);
+  else await areas.create(record.area, { sizeMb: record.size.diskSizeMb, ownerId });
+  const { upper } = paths.area(record.area);
+  // An area above others finds these files there.
+  if (!hasArea && record.frozenAreas.length === 0) writeRootFiles({ upper, hostname: HOSTNAME, resolvers: config.resolvers, ownerId });
+  else if (!memory) markTmp(upper, ownerId);
+  await mountRoot(deps, record);
+  if (!record.allowInternetAccess) await blockInternet(names, record.slot.hostInterface);
+  const runtime = runtimeOf(config, record.runtime);
+  const plan = planOf(deps, record);
+  return memory ? runtime.restore(plan, memory) : runtime.start(plan);
+}
+
+async function mountRoot({ config, paths }: HostDeps, record: SandboxRecord): Promise<void> {
+  const { upper, work } = paths.area(record.area);
+  const layers = await Promise.all(record.layers.map((digest) => config.layers.path(parseLayerDigest(digest))));
+  const frozen = record.frozenAreas.map((area) => paths.area(area).upper);
+  const usernsFd = record.slot.userNamespace ? openSync(record.slot.userNamespace.path, "r") : undefined;
   try {
-    mountRootFilesystem({ layers, upper: own.upper, work: own.work, target: own.root, ...(usernsFd === undefined ? {} : { usernsFd }) });
+    mountRootFilesystem({
+      layers: [...layers, ...frozen],
+      upper,
+      work,
+      target: paths.container(record.containerId).root,
+      ...(usernsFd === undefined ? {} : { usernsFd }),
+    });
   } finally {
     if (usernsFd !== undefined) closeSync(usernsFd);
   }
-  if (!record.allowInternetAccess) await blockInternet(names, record.slot.hostInterface);
-  return runtimeOf(config, record.runtime).start({
-    id: record.sandboxId,
+}
+
+function planOf({ config, paths }: HostDeps, record: SandboxRecord): ContainerPlan {
+  const own = paths.container(record.containerId);
+  const { userNamespace } = record.slot;
+  return {
+    id: record.containerId,
     bundleDir: own.bundle,
     rootDir: own.root,
-    agentDir: config.agent.dir,
+    agentDir: record.agentDir,
     args: config.agent.command,
-    hostname: record.sandboxId,
+    hostname: HOSTNAME,
     networkNamespacePath: record.slot.namespacePath,
     ...(userNamespace ? { userNamespace } : {}),
     cgroupPath: record.cgroupPath,
-    limits: containerLimits(limits),
-  });
+    limits: containerLimits(record.size),
+  };
 }
 
-/** Ends the sandbox and gives back all but its network slot. Its files go to the trash, which is emptied elsewhere. */
-export async function release(deps: HostDeps, sandboxId: string, runtimeName?: string): Promise<void> {
+/** Ends the container and gives back all but its network slot and its areas. Its files go to the trash, which is emptied elsewhere. */
+export async function release(deps: HostDeps, containerId: string, runtimeName?: string): Promise<void> {
   const { config, paths } = deps;
-  const own = paths.sandbox(sandboxId);
-  const cgroupPath = cgroupPathOf(config.instance, sandboxId);
+  const own = paths.container(containerId);
+  const cgroupPath = cgroupPathOf(config.instance, containerId);
   // Without a record, or with a runtime that is not set up any more, each one is asked.
   const known = config.runtimes.filter((runtime) => runtime.name === runtimeName);
-  for (const runtime of known.length > 0 ? known : config.runtimes) await runtime.destroy({ id: sandboxId, cgroupPath });
+  for (const runtime of known.length > 0 ? known : config.runtimes) await runtime.destroy({ id: containerId, cgroupPath });
   unmountRootFilesystem(own.root);
-  try {
-    renameSync(own.dir, join(paths.trash, sandboxId));
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
-  }
+  moveToTrash(paths, own.dir);
 }
 
 export function runtimeOf(config: NodeConfig, name: string): Runtime {
@@ -91,10 +130,10 @@ export function runtimeOf(config: NodeConfig, name: string): Runtime {
   return runtime;
 }
 
-function containerLimits(limits: { cpuCount: number; memoryMb: number }): ContainerLimits {
+function containerLimits(size: SandboxSize): ContainerLimits {
   return {
-    cpuCount: Math.min(limits.cpuCount, availableParallelism()),
-    memoryBytes: limits.memoryMb * MIB,
+    cpuCount: Math.min(size.cpuCount, availableParallelism()),
+    memoryBytes: size.memoryMb * MIB,
     overheadBytes: OVERHEAD_BYTES,
     pids: PID_LIMIT,
   };

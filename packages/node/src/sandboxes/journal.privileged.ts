@@ -1,4 +1,4 @@
-// One file per sandbox, written before anything is acquired for it and removed after everything is released. Whatever a
+// One file per container, written before anything is acquired for it and removed after everything is released. Whatever a
 // killed daemon leaves behind is found from these files and from the instance's names on the host. They survive the end
 // of any process; after a power cut no sandbox is running, so they are not forced to disk.
 
@@ -7,46 +7,80 @@ import { join } from "node:path";
 import { errnoOf } from "@skerry/base";
 import type { NetworkSlot, RuntimeName } from "@skerry/runtime";
 import type { NodePaths } from "../paths.ts";
+import type { AgentIdentity } from "./agent-client.ts";
 
-export interface SandboxRecord {
-  readonly version: 1;
-  readonly sandboxId: string;
-  readonly state: "creating" | "running" | "killing";
+/**
+ * `pooled`: ready, and nobody's yet. `pausing`, `snapshotting`: being written to `imageId`; once that image is complete,
+ * it is what counts, and this container is only to be given back.
+ */
+export type ContainerState = "creating" | "pooled" | "running" | "pausing" | "snapshotting" | "killing";
+
+export interface SandboxSize {
+  readonly cpuCount: number;
+  readonly memoryMb: number;
+  readonly diskSizeMb: number;
+}
+
+/** What a sandbox is made of, wherever it is: running, in the pool, or in an image. */
+export interface SandboxMakeup {
   readonly runtime: RuntimeName;
-  readonly slot: NetworkSlot;
-  readonly cgroupPath: string;
   readonly templateId: string;
   readonly buildId: string;
+  readonly size: SandboxSize;
+  /** Digests of the template's layers, lowest first. */
   readonly layers: readonly string[];
-  readonly allowInternetAccess: boolean;
+  /** Areas that are frozen and lie on the layers, lowest first. */
+  readonly frozenAreas: readonly string[];
+  /** The agent's tree on the host: what a process in an image has open has to be there again. */
+  readonly agentDir: string;
   readonly agentVersion: string;
+}
+
+export interface SandboxRecord extends SandboxMakeup {
+  readonly version: 2;
+  readonly containerId: string;
+  /** "" while it waits in the pool. */
+  readonly sandboxId: string;
+  readonly state: ContainerState;
+  /** The area that it writes to. */
+  readonly area: string;
+  readonly slot: NetworkSlot;
+  readonly cgroupPath: string;
+  readonly allowInternetAccess: boolean;
+  readonly identity: AgentIdentity;
+  /** The image that is being written, or that this container is being started from. */
+  readonly imageId?: string;
   readonly createdAtMs: number;
-  /** Set once it runs; the start time tells the process from a later one of the same number. */
+  /** The sandbox's first host process and when it started, in clock ticks since boot; a pid alone may be somebody else's. */
   readonly process?: { readonly pid: number; readonly startTime: string };
+  /** File name of the runtime's program that it runs on. */
+  readonly binary?: string;
 }
 
 export function writeRecord(paths: NodePaths, record: SandboxRecord): void {
-  const { record: file } = paths.sandbox(record.sandboxId);
+  const { record: file } = paths.container(record.containerId);
   writeFileSync(`${file}.new`, JSON.stringify(record), { mode: 0o600 });
   renameSync(`${file}.new`, file);
 }
 
-/** What the journal says of a sandbox's folder; `undefined` record: the folder was made, its record never written, or lost with the power. */
+/** What the journal says of a container's folder; `undefined` record: the folder was made, its record never written, or lost with the power. */
 export interface JournalEntry {
-  readonly sandboxId: string;
+  readonly containerId: string;
   readonly record: SandboxRecord | undefined;
 }
 
 export function readJournal(paths: NodePaths): JournalEntry[] {
-  return readdirSync(paths.sandboxes).map((sandboxId) => ({
-    sandboxId,
-    record: readRecord(join(paths.sandboxes, sandboxId, "sandbox.json")),
+  return readdirSync(paths.sandboxes).map((containerId) => ({
+    containerId,
+    record: readRecord(join(paths.sandboxes, containerId, "sandbox.json")),
   }));
 }
 
 function readRecord(file: string): SandboxRecord | undefined {
   try {
-    return JSON.parse(readFileSync(file, "utf8")) as SandboxRecord;
+    const record = JSON.parse(readFileSync(file, "utf8")) as SandboxRecord;
+    // Earlier versions are not read: their sandboxes are given back as what has no record.
+    return record.version === 2 ? record : undefined;
   } catch (error) {
     if (error instanceof SyntaxError || ["ENOENT", "ENOTDIR"].includes(errnoOf(error) ?? "")) return undefined;
     throw error;

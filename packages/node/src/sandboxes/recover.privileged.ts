@@ -6,13 +6,19 @@ import { join } from "node:path";
 import { asError, type Logger, runCommand } from "@skerry/base";
 import { unmountRootFilesystem } from "@skerry/layers";
 import { destroyCgroup, destroySlot, listCgroups, listSlots } from "@skerry/runtime";
+import type { ImageStore } from "../images/image-store.privileged.ts";
 import type { NodePaths } from "../paths.ts";
-import { type HostDeps, release } from "./host.privileged.ts";
-import { readJournal, type SandboxRecord } from "./journal.privileged.ts";
+import { type HostDeps, release, runtimeOf } from "./host.privileged.ts";
+import { readJournal, type SandboxRecord, writeRecord } from "./journal.privileged.ts";
 import { isSameProcess } from "./process-identity.ts";
 
 /** Hears of each thing that could not be given back; the others are. */
 export type OnFailure = (error: unknown, what: string) => void;
+
+export interface Hears {
+  readonly logger: Logger;
+  readonly onFailure: OnFailure;
+}
 
 export async function attempt(what: string, work: () => unknown, onFailure: OnFailure): Promise<void> {
   try {
@@ -30,39 +36,93 @@ export interface Remains {
 }
 
 export function makeNodeFolders(paths: NodePaths, dir: string): void {
-  for (const path of [dir, paths.sandboxes, paths.trash]) {
+  for (const path of [dir, paths.sandboxes, paths.areas, paths.trash]) {
     mkdirSync(path, { recursive: true });
     // Others may pass through (a runc sandbox's own root has to) but not look around.
     chmodSync(path, 0o711);
   }
+  // Memory of guests: nobody's but ours.
+  mkdirSync(paths.images, { recursive: true, mode: 0o700 });
+}
+
+export interface Adopted {
+  /** Sandboxes that run. */
+  readonly running: readonly SandboxRecord[];
+  /** Those that were being moved onto a new disk for a snapshot: they go on from its image. */
+  readonly interrupted: readonly SandboxRecord[];
 }
 
 /**
  * Which recorded sandboxes are still alive; the others are released here. Its process is what counts: a guest that keeps
  * its processors busy answers nobody in time, and must not lose its work for that.
  */
-export async function adoptSandboxes(deps: HostDeps, logger: Logger, onFailure: OnFailure): Promise<SandboxRecord[]> {
-  const adopted: SandboxRecord[] = [];
-  for (const { sandboxId, record } of readJournal(deps.paths)) {
-    if (record?.state === "running" && isSameProcess(record.process)) {
-      logger.info({ sandbox_id: sandboxId, runtime: record.runtime }, "sandbox adopted");
-      adopted.push(record);
-      continue;
+export async function adoptSandboxes(deps: HostDeps, images: ImageStore, { logger, onFailure }: Hears): Promise<Adopted> {
+  const running: SandboxRecord[] = [];
+  const interrupted = new Map<string, SandboxRecord>();
+  for (const { containerId, record } of readJournal(deps.paths)) {
+    const facts = { sandbox_id: record?.sandboxId, container_id: containerId, state: record?.state ?? "unrecorded" };
+    const fate = record ? fateOf(deps, images, record) : "release";
+    if (record && fate === "adopt") {
+      logger.info(facts, "sandbox adopted");
+      running.push(record.state === "running" ? record : await thawed(deps, record, { logger, onFailure }));
+    } else if (record && fate === "continue" && !interrupted.has(record.sandboxId)) {
+      logger.info(facts, "sandbox goes on from the snapshot that was being taken of it");
+      interrupted.set(record.sandboxId, record);
+    } else {
+      logger.info(facts, "remains of a sandbox released");
+      await attempt(`sandbox ${containerId}`, () => release(deps, containerId, record?.runtime), onFailure);
     }
-    logger.info({ sandbox_id: sandboxId, state: record?.state ?? "unrecorded" }, "remains of a sandbox released");
-    await attempt(`sandbox ${sandboxId}`, () => release(deps, sandboxId, record?.runtime), onFailure);
   }
-  return adopted;
+  return { running, interrupted: [...interrupted.values()] };
+}
+
+function fateOf({ config }: HostDeps, images: ImageStore, record: SandboxRecord): "adopt" | "continue" | "release" {
+  const isAlive = isSameProcess(record.process);
+  const image = record.imageId === undefined ? undefined : images.get(record.imageId);
+  switch (record.state) {
+    case "running":
+      return isAlive ? "adopt" : "release";
+    // Once its image is complete, the image is the sandbox.
+    case "pausing":
+      return image || !isAlive ? "release" : "adopt";
+    case "snapshotting":
+      if (image?.memory && runtimeOf(config, record.runtime).capabilities.checkpoint) return "continue";
+      return isAlive ? "adopt" : "release";
+    case "creating":
+    case "pooled":
+    case "killing":
+      return "release";
+  }
+}
+
+/** One whose image was not finished: it stands still, or was never stopped. */
+async function thawed(deps: HostDeps, record: SandboxRecord, { onFailure }: Hears): Promise<SandboxRecord> {
+  const target = { id: record.containerId, ...(record.binary === undefined ? {} : { binary: record.binary }) };
+  await attempt(`thaw of ${record.sandboxId}`, () => runtimeOf(deps.config, record.runtime).thaw(target), onFailure);
+  const { imageId: _imageId, ...rest } = record;
+  const running: SandboxRecord = { ...rest, state: "running" };
+  writeRecord(deps.paths, running);
+  return running;
+}
+
+/** Areas that neither a container nor an image refers to. */
+export async function removeStrayAreas(
+  deps: HostDeps,
+  images: ImageStore,
+  { keep, onFailure }: { keep: readonly SandboxRecord[]; onFailure: OnFailure },
+): Promise<void> {
+  const used = new Set(
+    [...keep, ...images.list()].flatMap(({ area, frozenAreas }) => [...(area === undefined ? [] : [area]), ...frozenAreas]),
+  );
+  for (const area of await deps.areas.list()) {
+    if (!used.has(area)) await attempt(`area ${area}`, () => deps.areas.destroy(area), onFailure);
+  }
 }
 
 /** Removes everything of the instance that none of `keep` holds. Counts what it found. */
-export async function removeRemains(
-  deps: HostDeps,
-  keep: readonly SandboxRecord[],
-  { logger, onFailure }: { logger: Logger; onFailure: OnFailure },
-): Promise<Remains> {
+export async function removeRemains(deps: HostDeps, keep: readonly SandboxRecord[], { logger, onFailure }: Hears): Promise<Remains> {
   const { config, paths, names } = deps;
-  const kept = new Set(keep.map((record) => record.sandboxId));
+  const kept = new Set(keep.map((record) => record.containerId));
   const keptSlots = new Set(keep.map((record) => record.slot.number));
   let sandboxes = 0;
   for (const runtime of config.runtimes) {
@@ -74,7 +134,7 @@ export async function removeRemains(
   }
   const cgroups = listCgroups(`/skerry-${config.instance}`).filter((id) => !kept.has(id));
   for (const id of cgroups) await attempt(`cgroup of ${id}`, () => destroyCgroup(`/skerry-${config.instance}/${id}`), onFailure);
-  const keptDirs = keep.map((record) => `${paths.sandbox(record.sandboxId).dir}/`);
+  const keptDirs = keep.map((record) => `${paths.container(record.containerId).dir}/`);
   const mounts = [...mountsBelow(paths.sandboxes), ...mountsBelow(paths.trash)].filter(
     (path) => !keptDirs.some((dir) => path.startsWith(dir)),
   );

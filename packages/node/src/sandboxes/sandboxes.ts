@@ -1,62 +1,81 @@
-// The sandboxes of this machine: create, kill, find, and notice when one ends by itself. Calls for one sandbox take turns.
+// The sandboxes of this machine: create, pause, resume, snapshot, kill, find, and notice when one ends by itself. Calls for
+// one sandbox take turns.
 
 import { asError, type Logger, PlatformError, type RelaySocket } from "@skerry/base";
 import { parseSandboxId } from "@skerry/wire";
 import type { SandboxSpec } from "@skerry/wire/node";
-import type { SlotPool } from "../network/slot-pool.privileged.ts";
-import { initialiseAgent } from "./agent-client.ts";
-import { cgroupPathOf, type HostDeps, release, runtimeOf, takeAndStart } from "./host.privileged.ts";
-import { type SandboxRecord, writeRecord } from "./journal.privileged.ts";
+import { type ImageRecord, memoryBytes } from "../images/image.ts";
+import type { ImageStore } from "../images/image-store.privileged.ts";
+import { type AgentIdentity, isAgentHealthy } from "./agent-client.ts";
+import type { Containers, LiveContainer } from "./containers.ts";
+import { type HostDeps, runtimeOf } from "./host.privileged.ts";
+import type { ImageWriter } from "./image-writer.ts";
+import type { SandboxMakeup, SandboxRecord } from "./journal.privileged.ts";
 import { KeyedLock } from "./keyed-lock.ts";
-import { isSameProcess, processStartTime } from "./process-identity.ts";
-import { emptyTrash } from "./recover.privileged.ts";
+import { Phases } from "./phases.ts";
+import { isSameProcess } from "./process-identity.ts";
+import type { Snapshots } from "./snapshots.ts";
 import type { StartGate } from "./start-gate.ts";
+import type { Started, Starter } from "./starter.ts";
 
-const AGENT_TIMEOUT_MS = 30_000;
 const WATCH_INTERVAL_MS = 500;
 const RETRY_RELEASE_MS = 5_000;
-
-interface LiveSandbox {
-  record: SandboxRecord;
-  /** Connections that this node has open into the sandbox: nothing else would tell their peers that it is gone. */
-  readonly connections: Set<RelaySocket>;
-}
+const HEALTH_TIMEOUT_MS = 2_000;
 
 export interface SandboxesOptions {
   readonly deps: HostDeps;
-  readonly pools: { readonly plain: SlotPool; readonly withUserNamespace: SlotPool };
+  readonly containers: Containers;
+  readonly images: ImageStore;
+  readonly starter: Starter;
+  readonly writer: ImageWriter;
+  readonly snapshots: Snapshots;
   readonly gate: StartGate;
   readonly logger: Logger;
 }
 
+export interface PauseRequest {
+  readonly sandboxId: string;
+  readonly imageId: string;
+  readonly memory: boolean;
+  readonly requireHealthyGuest: boolean;
+}
+
 export class Sandboxes {
   readonly #options: SandboxesOptions;
-  readonly #live = new Map<string, LiveSandbox>();
   readonly #lock = new KeyedLock();
-  /** Being given back at this moment. */
-  readonly #destroying = new Set<string>();
   /** Given back by the watch, or tried a moment ago. */
   readonly #releasing = new Set<string>();
   #watch: NodeJS.Timeout | undefined;
-  #cleaning: Promise<void> = Promise.resolve();
 
   constructor(options: SandboxesOptions) {
     this.#options = options;
   }
 
-  adopt(records: readonly SandboxRecord[]): void {
-    for (const record of records) this.#live.set(record.sandboxId, { record, connections: new Set() });
+  /** Begins to notice what ends by itself. */
+  watch(): void {
     this.#watch = setInterval(() => this.#releaseEnded(), WATCH_INTERVAL_MS);
     this.#watch.unref();
   }
 
-  list(): SandboxRecord[] {
-    return [...this.#live.values()].map(({ record }) => record);
+  list(): { sandboxId: string; state: string; endReason: string }[] {
+    return this.#options.containers
+      .all()
+      .filter(({ record }) => record.sandboxId !== "")
+      .map(({ record, endReason }) => ({
+        sandboxId: record.sandboxId,
+        state: record.state === "snapshotting" ? "running" : record.state,
+        endReason: record.state === "killing" ? endReason : "",
+      }));
   }
 
   /** Address of a running sandbox; PlatformError("sandbox_gone") otherwise. Register connections made to it with `track`. */
   addressOf(sandboxId: string): string {
     return this.#running(sandboxId).record.slot.addresses.guest;
+  }
+
+  /** Resolves when the sandbox can be talked to: while it is written to a snapshot it stands still. */
+  async settled(sandboxId: string): Promise<void> {
+    await this.#live(sandboxId)?.standstill;
   }
 
   /** Ties a connection to a sandbox: it is reset when the sandbox ends. */
@@ -66,110 +85,131 @@ export class Sandboxes {
     socket.once("close", () => connections.delete(socket));
   }
 
-  async create(spec: SandboxSpec): Promise<SandboxRecord> {
-    const sandboxId = parseSandboxId(spec.sandboxId);
-    if (!sandboxId || sandboxId !== spec.sandboxId) throw new PlatformError("invalid_argument", `not a sandbox id: ${spec.sandboxId}`);
-    return this.#lock.run(sandboxId, async () => {
-      if (this.#live.has(sandboxId)) throw new PlatformError("already_exists", `sandbox ${sandboxId} exists`);
-      return this.#options.gate.run(() => this.#create(spec));
+  /** From the template's layers, or from the image of a snapshot. */
+  async create(spec: SandboxSpec): Promise<Started> {
+    return this.#lock.run(checkedId(spec), async () => {
+      if (this.#live(spec.sandboxId)) throw new PlatformError("already_exists", `sandbox ${spec.sandboxId} exists`);
+      return this.#options.gate.run(() => this.#start(spec, spec.imageId === "" ? undefined : this.#imageOf(spec), "sandbox created"));
     });
   }
 
-  async #create(spec: SandboxSpec): Promise<SandboxRecord> {
-    const { deps, logger } = this.#options;
+  /** From the image that it was paused to. Repeated after a success it answers the same. */
+  async resume(spec: SandboxSpec): Promise<Started> {
+    return this.#lock.run(checkedId(spec), async () => {
+      const live = this.#live(spec.sandboxId);
+      if (live?.record.state === "running" && live.record.imageId === spec.imageId) {
+        return { record: live.record, kind: "restore", memoryLostReason: "" };
+      }
+      if (live) throw new PlatformError("already_exists", `sandbox ${spec.sandboxId} exists`);
+      const image = this.#imageOf(spec);
+      const started = await this.#options.gate.run(() => this.#start(spec, image, "sandbox resumed"));
+      await this.#options.containers.discardImage(image.imageId);
+      return started;
+    });
+  }
+
+  async #start(spec: SandboxSpec, image: ImageRecord | undefined, message: string): Promise<Started> {
+    const { starter, logger } = this.#options;
     const { sandboxId } = spec;
-    const runtime = runtimeOf(deps.config, spec.runtime);
     const phases = new Phases();
-    const slot = await this.#poolOf(runtime.capabilities.userNamespace).acquire();
-    phases.mark("slot");
-    const creating: SandboxRecord = {
-      version: 1,
-      sandboxId,
-      state: "creating",
-      runtime: runtime.name,
-      slot,
-      cgroupPath: cgroupPathOf(deps.config.instance, sandboxId),
-      templateId: spec.templateId,
-      buildId: spec.buildId,
-      layers: spec.layers,
-      allowInternetAccess: spec.allowInternetAccess,
-      agentVersion: deps.config.agent.version,
-      createdAtMs: Date.now(),
-    };
-    this.#live.set(sandboxId, { record: creating, connections: new Set() });
+    const makeup = this.#makeupOf(spec, image);
+    const facts = { sandbox_id: sandboxId, template_id: spec.templateId, runtime: makeup.runtime };
     try {
-      const { pid } = await takeAndStart(deps, creating, spec);
-      phases.mark("runtime");
-      const startTime = processStartTime(pid);
-      if (startTime === undefined) throw new PlatformError("runtime_failed", `sandbox ${sandboxId} ended as soon as it started`);
-      await initialiseAgent({
-        address: slot.addresses.guest,
-        identity: spec,
-        timeoutMs: AGENT_TIMEOUT_MS,
-        isAlive: () => processStartTime(pid) === startTime,
+      const started = await starter.start({
+        containerId: this.#options.containers.newId(),
+        sandboxId,
+        makeup,
+        identity: identityOf(spec, image),
+        allowInternetAccess: spec.allowInternetAccess,
+        ...(image ? { image } : {}),
+        withMemory: !spec.withoutMemory,
       });
-      phases.mark("agent");
-      const record: SandboxRecord = { ...creating, state: "running", process: { pid, startTime } };
-      this.#setRecord(record);
-      logger.info({ sandbox_id: sandboxId, template_id: spec.templateId, runtime: runtime.name, ...phases.fields() }, "sandbox created");
-      return record;
+      logger.info({ ...facts, start_kind: started.kind, ...phases.fields() }, message);
+      return started;
     } catch (error) {
-      logger.error({ sandbox_id: sandboxId, runtime: runtime.name, err: asError(error), ...phases.fields() }, "sandbox not created");
-      // A release that fails is tried again by the watch; the caller hears why there is no sandbox.
-      await this.#destroy(creating).catch((cause: unknown) => {
-        logger.error({ sandbox_id: sandboxId, err: asError(cause) }, "sandbox not released, will be tried again");
-      });
+      logger.error({ ...facts, err: asError(error), ...phases.fields() }, "sandbox not started");
       throw error;
     }
   }
 
-  /** Answers when nothing but files to delete is left. False when there was no such sandbox. */
+  /** Writes it to an image and ends it. On failure it runs as before, and there is no image. */
+  async pause(request: PauseRequest): Promise<{ image: ImageRecord; sizeBytes: number }> {
+    const { deps, containers, writer, logger } = this.#options;
+    const { sandboxId, imageId } = request;
+    return this.#lock.run(sandboxId, async () => {
+      const written = this.#options.images.get(imageId);
+      if (written && !this.#live(sandboxId)) return { image: written, sizeBytes: memoryBytes(written) };
+      const { record, connections } = this.#running(sandboxId);
+      const phases = new Phases();
+      const withMemory = request.memory && runtimeOf(deps.config, record.runtime).capabilities.checkpoint;
+      const isHealthy = await isAgentHealthy(record.slot.addresses.guest, HEALTH_TIMEOUT_MS);
+      if (!isHealthy && (request.requireHealthyGuest || !withMemory)) throw guestSilent(sandboxId);
+      phases.mark("health");
+      for (const socket of connections) socket.resetAndDestroy();
+      const image = await writer.write({ record, imageId, kind: "pause", withMemory, agentUnresponsive: !isHealthy });
+      phases.mark("write");
+      // The image is what counts from here: whatever of this container can't be given back now is nobody's sandbox any more.
+      const leftover: SandboxRecord = { ...record, sandboxId: "", state: "killing" };
+      containers.set(leftover);
+      await containers.tryToGiveBack(leftover);
+      const sizeBytes = memoryBytes(image);
+      logger.info(
+        { sandbox_id: sandboxId, image_id: imageId, with_memory: withMemory, size_bytes: sizeBytes, ...phases.fields() },
+        "sandbox paused",
+      );
+      return { image, sizeBytes };
+    });
+  }
+
+  /** Writes an image of a sandbox that goes on, or of one that is paused in `sourceImageId`. */
+  async snapshot(request: { sandboxId: string; imageId: string; memory: boolean; sourceImageId: string }): Promise<ImageRecord> {
+    const { snapshots, images } = this.#options;
+    return this.#lock.run(request.sandboxId, async () => {
+      const written = images.get(request.imageId);
+      if (written) return written;
+      if (request.sourceImageId === "") return snapshots.ofRunning(this.#running(request.sandboxId), request);
+      const source = images.get(request.sourceImageId);
+      if (source?.kind !== "pause") throw new PlatformError("image_missing", `image ${request.sourceImageId} is not here`);
+      return snapshots.ofPaused(source, request);
+    });
+  }
+
+  /** Answers when it can't be used any more. False when there was none. */
+  async deleteImage(imageId: string): Promise<boolean> {
+    const { images, starter, containers } = this.#options;
+    if (!images.get(imageId)) return false;
+    await starter.settled(imageId);
+    await containers.discardImage(imageId);
+    return true;
+  }
+
+  /** Answers when nothing but files to delete is left. False when there was no such sandbox. Its images stay. */
   async kill(sandboxId: string): Promise<boolean> {
     return this.#lock.run(sandboxId, async () => {
-      const live = this.#live.get(sandboxId);
+      const live = this.#live(sandboxId);
       if (!live) return false;
-      const startedAt = performance.now();
-      await this.#destroy(live.record);
-      this.#options.logger.info({ sandbox_id: sandboxId, duration_ms: elapsed(startedAt) }, "sandbox killed");
+      const phases = new Phases();
+      await this.#options.containers.giveBack(live.record);
+      this.#options.logger.info({ sandbox_id: sandboxId, ...phases.fields() }, "sandbox killed");
       return true;
+    });
+  }
+
+  /** For one that a former daemon was moving onto a new disk. Nobody waits for it but its next callers. */
+  continueSnapshot(live: LiveContainer): void {
+    const { sandboxId, imageId = "" } = live.record;
+    const image = this.#options.images.get(imageId);
+    if (!image) return;
+    const work = this.#lock.run(sandboxId, () => this.#options.snapshots.goOnFrom(live, image));
+    live.standstill = work.catch((error: unknown) => {
+      this.#options.logger.error({ sandbox_id: sandboxId, err: asError(error) }, "sandbox did not go on after an interrupted snapshot");
     });
   }
 
   /** Stops watching; the sandboxes go on and are adopted by the next start. */
   async close(): Promise<void> {
     clearInterval(this.#watch);
-    await this.#cleaning;
-  }
-
-  async #destroy(record: SandboxRecord): Promise<void> {
-    this.#destroying.add(record.sandboxId);
-    try {
-      await this.#giveBack(record);
-    } finally {
-      this.#destroying.delete(record.sandboxId);
-    }
-  }
-
-  async #giveBack(record: SandboxRecord): Promise<void> {
-    const { deps, logger } = this.#options;
-    const live = this.#live.get(record.sandboxId);
-    this.#setRecord({ ...record, state: "killing" });
-    for (const socket of live?.connections ?? []) socket.resetAndDestroy();
-    await release(deps, record.sandboxId, record.runtime);
-    await this.#poolOf(record.slot.userNamespace !== undefined).release(record.slot, { internetBlocked: !record.allowInternetAccess });
-    this.#live.delete(record.sandboxId);
-    this.#cleaning = this.#cleaning.then(() => emptyTrash(deps.paths, logger));
-  }
-
-  /** A record whose folder is not there yet or no more is kept in memory alone. */
-  #setRecord(record: SandboxRecord): void {
-    const live = this.#live.get(record.sandboxId);
-    if (live) live.record = record;
-    try {
-      writeRecord(this.#options.deps.paths, record);
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
-    }
+    await this.#options.containers.close();
   }
 
   /**
@@ -177,57 +217,107 @@ export class Sandboxes {
    * So is what a failed kill left.
    */
   #releaseEnded(): void {
-    for (const { record } of this.#live.values()) {
-      const { sandboxId } = record;
-      if (this.#releasing.has(sandboxId) || !this.#needsRelease(record)) continue;
-      this.#options.logger.warn({ sandbox_id: sandboxId, state: record.state }, "sandbox ended by itself or was not released");
-      this.#releasing.add(sandboxId);
-      this.kill(sandboxId)
+    for (const live of this.#options.containers.all()) {
+      const { containerId, sandboxId, state } = live.record;
+      if (this.#releasing.has(containerId) || !this.#needsRelease(live)) continue;
+      this.#options.logger.warn({ sandbox_id: sandboxId, container_id: containerId, state }, "sandbox ended by itself or was not released");
+      live.endReason ||= "exited";
+      this.#releasing.add(containerId);
+      this.#lock
+        .run(sandboxId === "" ? containerId : sandboxId, async () => {
+          // It may have been given back while this waited for its turn.
+          if (this.#options.containers.get(containerId) === live && this.#needsRelease(live))
+            await this.#options.containers.giveBack(live.record);
+        })
         .catch((error: unknown) => {
           this.#options.logger.error({ sandbox_id: sandboxId, err: asError(error) }, "sandbox not released, will be tried again");
         })
-        .finally(() => setTimeout(() => this.#releasing.delete(sandboxId), RETRY_RELEASE_MS).unref());
+        .finally(() => setTimeout(() => this.#releasing.delete(containerId), RETRY_RELEASE_MS).unref());
     }
   }
 
-  #needsRelease(record: SandboxRecord): boolean {
-    if (record.state === "creating" || this.#destroying.has(record.sandboxId)) return false;
+  #needsRelease({ record, ending }: LiveContainer): boolean {
+    if (ending) return false;
     try {
-      return record.state === "killing" || !isSameProcess(record.process);
+      if (record.state === "killing") return true;
+      return (record.state === "running" || record.state === "pooled") && !isSameProcess(record.process);
     } catch (error) {
       this.#options.logger.error({ sandbox_id: record.sandboxId, err: asError(error) }, "sandbox could not be looked at");
       return false;
     }
   }
 
-  #running(sandboxId: string): LiveSandbox {
-    const live = this.#live.get(sandboxId);
+  #live(sandboxId: string): LiveContainer | undefined {
+    return this.#options.containers.ofSandbox(sandboxId);
+  }
+
+  #running(sandboxId: string): LiveContainer {
+    const live = this.#live(sandboxId);
     if (live?.record.state !== "running") throw new PlatformError("sandbox_gone", `sandbox ${sandboxId} is not running on this node`);
     return live;
   }
 
-  #poolOf(userNamespace: boolean): SlotPool {
-    return userNamespace ? this.#options.pools.withUserNamespace : this.#options.pools.plain;
+  #imageOf(spec: SandboxSpec): ImageRecord {
+    const image = this.#options.images.get(spec.imageId);
+    if (!image) throw new PlatformError("image_missing", `image ${spec.imageId} is not on this machine`);
+    return image;
+  }
+
+  #makeupOf(spec: SandboxSpec, image: ImageRecord | undefined): SandboxMakeup {
+    const { agent } = this.#options.deps.config;
+    const { templateId, buildId } = spec;
+    if (image) {
+      const { runtime, size, layers, frozenAreas } = image;
+      const restores = image.memory !== undefined && !spec.withoutMemory;
+      // Processes in an image have the agent's files of then open; a boot gets those of now.
+      const agentDir = restores ? image.agentDir : agent.dir;
+      return {
+        runtime,
+        templateId,
+        buildId,
+        size,
+        layers,
+        frozenAreas,
+        agentDir,
+        agentVersion: restores ? image.agentVersion : agent.version,
+      };
+    }
+    return {
+      runtime: runtimeOf(this.#options.deps.config, spec.runtime).name,
+      templateId,
+      buildId,
+      size: { cpuCount: spec.cpuCount, memoryMb: spec.memoryMb, diskSizeMb: spec.diskSizeMb },
+      layers: spec.layers,
+      frozenAreas: [],
+      agentDir: agent.dir,
+      agentVersion: agent.version,
+    };
   }
 }
 
-/** Named durations of one operation, in milliseconds, for its log line. */
-class Phases {
-  readonly #fields: Record<string, number> = {};
-  readonly #startedAt = performance.now();
-  #last = this.#startedAt;
-
-  mark(name: string): void {
-    const now = performance.now();
-    this.#fields[`${name}_ms`] = elapsed(this.#last, now);
-    this.#last = now;
-  }
-
-  fields(): Record<string, number> {
-    return { ...this.#fields, duration_ms: elapsed(this.#startedAt) };
-  }
+function identityOf(spec: SandboxSpec, image: ImageRecord | undefined): AgentIdentity {
+  const { sandboxId, templateId, envVars, accessToken, defaultUser, defaultWorkdir, memoryMb } = spec;
+  const before = image?.identity;
+  return {
+    sandboxId,
+    templateId,
+    envVars: { ...before?.envVars, ...envVars },
+    accessToken,
+    defaultUser: defaultUser || (before?.defaultUser ?? ""),
+    defaultWorkdir: defaultWorkdir || (before?.defaultWorkdir ?? ""),
+    memoryMb: image?.size.memoryMb ?? memoryMb,
+  };
 }
 
-function elapsed(since: number, now = performance.now()): number {
-  return Math.round((now - since) * 10) / 10;
+function checkedId({ sandboxId }: SandboxSpec): string {
+  if (parseSandboxId(sandboxId) !== sandboxId || sandboxId === "")
+    throw new PlatformError("invalid_argument", `not a sandbox id: ${sandboxId}`);
+  return sandboxId;
+}
+
+function guestSilent(sandboxId: string): PlatformError {
+  return new PlatformError("guest_unresponsive", `the agent of sandbox ${sandboxId} does not answer`, {
+    publicMessage:
+      "the sandbox's agent does not answer, so it was not paused; it runs on as before: try again, or pause it with its memory",
+  });
 }

@@ -1,0 +1,22 @@
+import { open } from "node:fs/promises";
+import { crc32 } from "node:zlib";
+
+const PIECE_BYTES = 4 * 1024 * 1024;
+
+/** Length and CRC-32 of a file. Reads in pieces and lets others run in between: images have gigabytes. */
+export async function checksumFile(path: string): Promise<{ size: number; crc32: number }> {
+  const file = await open(path, "r");
+  try {
+    const buffer = Buffer.allocUnsafe(PIECE_BYTES);
+    let size = 0;
+    let sum = 0;
+    for (;;) {
+      const { bytesRead } = await file.read(buffer, 0, PIECE_BYTES, size);
+      if (bytesRead === 0) return { size, crc32: sum };
+      size += bytesRead;
+      sum = crc32(buffer.subarray(0, bytesRead), sum);
+    }
+  } finally {
+    await file.close();
+  }
+}

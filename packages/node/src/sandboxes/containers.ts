@@ -1,0 +1,172 @@
+// What runs on this machine, whosever it is: sandboxes, and the ones in the pool that are nobody's yet. Here a container is
+// started, given back and found again; what that means for a sandbox is decided above.
+
+import { randomBytes } from "node:crypto";
+import { asError, errnoOf, type Logger, PlatformError, type RelaySocket } from "@skerry/base";
+import type { ImageStore } from "../images/image-store.privileged.ts";
+import type { SlotPool } from "../network/slot-pool.privileged.ts";
+import { type HostDeps, release, type StartRequest, takeAndStart } from "./host.privileged.ts";
+import { type SandboxRecord, writeRecord } from "./journal.privileged.ts";
+import { processStartTime } from "./process-identity.ts";
+import { emptyTrash } from "./recover.privileged.ts";
+
+export interface LiveContainer {
+  record: SandboxRecord;
+  /** Connections that this node has open into it: nothing else would tell their peers that it is gone. */
+  readonly connections: Set<RelaySocket>;
+  /** Settles when it can be talked to again: it stands still while an image of it is written. */
+  standstill: Promise<void> | undefined;
+  /** Why it is being ended without having been asked for. */
+  endReason: "" | "exited" | "memory";
+  /** While it is being given back: whoever wants that too waits for the same. */
+  ending: Promise<void> | undefined;
+}
+
+export interface ContainersOptions {
+  readonly deps: HostDeps;
+  readonly images: ImageStore;
+  readonly pools: { readonly plain: SlotPool; readonly withUserNamespace: SlotPool };
+  readonly logger: Logger;
+}
+
+export class Containers {
+  readonly #options: ContainersOptions;
+  readonly #live = new Map<string, LiveContainer>();
+  #cleaning: Promise<void> = Promise.resolve();
+
+  constructor(options: ContainersOptions) {
+    this.#options = options;
+  }
+
+  newId(): string {
+    return `c${randomBytes(10).toString("hex").slice(0, 20)}`;
+  }
+
+  all(): LiveContainer[] {
+    return [...this.#live.values()];
+  }
+
+  get(containerId: string): LiveContainer | undefined {
+    return this.#live.get(containerId);
+  }
+
+  /** The container of a sandbox. A search of all: there are hundreds, and the map has one key less to keep true. */
+  ofSandbox(sandboxId: string): LiveContainer | undefined {
+    return this.all().find(({ record }) => record.sandboxId === sandboxId);
+  }
+
+  /** Takes one in without starting it. From here on its areas are in use. */
+  add(record: SandboxRecord): LiveContainer {
+    const live: LiveContainer = { record, connections: new Set(), standstill: undefined, endReason: "", ending: undefined };
+    this.#live.set(record.containerId, live);
+    return live;
+  }
+
+  /** A record whose folder is not there yet or no more is kept in memory alone. */
+  set(record: SandboxRecord): void {
+    const live = this.#live.get(record.containerId);
+    if (live) live.record = record;
+    try {
+      writeRecord(this.#options.deps.paths, record);
+    } catch (error) {
+      if (errnoOf(error) !== "ENOENT") throw error;
+    }
+  }
+
+  /** Answers when its first process runs, with its record. On failure the caller gives it back. */
+  async start(request: StartRequest): Promise<SandboxRecord & Required<Pick<SandboxRecord, "process">>> {
+    const { record } = request;
+    if (!this.#live.has(record.containerId)) this.add(record);
+    const { pid, binary } = await takeAndStart(this.#options.deps, request);
+    const startTime = processStartTime(pid);
+    if (startTime === undefined) throw new PlatformError("runtime_failed", `${record.containerId} ended as soon as it started`);
+    const started = { ...record, binary, process: { pid, startTime } };
+    this.set(started);
+    return started;
+  }
+
+  /** Ends it and gives everything back that no image and nobody else has a share in. */
+  giveBack(record: SandboxRecord): Promise<void> {
+    const live = this.#live.get(record.containerId);
+    if (!live) return Promise.resolve();
+    live.ending ??= this.#giveBack(live, record).finally(() => {
+      live.ending = undefined;
+    });
+    return live.ending;
+  }
+
+  async #giveBack(live: LiveContainer, record: SandboxRecord): Promise<void> {
+    const { deps, images } = this.#options;
+    this.set({ ...record, state: "killing" });
+    for (const socket of live.connections) socket.resetAndDestroy();
+    await release(deps, record.containerId, record.runtime);
+    await this.poolFor(record).release(record.slot, {
+      internetBlocked: !record.allowInternetAccess,
+      // The files of a paused sandbox may belong to the user namespace of its slot.
+      keepsNumber: images.list().some(({ area, owner }) => area === record.area && owner !== undefined),
+    });
+    this.#live.delete(record.containerId);
+    await this.collectAreas([record.area, ...record.frozenAreas]);
+    this.emptyTrash();
+  }
+
+  /** One container takes the place of another: its connections stay. */
+  rekey(live: LiveContainer, successor: SandboxRecord): void {
+    this.#live.delete(live.record.containerId);
+    live.record = successor;
+    this.#live.set(successor.containerId, live);
+  }
+
+  /** Of these areas, those that no container and no image refers to any more are deleted; those that only images do are closed. */
+  async collectAreas(candidates: readonly string[]): Promise<void> {
+    const { images, deps } = this.#options;
+    const running = new Set(this.all().flatMap(({ record }) => [record.area, ...record.frozenAreas]));
+    const kept = new Set(images.list().flatMap((image) => [...(image.area === undefined ? [] : [image.area]), ...image.frozenAreas]));
+    for (const area of new Set(candidates)) {
+      if (running.has(area)) continue;
+      if (kept.has(area)) await deps.areas.close(area);
+      else await deps.areas.destroy(area);
+    }
+  }
+
+  /** Deletes an image and what only it needed. */
+  async discardImage(imageId: string): Promise<void> {
+    const { images } = this.#options;
+    const image = images.get(imageId);
+    images.discard(imageId);
+    if (image) {
+      if (image.owner) this.releaseNumber(image.owner.slotNumber);
+      await this.collectAreas([...(image.area === undefined ? [] : [image.area]), ...image.frozenAreas]);
+    }
+    this.emptyTrash();
+  }
+
+  /** Gives up the slot number that an image kept, unless its sandbox has it again. */
+  releaseNumber(number: number): void {
+    if (this.all().some(({ record }) => record.slot.number === number)) return;
+    this.#options.pools.withUserNamespace.releaseNumber(number);
+  }
+
+  poolFor(record: Pick<SandboxRecord, "slot">): SlotPool {
+    return record.slot.userNamespace ? this.#options.pools.withUserNamespace : this.#options.pools.plain;
+  }
+
+  emptyTrash(): void {
+    const { deps, logger } = this.#options;
+    this.#cleaning = this.#cleaning.then(() => emptyTrash(deps.paths, logger));
+  }
+
+  /** Gives back without an error for the caller: what is left is tried again by whoever watches. */
+  async tryToGiveBack(record: SandboxRecord): Promise<void> {
+    try {
+      await this.giveBack(record);
+    } catch (error) {
+      const facts = { sandbox_id: record.sandboxId, container_id: record.containerId, err: asError(error) };
+      this.#options.logger.error(facts, "sandbox not released, will be tried again");
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#cleaning;
+  }
+}

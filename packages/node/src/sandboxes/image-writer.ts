@@ -1,0 +1,108 @@
+// Writing a running sandbox to an image. It stands still from the beginning; after a failure it goes on as before.
+
+import { asError, type Logger, PlatformError } from "@skerry/base";
+import type { Runtime } from "@skerry/runtime";
+import type { ImageKind, ImageRecord } from "../images/image.ts";
+import type { ImageStore } from "../images/image-store.privileged.ts";
+import type { Containers } from "./containers.ts";
+import { type HostDeps, runtimeOf } from "./host.privileged.ts";
+import type { SandboxRecord } from "./journal.privileged.ts";
+
+export interface ImageRequest {
+  readonly record: SandboxRecord;
+  readonly imageId: string;
+  readonly kind: ImageKind;
+  readonly withMemory: boolean;
+  readonly agentUnresponsive: boolean;
+  /** Makes the layer of the image that stands for the sandbox's area, where the area itself can't be it. */
+  readonly layerOf?: () => Promise<string>;
+}
+
+export class ImageWriter {
+  readonly #deps: HostDeps;
+  readonly #images: ImageStore;
+  readonly #containers: Containers;
+  readonly #logger: Logger;
+
+  constructor(options: { deps: HostDeps; images: ImageStore; containers: Containers; logger: Logger }) {
+    this.#deps = options.deps;
+    this.#images = options.images;
+    this.#containers = options.containers;
+    this.#logger = options.logger;
+  }
+
+  /**
+   * Answers when the image is complete on disk; the sandbox stands still then, and its area is the image's. On failure there
+   * is no image and the sandbox runs.
+   */
+  async write(request: ImageRequest): Promise<ImageRecord> {
+    const { record, imageId, kind } = request;
+    const state = kind === "pause" ? "pausing" : "snapshotting";
+    this.#containers.set({ ...record, state, imageId });
+    const runtime = runtimeOf(this.#deps.config, record.runtime);
+    const target = { id: record.containerId, ...(record.binary === undefined ? {} : { binary: record.binary }) };
+    try {
+      const dir = this.#images.begin(imageId);
+      await runtime.freeze(target);
+      const memory = request.withMemory ? await this.#writeMemory(runtime, record, dir) : undefined;
+      const image = imageOf(request, memory, (await request.layerOf?.()) ?? record.area);
+      this.#images.commit(image);
+      return image;
+    } catch (error) {
+      this.#images.discard(imageId);
+      this.#containers.emptyTrash();
+      await this.goOn(record);
+      throw error instanceof PlatformError && error.code === "already_exists"
+        ? error
+        : new PlatformError("image_not_written", `sandbox ${record.sandboxId} was not written: ${asError(error).message}`, {
+            publicMessage: "the sandbox could not be written to disk; it runs on as before",
+            cause: error,
+          });
+    }
+  }
+
+  /** Lets a sandbox run on that stands still. */
+  async goOn(record: SandboxRecord): Promise<void> {
+    const runtime = runtimeOf(this.#deps.config, record.runtime);
+    const target = { id: record.containerId, ...(record.binary === undefined ? {} : { binary: record.binary }) };
+    try {
+      await runtime.thaw(target);
+    } catch (error) {
+      // It was never frozen, or its runtime is gone: then the watch finds it ended.
+      this.#logger.warn({ sandbox_id: record.sandboxId, err: asError(error) }, "sandbox could not be thawed");
+    }
+    const { imageId: _imageId, ...rest } = record;
+    this.#containers.set({ ...rest, state: "running" });
+  }
+
+  async #writeMemory(runtime: Runtime, record: SandboxRecord, dir: string) {
+    const { bundle } = this.#deps.paths.container(record.containerId);
+    const target = { id: record.containerId, bundleDir: bundle, ...(record.binary === undefined ? {} : { binary: record.binary }) };
+    return this.#images.seal(await runtime.checkpoint(target, dir));
+  }
+}
+
+function imageOf(request: ImageRequest, memory: ImageRecord["memory"], area: string): ImageRecord {
+  const { record, imageId, kind, agentUnresponsive } = request;
+  const { runtime, templateId, buildId, size, layers, frozenAreas, agentDir, agentVersion, allowInternetAccess, identity, slot } = record;
+  return {
+    version: 1,
+    imageId,
+    kind,
+    runtime,
+    templateId,
+    buildId,
+    size,
+    layers,
+    agentDir,
+    agentVersion,
+    allowInternetAccess,
+    identity,
+    agentUnresponsive,
+    createdAtMs: Date.now(),
+    ...(memory ? { memory } : {}),
+    ...(kind === "pause"
+      ? { frozenAreas, area, ...(slot.userNamespace ? { owner: { slotNumber: slot.number, idBase: slot.userNamespace.idBase } } : {}) }
+      : { frozenAreas: [...frozenAreas, area] }),
+  };
+}

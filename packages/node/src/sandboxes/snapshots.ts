@@ -1,0 +1,189 @@
+// An image of a sandbox that goes on. Its area becomes a layer that the image and the sandbox share, and the sandbox goes on
+// above it on a new one: nobody copies a disk. A process can't be moved onto another disk while it runs, so the sandbox
+// is brought back from its own image at once: the same address, the same connections, a moment's standstill.
+
+import { asError, type Logger, PlatformError } from "@skerry/base";
+import { type MemoryImage, readdressSlot } from "@skerry/runtime";
+import type { ImageRecord } from "../images/image.ts";
+import type { ImageStore } from "../images/image-store.privileged.ts";
+import { initialiseAgent } from "./agent-client.ts";
+import type { Containers, LiveContainer } from "./containers.ts";
+import { copyUpper } from "./copy-area.privileged.ts";
+import { cgroupPathOf, type HostDeps, release, runtimeOf } from "./host.privileged.ts";
+import type { ImageWriter } from "./image-writer.ts";
+import type { SandboxRecord } from "./journal.privileged.ts";
+import { Phases } from "./phases.ts";
+import { isSameProcess } from "./process-identity.ts";
+
+const RESTORE_TIMEOUT_MS = 15_000;
+const BOOT_TIMEOUT_MS = 30_000;
+
+export interface SnapshotsOptions {
+  readonly deps: HostDeps;
+  readonly images: ImageStore;
+  readonly containers: Containers;
+  readonly writer: ImageWriter;
+  readonly logger: Logger;
+}
+
+export interface SnapshotRequest {
+  readonly imageId: string;
+  readonly memory: boolean;
+}
+
+export class Snapshots {
+  readonly #options: SnapshotsOptions;
+  constructor(options: SnapshotsOptions) {
+    this.#options = options;
+  }
+
+  async ofRunning(live: LiveContainer, request: SnapshotRequest): Promise<ImageRecord> {
+    const { deps, logger } = this.#options;
+    const { record } = live;
+    const phases = new Phases();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    live.standstill = promise;
+    // What we would send now must not arrive before the sandbox's connections are there again.
+    const held = [...live.connections];
+    for (const socket of held) socket.cork();
+    try {
+      const canCheckpoint = runtimeOf(deps.config, record.runtime).capabilities.checkpoint;
+      const image = canCheckpoint ? await this.#moveOn(live, request) : await this.#copy(live, request);
+      logger.info({ sandbox_id: record.sandboxId, image_id: request.imageId, ...phases.fields() }, "snapshot taken");
+      return image;
+    } finally {
+      for (const socket of held) socket.uncork();
+      live.standstill = undefined;
+      resolve();
+    }
+  }
+
+  /** The paused sandbox and the image share memory and disk from then on. */
+  async ofPaused(source: ImageRecord, { imageId, memory }: SnapshotRequest): Promise<ImageRecord> {
+    const { images } = this.#options;
+    const shared = await this.#share(source);
+    images.shareMemory(shared, imageId);
+    const { memory: stored, ...disk } = shared;
+    const image: ImageRecord = {
+      ...disk,
+      imageId,
+      kind: "snapshot",
+      createdAtMs: Date.now(),
+      ...(memory && stored ? { memory: stored } : {}),
+    };
+    images.commit(image);
+    return image;
+  }
+
+  /** Makes a paused sandbox's own area one that others may lie on; it gets a new one when it is resumed. */
+  async #share(source: ImageRecord): Promise<ImageRecord> {
+    const { images, containers } = this.#options;
+    const { area, owner, ...rest } = source;
+    if (area === undefined) return source;
+    const frozen = owner === undefined ? area : await this.#copyArea(area, { idBase: owner.idBase, sizeMb: source.size.diskSizeMb });
+    const shared: ImageRecord = { ...rest, frozenAreas: [...source.frozenAreas, frozen] };
+    images.commit(shared);
+    if (owner !== undefined) {
+      containers.releaseNumber(owner.slotNumber);
+      await containers.collectAreas([area]);
+    }
+    return shared;
+  }
+
+  async #moveOn(live: LiveContainer, { imageId, memory }: SnapshotRequest): Promise<ImageRecord> {
+    const { images, writer } = this.#options;
+    const image = await writer.write({ record: live.record, imageId, kind: "snapshot", withMemory: true, agentUnresponsive: false });
+    await this.goOnFrom(live, image);
+    return memory ? image : images.dropMemory(image);
+  }
+
+  /** For a runtime that can't keep memory: the disk alone, copied while the sandbox stands still. */
+  async #copy({ record }: LiveContainer, { imageId }: SnapshotRequest): Promise<ImageRecord> {
+    const { writer } = this.#options;
+    const idBase = record.slot.userNamespace?.idBase ?? 0;
+    const layerOf = () => this.#copyArea(record.area, { idBase, sizeMb: record.size.diskSizeMb });
+    const image = await writer.write({ record, imageId, kind: "snapshot", withMemory: false, agentUnresponsive: false, layerOf });
+    await writer.goOn(record);
+    return image;
+  }
+
+  /**
+   * A sandbox that stands still, or has ended, goes on from its image, which is complete. Also after a crash. Throws when it
+   * could not even be booted; then it has ended.
+   */
+  async goOnFrom(live: LiveContainer, image: ImageRecord): Promise<void> {
+    const { deps, containers, images, logger } = this.#options;
+    const before = live.record;
+    await runtimeOf(deps.config, before.runtime).destroy({ id: before.containerId, cgroupPath: before.cgroupPath });
+    try {
+      await this.#succeed(live, before, image, await images.memoryOf(image));
+    } catch (error) {
+      const facts = { sandbox_id: before.sandboxId, image_id: image.imageId, err: asError(error) };
+      logger.error(facts, "sandbox could not go on with its memory after a snapshot: it is booted from its disk");
+      try {
+        await this.#succeed(live, before, image, undefined);
+      } catch (cause) {
+        live.endReason = "exited";
+        await containers.tryToGiveBack(live.record);
+        throw new PlatformError("runtime_failed", `sandbox ${before.sandboxId} did not go on after a snapshot`, { cause: asError(cause) });
+      }
+    } finally {
+      await release(deps, before.containerId, before.runtime);
+      containers.emptyTrash();
+    }
+  }
+
+  async #succeed(live: LiveContainer, before: SandboxRecord, image: ImageRecord, memory: MemoryImage | undefined): Promise<void> {
+    const { deps, containers } = this.#options;
+    const successor = successorOf(before, image, {
+      containerId: containers.newId(),
+      area: deps.areas.newId(),
+      instance: deps.config.instance,
+    });
+    await readdressSlot(before.slot, deps.names, { quiet: memory !== undefined });
+    containers.rekey(live, successor);
+    try {
+      const started = await containers.start({ record: successor, hasArea: false, ...(memory ? { memory } : {}) });
+      await initialiseAgent({
+        address: before.slot.addresses.guest,
+        identity: before.identity,
+        currentToken: memory ? before.identity.accessToken : "",
+        isNew: memory === undefined,
+        timeoutMs: memory ? RESTORE_TIMEOUT_MS : BOOT_TIMEOUT_MS,
+        isAlive: () => isSameProcess(started.process),
+      });
+      const { imageId: _imageId, ...running } = started;
+      containers.set({ ...running, state: "running" });
+    } catch (error) {
+      await release(deps, successor.containerId, successor.runtime);
+      await deps.areas.destroy(successor.area);
+      throw error;
+    }
+  }
+
+  async #copyArea(area: string, options: { idBase: number; sizeMb: number }): Promise<string> {
+    const { areas, paths } = this.#options.deps;
+    const copy = areas.newId();
+    await areas.create(copy, { sizeMb: options.sizeMb, ownerId: 0 });
+    await areas.open(area);
+    await copyUpper(paths.area(area).upper, paths.area(copy).upper, options.idBase);
+    return copy;
+  }
+}
+
+function successorOf(
+  before: SandboxRecord,
+  image: ImageRecord,
+  own: { containerId: string; area: string; instance: string },
+): SandboxRecord {
+  const { process: _process, binary: _binary, ...rest } = before;
+  return {
+    ...rest,
+    containerId: own.containerId,
+    state: "snapshotting",
+    imageId: image.imageId,
+    frozenAreas: image.frozenAreas,
+    area: own.area,
+    cgroupPath: cgroupPathOf(own.instance, own.containerId),
+  };
+}

@@ -1,0 +1,157 @@
+// Brings a sandbox up: from its template's layers, or from an image with or without its memory. Memory that can't be brought
+// back costs the sandbox its processes, not its disk: it is booted then, and whoever asked hears why.
+
+import { asError, type Logger, PlatformError } from "@skerry/base";
+import type { NetworkSlot, Runtime } from "@skerry/runtime";
+import type { ImageRecord } from "../images/image.ts";
+import type { ImageStore } from "../images/image-store.privileged.ts";
+import { type AgentIdentity, awaitAgent, initialiseAgent } from "./agent-client.ts";
+import type { Containers, ContainersOptions } from "./containers.ts";
+import { cgroupPathOf, type HostDeps, runtimeOf } from "./host.privileged.ts";
+import type { SandboxMakeup, SandboxRecord } from "./journal.privileged.ts";
+import { isSameProcess } from "./process-identity.ts";
+
+const BOOT_TIMEOUT_MS = 30_000;
+const RESTORE_TIMEOUT_MS = 15_000;
+
+export interface StartPlan {
+  readonly containerId: string;
+  /** "" for one that waits in the pool. */
+  readonly sandboxId: string;
+  readonly makeup: SandboxMakeup;
+  readonly identity: AgentIdentity;
+  readonly allowInternetAccess: boolean;
+  readonly image?: ImageRecord;
+  readonly withMemory: boolean;
+}
+
+export interface Started {
+  readonly record: SandboxRecord;
+  readonly kind: "boot" | "restore" | "claim";
+  /** "" when nothing was lost. */
+  readonly memoryLostReason: string;
+}
+
+export interface StarterOptions {
+  readonly deps: HostDeps;
+  readonly images: ImageStore;
+  readonly containers: Containers;
+  readonly pools: ContainersOptions["pools"];
+  readonly logger: Logger;
+}
+
+export class Starter {
+  readonly #options: StarterOptions;
+  /** Images whose memory is being read. */
+  readonly #uses = new Map<string, Set<Promise<unknown>>>();
+
+  constructor(options: StarterOptions) {
+    this.#options = options;
+  }
+
+  /** On failure nothing is left but the image, if there was one. */
+  async start(plan: StartPlan): Promise<Started> {
+    if (!plan.image?.memory || !plan.withMemory) return { record: await this.#attempt(plan, false), kind: "boot", memoryLostReason: "" };
+    try {
+      return { record: await this.#attempt(plan, true), kind: "restore", memoryLostReason: "" };
+    } catch (error) {
+      if (!isMemoryFault(error)) throw error;
+      const memoryLostReason = asError(error).message;
+      const facts = { sandbox_id: plan.sandboxId, image_id: plan.image.imageId, err: asError(error) };
+      this.#options.logger.error(facts, "memory could not be brought back: the sandbox is booted from its disk");
+      return { record: await this.#attempt(plan, false), kind: "boot", memoryLostReason };
+    }
+  }
+
+  /** Resolves when nothing is being started from this image. */
+  async settled(imageId: string): Promise<void> {
+    await Promise.allSettled(this.#uses.get(imageId) ?? []);
+  }
+
+  async #attempt(plan: StartPlan, withMemory: boolean): Promise<SandboxRecord> {
+    const { containers } = this.#options;
+    const slot = await this.#slotFor(plan);
+    if (plan.image && this.#options.images.get(plan.image.imageId) !== plan.image) {
+      await containers.poolFor({ slot }).release(slot, { internetBlocked: false });
+      throw new PlatformError("image_missing", `image ${plan.image.imageId} was deleted`);
+    }
+    // No wait from here to `add`: what the image refers to is in use from then on.
+    const record = this.#newRecord(plan, slot);
+    containers.add(record);
+    const work = this.#run(plan, record, withMemory);
+    const imageId = plan.image?.imageId;
+    if (imageId !== undefined) this.#use(imageId, work);
+    try {
+      return await work;
+    } catch (error) {
+      await containers.tryToGiveBack(record);
+      throw error;
+    }
+  }
+
+  async #run({ image, sandboxId }: StartPlan, record: SandboxRecord, withMemory: boolean): Promise<SandboxRecord> {
+    const { containers, images } = this.#options;
+    const memory = image && withMemory ? await images.memoryOf(image) : undefined;
+    const hasArea = image?.area === record.area;
+    const started = await containers.start({ record, hasArea, ...(memory ? { memory } : {}) });
+    const wait = {
+      address: record.slot.addresses.guest,
+      isNew: memory === undefined,
+      timeoutMs: memory ? RESTORE_TIMEOUT_MS : BOOT_TIMEOUT_MS,
+      isAlive: () => isSameProcess(started.process),
+    };
+    if (sandboxId === "") await awaitAgent(wait);
+    else await initialiseAgent({ ...wait, identity: record.identity, currentToken: memory ? (image?.identity.accessToken ?? "") : "" });
+    const ready: SandboxRecord = { ...started, state: sandboxId === "" ? "pooled" : "running" };
+    containers.set(ready);
+    return ready;
+  }
+
+  #slotFor({ makeup, image }: StartPlan): Promise<NetworkSlot> {
+    const { pools, deps } = this.#options;
+    if (image?.owner) return pools.withUserNamespace.acquireNumber(image.owner.slotNumber);
+    const runtime: Runtime = runtimeOf(deps.config, makeup.runtime);
+    return (runtime.capabilities.userNamespace ? pools.withUserNamespace : pools.plain).acquire();
+  }
+
+  #newRecord(plan: StartPlan, slot: NetworkSlot): SandboxRecord {
+    const { containerId, sandboxId, makeup, identity, allowInternetAccess, image } = plan;
+    const { deps } = this.#options;
+    return {
+      version: 2,
+      containerId,
+      sandboxId,
+      state: "creating",
+      runtime: makeup.runtime,
+      templateId: makeup.templateId,
+      buildId: makeup.buildId,
+      size: makeup.size,
+      layers: makeup.layers,
+      frozenAreas: makeup.frozenAreas,
+      agentDir: makeup.agentDir,
+      agentVersion: makeup.agentVersion,
+      area: image?.area ?? deps.areas.newId(),
+      slot,
+      cgroupPath: cgroupPathOf(deps.config.instance, containerId),
+      allowInternetAccess,
+      identity,
+      createdAtMs: Date.now(),
+      ...(image ? { imageId: image.imageId } : {}),
+    };
+  }
+
+  #use(imageId: string, work: Promise<unknown>): void {
+    const uses = this.#uses.get(imageId) ?? new Set();
+    this.#uses.set(imageId, uses.add(work));
+    const forget = () => {
+      uses.delete(work);
+      if (uses.size === 0 && this.#uses.get(imageId) === uses) this.#uses.delete(imageId);
+    };
+    work.then(forget, forget);
+  }
+}
+
+/** What a boot from disk can mend. */
+function isMemoryFault(error: unknown): boolean {
+  return error instanceof PlatformError && ["image_unusable", "agent_failed"].includes(error.code);
+}

@@ -1,0 +1,166 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { request } from "node:http";
+import { join } from "node:path";
+import { listCgroups } from "@skerry/runtime";
+import { StartKind } from "@skerry/wire/node";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { type NodeUnderTest, startNode } from "./node-under-test.ts";
+
+let images = 0;
+function newImageId(): string {
+  images += 1;
+  return `m${String(images).padStart(19, "0")}`;
+}
+
+describe.each([
+  ["gvisor", "e021"],
+  ["runc", "e022"],
+] as const)("images on %s", (runtime, instance) => {
+  const keepsMemory = runtime === "gvisor";
+  let under: NodeUnderTest;
+  beforeAll(async () => {
+    under = await startNode(runtime, instance);
+  });
+  afterAll(() => under?.[Symbol.asyncDispose]());
+  afterEach(async () => {
+    for (const { sandboxId } of (await under.client.listSandboxes({})).sandboxes) await under.client.killSandbox({ sandboxId });
+    for (const imageId of (await under.client.listImages({})).imageIds) await under.client.deleteImage({ imageId });
+    expect(readdirSync(join(under.config.dir, "sandboxes"))).toEqual([]);
+    expect(readdirSync(join(under.config.dir, "images"))).toEqual([]);
+    expect(readdirSync(join(under.config.dir, "areas"))).toEqual([]);
+    expect(listCgroups(`/skerry-${instance}`)).toEqual([]);
+    expect(readFileSync("/proc/self/mounts", "utf8")).not.toContain(`${under.config.dir}/sandboxes/`);
+  });
+
+  let count = 0;
+  const create = async (overrides: object = {}) => {
+    count += 1;
+    const id = `i${String(count).padStart(20, "0")}`;
+    await under.client.createSandbox({ spec: { ...under.spec(id), ...overrides } });
+    return id;
+  };
+  const fileOf = (sandboxId: string, options: { method: string; path: string; body?: string; token?: string }) =>
+    new Promise<{ status: number; text: string }>((resolve, reject) => {
+      void under.node.dial({ sandboxId, port: 49_983 }).then((socket) => {
+        const outgoing = request({
+          createConnection: () => socket,
+          method: options.method,
+          path: `/files?path=${options.path}&username=root`,
+          headers: { "X-Access-Token": options.token ?? "a-token", "Content-Type": "application/octet-stream", Host: "x" },
+        });
+        outgoing.on("error", reject);
+        outgoing.on("response", async (response) => {
+          let text = "";
+          for await (const chunk of response) text += chunk;
+          resolve({ status: response.statusCode ?? 0, text });
+        });
+        outgoing.end(options.body);
+      }, reject);
+    });
+  const write = async (id: string, path: string, body: string, token?: string) =>
+    expect(await fileOf(id, { method: "POST", path, body, ...(token ? { token } : {}) })).toMatchObject({ status: 200 });
+  const read = async (id: string, path: string, token?: string) => {
+    const answer = await fileOf(id, { method: "GET", path, ...(token ? { token } : {}) });
+    return answer.status === 200 ? answer.text : answer.status;
+  };
+  const bootIdOf = (id: string) => read(id, "/proc/sys/kernel/random/boot_id");
+  const states = async () => (await under.client.listSandboxes({})).sandboxes.map(({ sandboxId, state }) => [sandboxId, state]);
+  const resume = (id: string, imageId: string, overrides: object = {}) =>
+    under.client.resumeSandbox({ spec: { ...under.spec(id), imageId, imageAccessToken: "a-token", ...overrides } });
+
+  it("pauses and resumes: the disk is kept, and memory where it can be", async () => {
+    const id = await create();
+    await write(id, "/root/file", "kept");
+    await write(id, "/dev/shm/memory", "in memory");
+    const imageId = newImageId();
+    const paused = await under.client.pauseSandbox({ sandboxId: id, imageId, memory: true });
+    expect(paused).toMatchObject({ hasMemory: keepsMemory, agentUnresponsive: false });
+    expect(await states()).toEqual([]);
+    expect(listCgroups(`/skerry-${instance}`)).toEqual([]);
+    expect((await under.client.listImages({})).imageIds).toEqual([imageId]);
+    // Asked again (an answer may be lost), it says the same.
+    expect(await under.client.pauseSandbox({ sandboxId: id, imageId, memory: true })).toMatchObject({ hasMemory: keepsMemory });
+
+    const resumed = await resume(id, imageId);
+    expect(resumed).toMatchObject({ startKind: keepsMemory ? StartKind.RESTORE : StartKind.BOOT, memoryLostReason: "" });
+    expect(await read(id, "/root/file")).toBe("kept");
+    expect(await read(id, "/dev/shm/memory")).toBe(keepsMemory ? "in memory" : 404);
+    expect((await under.client.listImages({})).imageIds).toEqual([]);
+  });
+
+  it("survives many cycles, and stays one area deep", async () => {
+    const id = await create();
+    for (let cycle = 0; cycle < 5; cycle += 1) {
+      await write(id, "/root/cycle", String(cycle));
+      const imageId = newImageId();
+      await under.client.pauseSandbox({ sandboxId: id, imageId, memory: cycle % 2 === 0 });
+      await resume(id, imageId);
+      expect(await read(id, "/root/cycle")).toBe(String(cycle));
+    }
+    expect(readdirSync(join(under.config.dir, "areas"))).toHaveLength(1);
+  });
+
+  it("boots from the disk when memory is not wanted", async () => {
+    const id = await create({ envVars: { A: "1" } });
+    await write(id, "/root/file", "kept");
+    await write(id, "/dev/shm/memory", "in memory");
+    const imageId = newImageId();
+    expect(await under.client.pauseSandbox({ sandboxId: id, imageId, memory: false })).toMatchObject({ hasMemory: false });
+    expect(await resume(id, imageId)).toMatchObject({ startKind: StartKind.BOOT });
+    expect(await read(id, "/root/file")).toBe("kept");
+    expect(await read(id, "/dev/shm/memory")).toBe(404);
+  });
+
+  it("outlives its daemon: paused before, resumed after", async () => {
+    const id = await create();
+    await write(id, "/root/file", "kept");
+    const imageId = newImageId();
+    await under.client.pauseSandbox({ sandboxId: id, imageId, memory: true });
+    await under.restart();
+    expect((await under.client.listImages({})).imageIds).toEqual([imageId]);
+    await resume(id, imageId);
+    expect(await read(id, "/root/file")).toBe("kept");
+  });
+
+  it("takes snapshots of a sandbox that goes on, and starts others from them", async () => {
+    const id = await create();
+    await write(id, "/root/file", "before");
+    const boot = await bootIdOf(id);
+    const imageId = newImageId();
+    expect(await under.client.snapshotSandbox({ sandboxId: id, imageId, memory: true })).toMatchObject({ hasMemory: keepsMemory });
+    expect(await read(id, "/root/file")).toBe("before");
+    await write(id, "/root/file", "after");
+    expect(await bootIdOf(id)).toBe(boot);
+
+    const others = [
+      await create({ imageId, imageAccessToken: "a-token", accessToken: "b" }),
+      await create({ imageId, imageAccessToken: "a-token", accessToken: "c" }),
+    ];
+    expect(await read(others[0] ?? "", "/root/file", "b")).toBe("before");
+    expect(await read(others[1] ?? "", "/root/file", "b")).toBe(401);
+    await write(others[1] ?? "", "/root/file", "third", "c");
+    expect(await read(others[0] ?? "", "/root/file", "b")).toBe("before");
+    expect(await read(id, "/root/file")).toBe("after");
+    // The image may go, those that were started from it stay.
+    await under.client.deleteImage({ imageId });
+    expect(await read(others[0] ?? "", "/root/file", "b")).toBe("before");
+    const again = newImageId();
+    await under.client.snapshotSandbox({ sandboxId: id, imageId: again, memory: true });
+    const last = await create({ imageId: again, imageAccessToken: "a-token", accessToken: "d" });
+    expect(await read(last, "/root/file", "d")).toBe("after");
+  });
+
+  it("shares the image of a paused sandbox, which resumes as it was", async () => {
+    const id = await create();
+    await write(id, "/root/file", "paused");
+    const paused = newImageId();
+    const shared = newImageId();
+    await under.client.pauseSandbox({ sandboxId: id, imageId: paused, memory: true });
+    await under.client.snapshotSandbox({ sandboxId: id, imageId: shared, memory: true, sourceImageId: paused });
+    const other = await create({ imageId: shared, imageAccessToken: "a-token", accessToken: "b" });
+    await write(other, "/root/file", "other", "b");
+    await resume(id, paused);
+    expect(await read(id, "/root/file")).toBe("paused");
+    expect(await read(other, "/root/file", "b")).toBe("other");
+  });
+});
