@@ -10,6 +10,7 @@ import { lockInstance } from "./instance-lock.privileged.ts";
 import { chooseAddressPool } from "./network/pool-choice.privileged.ts";
 import { SlotPool } from "./network/slot-pool.privileged.ts";
 import { nodePaths } from "./paths.ts";
+import { ClusterIdentity, forOwnCluster } from "./rpc/cluster-identity.privileged.ts";
 import { dialSandbox } from "./rpc/dial.ts";
 import { listenNodeServer } from "./rpc/server.ts";
 import { nodeService } from "./rpc/service.ts";
@@ -83,7 +84,9 @@ export async function createNode(config: NodeConfig, logger: Logger): Promise<No
   for (const record of interrupted) sandboxes.continueSnapshot(containers.add(record));
   for (const { imageId = "" } of running) if (images.get(imageId)?.kind === "pause") await containers.discardImage(imageId);
   sandboxes.watch();
-  const service = nodeService(config, sandboxes, images);
+  const holdsAnything = () => sandboxes.list().length > 0 || images.list().some(({ kind }) => kind !== "template");
+  const identity = new ClusterIdentity({ file: paths.cluster, holdsAnything, logger });
+  const service = forOwnCluster(nodeService(config, sandboxes, images), identity);
   return {
     service,
     dial: (target, signal) => dialSandbox(sandboxes, target, signal),

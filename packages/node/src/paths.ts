@@ -29,6 +29,8 @@ export interface NodePaths {
   readonly trash: string;
   readonly userns: string;
   readonly network: string;
+  /** Whose sandboxes these are. */
+  readonly cluster: string;
   container(id: string): ContainerPaths;
   image(id: string): ImagePaths;
   area(id: string): AreaPaths;
@@ -44,6 +46,7 @@ export function nodePaths(dir: string): NodePaths {
     trash: join(dir, "trash"),
     userns: join(dir, "userns"),
     network: join(dir, "network.json"),
+    cluster: join(dir, "cluster.json"),
     container(id) {
       const own = below("sandboxes", id);
       return { dir: own, record: join(own, "sandbox.json"), bundle: join(own, "bundle"), root: join(own, "root") };

@@ -36,9 +36,11 @@ export class ClusterIdentity {
     this.#remembered = read(options.file);
   }
 
-  /** The cluster whose sandboxes this node holds; "" when it holds none or was never told. */
-  current(): string {
-    return this.#options.holdsAnything() ? this.#remembered.id : "";
+  /** The cluster whose sandboxes this node holds; "" when it holds none or was never told. That another one asked is noted. */
+  tell(asking: string): string {
+    const id = this.#options.holdsAnything() ? this.#remembered.id : "";
+    if (id !== "" && asking !== "" && asking !== id) this.#noteRefusal(asking);
+    return id;
   }
 
   /** Runs a call of the named cluster, or throws FAILED_PRECONDITION with our own cluster's id in its metadata. */
@@ -62,15 +64,19 @@ export class ClusterIdentity {
 
   #refuse(claimed: string): ConnectError {
     const { id } = this.#remembered;
-    if (performance.now() - this.#refusalNotedAt >= NOTE_REFUSAL_EVERY_MS) {
-      this.#refusalNotedAt = performance.now();
-      this.#write({ id, refused: { id: claimed, at: new Date().toISOString() } });
-      this.#options.logger.error({ cluster_id: id, refused_cluster_id: claimed }, "a control plane of another cluster was refused");
-    }
+    this.#noteRefusal(claimed);
     const message =
       `this node holds sandboxes of cluster ${id}, and was asked by cluster ${claimed || "(none named)"}: is its database the right one? ` +
       `To give the node away with all that is on it, stop it and delete ${this.#options.file}`;
     return new ConnectError(message, Code.FailedPrecondition, { [CLUSTER_ID_HEADER]: id });
+  }
+
+  #noteRefusal(claimed: string): void {
+    if (performance.now() - this.#refusalNotedAt < NOTE_REFUSAL_EVERY_MS) return;
+    this.#refusalNotedAt = performance.now();
+    const { id } = this.#remembered;
+    this.#write({ id, refused: { id: claimed, at: new Date().toISOString() } });
+    this.#options.logger.error({ cluster_id: id, refused_cluster_id: claimed }, "a control plane of another cluster was refused");
   }
 
   #write(remembered: Remembered): void {
@@ -97,7 +103,7 @@ export function forOwnCluster(service: ServiceImpl<typeof NodeService>, identity
   }
   const getInfo: ServiceImpl<typeof NodeService>["getInfo"] = async (request, context) => ({
     ...(await service.getInfo(request, context)),
-    clusterId: identity.current(),
+    clusterId: identity.tell(context.requestHeader.get(CLUSTER_ID_HEADER) ?? ""),
   });
   return { ...(guarded as unknown as ServiceImpl<typeof NodeService>), getInfo };
 }

@@ -68,8 +68,10 @@ test("who is refused hears which cluster the node belongs to, and can ask; an op
     .then(undefined, (error) => error);
   expect(refused.metadata.get(CLUSTER_ID_HEADER)).toBe("one");
   expect(refused.rawMessage).toContain(scene.file);
-  expect(await scene.clientOf("two").getInfo({})).toMatchObject({ nodeId: "n", clusterId: "one" });
   expect(JSON.parse(readFileSync(scene.file, "utf8"))).toMatchObject({ id: "one", refused: { id: "two" } });
+  scene.identity = scene.open();
+  expect(await scene.clientOf("three").getInfo({})).toMatchObject({ nodeId: "n", clusterId: "one" });
+  expect(JSON.parse(readFileSync(scene.file, "utf8"))).toMatchObject({ id: "one", refused: { id: "three" } });
 });
 
 test("a node that holds nothing follows who asks, and belongs to nobody", async () => {
