@@ -7,3 +7,4 @@ export { createLogger, type Logger, type LogLevel } from "./log.ts";
 export { RelaySocket, type RelaySocketOptions } from "./relay-socket.ts";
 export { Secret } from "./secret.ts";
 export { type RunOptions, type RunResult, runCommand, type SpawnOptions, SubprocessError, spawnCommand } from "./subprocess.ts";
+export { untilAborted } from "./until-aborted.ts";

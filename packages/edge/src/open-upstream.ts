@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import { type Logger, PlatformError } from "@skerry/base";
+import { type Logger, PlatformError, untilAborted } from "@skerry/base";
 import type { Target } from "@skerry/wire";
 import type { Dial, DialErrorCode, Route, RouteAnswer, RouteTable, Visitor } from "./ports.ts";
 import {
@@ -12,7 +12,6 @@ import {
   unroutable,
   wakeDenied,
 } from "./refusal.ts";
-import { untilAborted } from "./until-aborted.ts";
 
 export interface UpstreamDeps {
   readonly routes: RouteTable;

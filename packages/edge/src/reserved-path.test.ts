@@ -11,6 +11,7 @@ function targetOf(port: number): Target {
 
 test.each([
   "/init",
+  "/relieve",
   "/init/",
   "/init?x=1",
   "/init#x",
