@@ -24,6 +24,9 @@ export async function cleanup(dataDir: string): Promise<CleanupReport> {
       networkPool: undefined,
       resolvers: [],
       readySlots: 0,
+      // What there is of either kind is found by what it is.
+      diskLimit: "none",
+      readyAreas: 0,
     },
     createLogger({ name: "clean-up", level: "warn", fd: 2 }),
   );

@@ -6,7 +6,7 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { agentCommand } from "@skerry/agent";
 import { asError, PlatformError } from "@skerry/base";
-import { openLayerStore } from "@skerry/layers";
+import { chooseDiskLimit, type DiskLimitSetting, openLayerStore } from "@skerry/layers";
 import type { NodeConfig } from "@skerry/node";
 import { AGENT_MOUNT_POINT, createRuncRuntime, createRunscRuntime, type Runtime, type RuntimeName, readHostFacts } from "@skerry/runtime";
 
@@ -21,6 +21,7 @@ export interface NodeSettings {
   readonly networkPool: string | undefined;
   readonly dns: readonly string[];
   readonly readySlots: number;
+  readonly diskLimit: DiskLimitSetting;
 }
 
 /** Throws PlatformError("config_invalid") when the default runtime is not set up. */
@@ -35,6 +36,7 @@ export async function nodeConfigOf(settings: NodeSettings): Promise<NodeConfig> 
     );
   }
   const { digest, version } = readJson<{ digest: string; version: string }>(join(dataDir, "agent/current.json"));
+  const disk = await chooseDiskLimit({ dir: join(dataDir, "node/areas"), setting: settings.diskLimit });
   return {
     nodeId: `${hostname()}-${instance}`,
     instance,
@@ -50,6 +52,9 @@ export async function nodeConfigOf(settings: NodeSettings): Promise<NodeConfig> 
     networkPool: settings.networkPool,
     resolvers: settings.dns,
     readySlots: settings.readySlots,
+    diskLimit: disk.limit,
+    ...(disk.missing === undefined ? {} : { diskLimitMissing: disk.missing }),
+    readyAreas: settings.readySlots,
   };
 }
 

@@ -5,7 +5,7 @@ import type { NodeConfig } from "./config.ts";
 import { ImageStore } from "./images/image-store.privileged.ts";
 import { lockInstance } from "./instance-lock.privileged.ts";
 import { nodePaths } from "./paths.ts";
-import { Areas } from "./sandboxes/areas.privileged.ts";
+import { areasOf } from "./sandboxes/disk-areas.privileged.ts";
 import { release } from "./sandboxes/host.privileged.ts";
 import { readJournal } from "./sandboxes/journal.privileged.ts";
 import { attempt, emptyTrash, makeNodeFolders, type OnFailure, removeRemains, removeStrayAreas } from "./sandboxes/recover.privileged.ts";
@@ -27,7 +27,7 @@ export interface NodeCleanUp {
 export async function cleanUpNode(config: NodeConfig, logger: Logger): Promise<NodeCleanUp> {
   const paths = nodePaths(config.dir);
   const names = networkNames(config.instance);
-  const deps = { config, paths, names, areas: new Areas(paths) };
+  const deps = { config, paths, names };
   const images = new ImageStore(paths);
   const hadFolders = existsSync(config.dir);
   if (hadFolders) makeNodeFolders(paths, config.dir);
@@ -41,7 +41,9 @@ export async function cleanUpNode(config: NodeConfig, logger: Logger): Promise<N
   if (hadFolders) {
     // Paused sandboxes and snapshots are data: they stay.
     images.load();
-    await removeStrayAreas(deps, images, { keep: [], onFailure });
+    const areas = areasOf(config, logger);
+    await removeStrayAreas(areas, images, { keep: [], onFailure });
+    for (const area of areas.list()) await attempt(`area ${area}`, () => areas.close(area), onFailure);
   }
   for (const runtime of config.runtimes) await attempt(`what ${runtime.name} keeps`, () => runtime.cleanUp(), onFailure);
   let tables = 0;

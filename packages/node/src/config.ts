@@ -1,4 +1,4 @@
-import type { LayerStore } from "@skerry/layers";
+import type { DiskLimit, LayerStore } from "@skerry/layers";
 import type { Runtime } from "@skerry/runtime";
 
 export interface NodeConfig {
@@ -10,6 +10,12 @@ export interface NodeConfig {
   /** Those that work here; the first one is the default. */
   readonly runtimes: readonly Runtime[];
   readonly layers: LayerStore;
+  /** How the disks of sandboxes are held to their size. */
+  readonly diskLimit: DiskLimit;
+  /** Why they can't be, although nobody said that they should not. */
+  readonly diskLimitMissing?: string;
+  /** Disk areas of each lately used size that are kept prepared. */
+  readonly readyAreas: number;
   readonly agent: AgentTree;
   /** IPv4 prefix for sandboxes, or undefined to pick a free one. */
   readonly networkPool: string | undefined;

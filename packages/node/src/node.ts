@@ -14,8 +14,8 @@ import { ClusterIdentity, forOwnCluster } from "./rpc/cluster-identity.privilege
 import { dialSandbox } from "./rpc/dial.ts";
 import { listenNodeServer } from "./rpc/server.ts";
 import { nodeService } from "./rpc/service.ts";
-import { Areas } from "./sandboxes/areas.privileged.ts";
 import { Containers } from "./sandboxes/containers.ts";
+import { areasOf } from "./sandboxes/disk-areas.privileged.ts";
 import { ImageWriter } from "./sandboxes/image-writer.ts";
 import { adoptSandboxes, emptyTrash, makeNodeFolders, removeRemains, removeStrayAreas } from "./sandboxes/recover.privileged.ts";
 import { Sandboxes } from "./sandboxes/sandboxes.ts";
@@ -39,8 +39,9 @@ export interface Node {
 export async function createNode(config: NodeConfig, logger: Logger): Promise<Node> {
   const paths = nodePaths(config.dir);
   const names = networkNames(config.instance);
-  const deps = { config, paths, names, areas: new Areas(paths) };
+  const deps = { config, paths, names, areas: areasOf(config, logger) };
   makeNodeFolders(paths, config.dir);
+  if (config.diskLimitMissing !== undefined) logger.warn({ why: config.diskLimitMissing }, "the disks of sandboxes are not limited");
   const lock = lockInstance(config.dir);
   // What can't be given back now must not keep the sandboxes that run from being served.
   const onFailure = (error: unknown, what: string) =>
@@ -50,7 +51,7 @@ export async function createNode(config: NodeConfig, logger: Logger): Promise<No
   const { running, interrupted } = await adoptSandboxes(deps, images, { logger, onFailure });
   const adopted = [...running, ...interrupted];
   await removeRemains(deps, adopted, { logger, onFailure });
-  await removeStrayAreas(deps, images, { keep: adopted, onFailure });
+  await removeStrayAreas(deps.areas, images, { keep: adopted, onFailure });
   void emptyTrash(paths, logger);
 
   const addresses = await chooseAddressPool({ file: paths.network, wanted: config.networkPool, instance: config.instance });
@@ -93,7 +94,7 @@ export async function createNode(config: NodeConfig, logger: Logger): Promise<No
     listen: ({ host, port, secret }) => listenNodeServer({ service, sandboxes, secret, logger }, host, port),
     async close() {
       await sandboxes.close();
-      await Promise.all([pools.plain.close(), pools.withUserNamespace.close()]);
+      await Promise.all([pools.plain.close(), pools.withUserNamespace.close(), deps.areas.stop()]);
       lock.release();
     },
   };

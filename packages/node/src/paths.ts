@@ -14,16 +14,10 @@ export interface ImagePaths {
   readonly memory: string;
 }
 
-/** The writable part of a root file system; a layer of others once it is frozen. */
-export interface AreaPaths {
-  readonly dir: string;
-  readonly upper: string;
-  readonly work: string;
-}
-
 export interface NodePaths {
   readonly sandboxes: string;
   readonly images: string;
+  /** Disk areas: what sandboxes write, and what others lie on. */
   readonly areas: string;
   /** What waits for its files to be deleted. */
   readonly trash: string;
@@ -33,7 +27,6 @@ export interface NodePaths {
   readonly cluster: string;
   container(id: string): ContainerPaths;
   image(id: string): ImagePaths;
-  area(id: string): AreaPaths;
 }
 
 /** Where the node keeps what, below its own folder. */
@@ -54,10 +47,6 @@ export function nodePaths(dir: string): NodePaths {
     image(id) {
       const own = below("images", id);
       return { dir: own, record: join(own, "image.json"), memory: join(own, "memory") };
-    },
-    area(id) {
-      const own = below("areas", id);
-      return { dir: own, upper: join(own, "u"), work: join(own, "w") };
     },
   };
 }

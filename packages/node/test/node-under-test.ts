@@ -1,4 +1,4 @@
-import { chmodSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, readdirSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { MessageInitShape } from "@bufbuild/protobuf";
@@ -48,6 +48,8 @@ export async function startNode(runtime: "gvisor" | "runc", instance: string): P
     networkPool: undefined,
     resolvers: ["8.8.8.8"],
     readySlots: 1,
+    diskLimit: "image",
+    readyAreas: 1,
   };
   const logger = createLogger({ name: "node-under-test", level: "error", fd: 2 });
   const secret = new Secret("the cluster secret of this test");
@@ -75,6 +77,7 @@ export async function startNode(runtime: "gvisor" | "runc", instance: string): P
       templateId: "t",
       buildId: "b",
       layers: [layer],
+      diskSizeMb: 64,
       cpuCount: 1,
       memoryMb: 256,
       accessToken: "a-token",
@@ -94,4 +97,10 @@ export async function startNode(runtime: "gvisor" | "runc", instance: string): P
       rmSync(dir, { recursive: true, force: true });
     },
   };
+}
+
+/** Areas that something on disk refers to or that were left behind: all but the prepared ones, which are empty. */
+export function areasInUse(under: NodeUnderTest): string[] {
+  const dir = join(under.config.dir, "areas");
+  return readdirSync(dir).filter((id) => readdirSync(join(dir, id, "fs/u")).length > 0);
 }

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { listCgroups } from "@skerry/runtime";
 import { waitUntil } from "@skerry/testkit/wait-until";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type NodeUnderTest, startNode } from "./node-under-test.ts";
+import { areasInUse, type NodeUnderTest, startNode } from "./node-under-test.ts";
 
 describe.each([
   ["gvisor", "e011"],
@@ -29,6 +29,7 @@ describe.each([
     expect(await list()).toEqual([]);
     expect(readdirSync(join(under.config.dir, "sandboxes"))).toEqual([]);
     expect(listCgroups(`/skerry-${instance}`)).toEqual([]);
+    expect(areasInUse(under)).toEqual([]);
     expect(readFileSync("/proc/self/mounts", "utf8")).not.toContain(`${under.config.dir}/sandboxes/`);
   };
   const healthOf = async (sandboxId: string) => {
@@ -112,7 +113,8 @@ describe.each([
     const id = newId();
     await create(id);
     const program = "import os\nfor i in range(60):\n  os.mkdir('d' * 100); os.chdir('d' * 100)\nopen('bottom', 'w')";
-    execFileSync("/usr/bin/python3", ["-c", program], { cwd: join(under.config.dir, "sandboxes", id, "upper/tmp") });
+    const { area } = JSON.parse(readFileSync(join(under.config.dir, "sandboxes", id, "sandbox.json"), "utf8")) as { area: string };
+    execFileSync("/usr/bin/python3", ["-c", program], { cwd: join(under.config.dir, "areas", area, "fs/u/tmp") });
     await kill(id);
     await waitUntil("the trash is empty", () => readdirSync(join(under.config.dir, "trash")).length === 0);
     await nothingLeft();

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { listCgroups } from "@skerry/runtime";
 import { StartKind } from "@skerry/wire/node";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { type NodeUnderTest, startNode } from "./node-under-test.ts";
+import { areasInUse, type NodeUnderTest, startNode } from "./node-under-test.ts";
 
 let images = 0;
 function newImageId(): string {
@@ -27,7 +27,7 @@ describe.each([
     for (const imageId of (await under.client.listImages({})).imageIds) await under.client.deleteImage({ imageId });
     expect(readdirSync(join(under.config.dir, "sandboxes"))).toEqual([]);
     expect(readdirSync(join(under.config.dir, "images"))).toEqual([]);
-    expect(readdirSync(join(under.config.dir, "areas"))).toEqual([]);
+    expect(areasInUse(under)).toEqual([]);
     expect(listCgroups(`/skerry-${instance}`)).toEqual([]);
     expect(readFileSync("/proc/self/mounts", "utf8")).not.toContain(`${under.config.dir}/sandboxes/`);
   });
@@ -97,7 +97,7 @@ describe.each([
       await resume(id, imageId);
       expect(await read(id, "/root/cycle")).toBe(String(cycle));
     }
-    expect(readdirSync(join(under.config.dir, "areas"))).toHaveLength(1);
+    expect(areasInUse(under)).toHaveLength(1);
   });
 
   it("boots from the disk when memory is not wanted", async () => {

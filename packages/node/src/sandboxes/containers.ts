@@ -10,6 +10,8 @@ import { type SandboxRecord, writeRecord } from "./journal.privileged.ts";
 import { processStartTime } from "./process-identity.ts";
 import { emptyTrash } from "./recover.privileged.ts";
 
+const CLOSE_AFTER_MS = 5_000;
+
 export interface LiveContainer {
   record: SandboxRecord;
   /** Connections that this node has open into it: nothing else would tell their peers that it is gone. */
@@ -124,9 +126,24 @@ export class Containers {
     const kept = new Set(images.list().flatMap((image) => [...(image.area === undefined ? [] : [image.area]), ...image.frozenAreas]));
     for (const area of new Set(candidates)) {
       if (running.has(area)) continue;
-      if (kept.has(area)) await deps.areas.close(area);
+      if (kept.has(area)) this.#closeLater(area);
       else await deps.areas.destroy(area);
     }
+  }
+
+  /**
+   * Whoever pauses a sandbox often wants it back at once, and closing waits for everything that it wrote to be on the disk:
+   * so an area that only images refer to is closed some time later, if that is still so.
+   */
+  #closeLater(area: string): void {
+    const timer = setTimeout(() => {
+      const isUsed = this.all().some(({ record }) => record.area === area || record.frozenAreas.includes(area));
+      if (isUsed) return;
+      this.#options.deps.areas.close(area).catch((error: unknown) => {
+        this.#options.logger.warn({ area, err: asError(error) }, "the disk area of a paused sandbox stays mounted");
+      });
+    }, CLOSE_AFTER_MS);
+    timer.unref();
   }
 
   /** Deletes an image and what only it needed. */

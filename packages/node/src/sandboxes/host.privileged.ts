@@ -7,7 +7,7 @@
 import { chownSync, closeSync, mkdirSync, openSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { PlatformError } from "@skerry/base";
-import { mountRootFilesystem, parseLayerDigest, unmountRootFilesystem } from "@skerry/layers";
+import { type DiskAreas, mountRootFilesystem, parseLayerDigest, unmountRootFilesystem } from "@skerry/layers";
 import {
   blockInternet,
   type ContainerLimits,
@@ -20,7 +20,6 @@ import {
 import type { NodeConfig } from "../config.ts";
 import type { NodePaths } from "../paths.ts";
 import { moveToTrash } from "../trash.privileged.ts";
-import type { Areas } from "./areas.privileged.ts";
 import { type SandboxRecord, type SandboxSize, writeRecord } from "./journal.privileged.ts";
 import { markTmp, writeRootFiles } from "./root-files.privileged.ts";
 
@@ -35,8 +34,11 @@ export interface HostDeps {
   readonly config: NodeConfig;
   readonly paths: NodePaths;
   readonly names: NetworkNames;
-  readonly areas: Areas;
+  readonly areas: DiskAreas;
 }
+
+/** What it takes to give back. */
+export type ReleaseDeps = Pick<HostDeps, "config" | "paths" | "names">;
 
 export interface StartRequest {
   readonly record: SandboxRecord;
@@ -60,10 +62,10 @@ export async function takeAndStart(deps: HostDeps, { record, hasArea, memory }: 
   chownSync(own.dir, 0, ownerId);
   writeRecord(paths, record);
   for (const dir of [own.bundle, own.root]) mkdirSync(dir, { mode: 0o755 });
-  for (const area of record.frozenAreas) await areas.open(area);
+  for (const area of record.frozenAreas) await areas.open(area, { readOnly: true });
   if (hasArea) await areas.open(record.area);
   else await areas.create(record.area, { sizeMb: record.size.diskSizeMb, ownerId });
-  const { upper } = paths.area(record.area);
+  const { upper } = areas.paths(record.area);
   // An area above others finds these files there.
   if (!hasArea && record.frozenAreas.length === 0) writeRootFiles({ upper, hostname: HOSTNAME, resolvers: config.resolvers, ownerId });
   else if (!memory) markTmp(upper, ownerId);
@@ -74,10 +76,10 @@ export async function takeAndStart(deps: HostDeps, { record, hasArea, memory }: 
   return memory ? runtime.restore(plan, memory) : runtime.start(plan);
 }
 
-async function mountRoot({ config, paths }: HostDeps, record: SandboxRecord): Promise<void> {
-  const { upper, work } = paths.area(record.area);
+async function mountRoot({ config, paths, areas }: HostDeps, record: SandboxRecord): Promise<void> {
+  const { upper, work } = areas.paths(record.area);
   const layers = await Promise.all(record.layers.map((digest) => config.layers.path(parseLayerDigest(digest))));
-  const frozen = record.frozenAreas.map((area) => paths.area(area).upper);
+  const frozen = record.frozenAreas.map((area) => areas.paths(area).upper);
   const usernsFd = record.slot.userNamespace ? openSync(record.slot.userNamespace.path, "r") : undefined;
   try {
     mountRootFilesystem({
@@ -110,7 +112,7 @@ function planOf({ config, paths }: HostDeps, record: SandboxRecord): ContainerPl
 }
 
 /** Ends the container and gives back all but its network slot and its areas. Its files go to the trash, which is emptied elsewhere. */
-export async function release(deps: HostDeps, containerId: string, runtimeName?: string): Promise<void> {
+export async function release(deps: ReleaseDeps, containerId: string, runtimeName?: string): Promise<void> {
   const { config, paths } = deps;
   const own = paths.container(containerId);
   const cgroupPath = cgroupPathOf(config.instance, containerId);

@@ -4,11 +4,11 @@
 import { chmodSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { asError, type Logger, runCommand } from "@skerry/base";
-import { unmountRootFilesystem } from "@skerry/layers";
+import { type DiskAreas, unmountRootFilesystem } from "@skerry/layers";
 import { destroyCgroup, destroySlot, listCgroups, listSlots } from "@skerry/runtime";
 import type { ImageStore } from "../images/image-store.privileged.ts";
 import type { NodePaths } from "../paths.ts";
-import { type HostDeps, release, runtimeOf } from "./host.privileged.ts";
+import { type HostDeps, type ReleaseDeps, release, runtimeOf } from "./host.privileged.ts";
 import { readJournal, type SandboxRecord, writeRecord } from "./journal.privileged.ts";
 import { isSameProcess } from "./process-identity.ts";
 
@@ -36,7 +36,7 @@ export interface Remains {
 }
 
 export function makeNodeFolders(paths: NodePaths, dir: string): void {
-  for (const path of [dir, paths.sandboxes, paths.areas, paths.trash]) {
+  for (const path of [dir, paths.sandboxes, paths.trash]) {
     mkdirSync(path, { recursive: true });
     // Others may pass through (a runc sandbox's own root has to) but not look around.
     chmodSync(path, 0o711);
@@ -107,15 +107,15 @@ async function thawed(deps: HostDeps, record: SandboxRecord, { onFailure }: Hear
 
 /** Areas that neither a container nor an image refers to. */
 export async function removeStrayAreas(
-  deps: HostDeps,
+  areas: DiskAreas,
   images: ImageStore,
   { keep, onFailure }: { keep: readonly SandboxRecord[]; onFailure: OnFailure },
 ): Promise<void> {
   const used = new Set(
     [...keep, ...images.list()].flatMap(({ area, frozenAreas }) => [...(area === undefined ? [] : [area]), ...frozenAreas]),
   );
-  for (const area of await deps.areas.list()) {
-    if (!used.has(area)) await attempt(`area ${area}`, () => deps.areas.destroy(area), onFailure);
+  for (const area of areas.list()) {
+    if (!used.has(area)) await attempt(`area ${area}`, () => areas.destroy(area), onFailure);
   }
 }
 

@@ -1,7 +1,7 @@
 // The sandboxes of this machine: create, pause, resume, snapshot, kill, find, and notice when one ends by itself. Calls for
 // one sandbox take turns.
 
-import { asError, type Logger, PlatformError, type RelaySocket } from "@skerry/base";
+import { asError, KeyedLock, type Logger, PlatformError, type RelaySocket } from "@skerry/base";
 import { parseSandboxId } from "@skerry/wire";
 import type { SandboxSpec } from "@skerry/wire/node";
 import { type ImageRecord, memoryBytes } from "../images/image.ts";
@@ -11,7 +11,6 @@ import type { Containers, LiveContainer } from "./containers.ts";
 import { type HostDeps, runtimeOf } from "./host.privileged.ts";
 import type { ImageWriter } from "./image-writer.ts";
 import type { SandboxMakeup, SandboxRecord } from "./journal.privileged.ts";
-import { KeyedLock } from "./keyed-lock.ts";
 import { Phases } from "./phases.ts";
 import { isSameProcess } from "./process-identity.ts";
 import type { Snapshots } from "./snapshots.ts";
@@ -116,7 +115,8 @@ export class Sandboxes {
     const facts = { sandbox_id: sandboxId, template_id: spec.templateId, runtime: makeup.runtime };
     try {
       const started = await starter.start({
-        containerId: this.#options.containers.newId(),
+        // Its own name where it is free: what lies on the host is easier to read.
+        containerId: this.#options.containers.get(sandboxId) ? this.#options.containers.newId() : sandboxId,
         sandboxId,
         makeup,
         identity: identityOf(spec, image),

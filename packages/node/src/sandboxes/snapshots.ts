@@ -3,6 +3,7 @@
 // is brought back from its own image at once: the same address, the same connections, a moment's standstill.
 
 import { asError, type Logger, PlatformError } from "@skerry/base";
+import { newAreaId } from "@skerry/layers";
 import { type MemoryImage, readdressSlot } from "@skerry/runtime";
 import type { ImageRecord } from "../images/image.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
@@ -137,7 +138,7 @@ export class Snapshots {
     const { deps, containers } = this.#options;
     const successor = successorOf(before, image, {
       containerId: containers.newId(),
-      area: deps.areas.newId(),
+      area: newAreaId(),
       instance: deps.config.instance,
     });
     await readdressSlot(before.slot, deps.names, { quiet: memory !== undefined });
@@ -162,11 +163,11 @@ export class Snapshots {
   }
 
   async #copyArea(area: string, options: { idBase: number; sizeMb: number }): Promise<string> {
-    const { areas, paths } = this.#options.deps;
-    const copy = areas.newId();
+    const { areas } = this.#options.deps;
+    const copy = newAreaId();
     await areas.create(copy, { sizeMb: options.sizeMb, ownerId: 0 });
     await areas.open(area);
-    await copyUpper(paths.area(area).upper, paths.area(copy).upper, options.idBase);
+    await copyUpper(areas.paths(area).upper, areas.paths(copy).upper, options.idBase);
     return copy;
   }
 }

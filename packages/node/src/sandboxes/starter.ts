@@ -2,6 +2,7 @@
 // back costs the sandbox its processes, not its disk: it is booted then, and whoever asked hears why.
 
 import { asError, type Logger, PlatformError } from "@skerry/base";
+import { newAreaId } from "@skerry/layers";
 import type { NetworkSlot, Runtime } from "@skerry/runtime";
 import type { ImageRecord } from "../images/image.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
@@ -130,7 +131,7 @@ export class Starter {
       frozenAreas: makeup.frozenAreas,
       agentDir: makeup.agentDir,
       agentVersion: makeup.agentVersion,
-      area: image?.area ?? deps.areas.newId(),
+      area: image?.area ?? newAreaId(),
       slot,
       cgroupPath: cgroupPathOf(deps.config.instance, containerId),
       allowInternetAccess,
