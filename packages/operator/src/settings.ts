@@ -75,7 +75,7 @@ export function serveEnvironment(folder: DataFolder, settings: PlatformSettings,
 }
 
 /** Read by ./skerry itself, or printed by `./skerry env`: the platform does not know them. */
-const OPERATOR_ONLY: ReadonlySet<string> = new Set(["SKERRY_TEST_CACHE", "SKERRY_ADMIN_TOKEN"]);
+const OPERATOR_ONLY: ReadonlySet<string> = new Set(["SKERRY_BASE_IMAGE", "SKERRY_TEST_CACHE", "SKERRY_ADMIN_TOKEN"]);
 
 /** Where a client on this machine reaches the platform. */
 export function clientUrls(settings: PlatformSettings): { api: string; edge: string } {

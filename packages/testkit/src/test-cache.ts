@@ -8,6 +8,7 @@ import {
   type DataFolder,
   ensurePythonSdk,
   ensureTestRegistry,
+  NO_IMAGE,
   setUp,
   silentSteps,
   takeSetupLock,
@@ -29,7 +30,13 @@ export function prepareTestCache(): Promise<DataFolder> {
 async function prepare(): Promise<DataFolder> {
   const folder = await createDataFolder(testCacheDir());
   await using _lock = await takeSetupLock(folder.lockFile, { wait: true });
-  await setUp(folder, { repoRoot: REPO_ROOT, runtime: "gvisor", steps: silentSteps, signal: new AbortController().signal });
+  await setUp(folder, {
+    repoRoot: REPO_ROOT,
+    runtime: "gvisor",
+    baseImage: NO_IMAGE,
+    steps: silentSteps,
+    signal: new AbortController().signal,
+  });
   return folder;
 }
 

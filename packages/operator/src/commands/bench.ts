@@ -6,6 +6,7 @@ import { createDataFolder } from "../data-folder.ts";
 import { EXIT_CODES } from "../exit-codes.ts";
 import { requireRoot } from "../require-root.ts";
 import { dataDirOf } from "../settings.ts";
+import { NO_IMAGE } from "../setup/base/base-image.ts";
 import { setUp } from "../setup/set-up.ts";
 import { toolEnvironment } from "../setup/tool-environment.ts";
 import { createSteps } from "../terminal/steps.ts";
@@ -20,7 +21,7 @@ export async function bench(context: OperatorContext, name: string | undefined):
     await using _lock = await takeSetupLock(folder.lockFile, { wait: true });
     const signal = new AbortController().signal;
     const otherDataDir = dataDirOf(undefined, context.env);
-    await setUp(folder, { repoRoot: context.repoRoot, runtime: "gvisor", otherDataDir, steps: createSteps(), signal });
+    await setUp(folder, { repoRoot: context.repoRoot, runtime: "gvisor", baseImage: NO_IMAGE, otherDataDir, steps: createSteps(), signal });
   }
   const child = spawnCommand(process.execPath, [join(context.repoRoot, "tests/bench/main.ts"), ...(name === undefined ? [] : [name])], {
     cwd: context.repoRoot,

@@ -6,9 +6,11 @@ import { EXIT_CODES } from "../exit-codes.ts";
 import { OperatorError } from "../operator-error.ts";
 import { requireRoot } from "../require-root.ts";
 import { dataDirOf } from "../settings.ts";
+import { NO_IMAGE } from "../setup/base/base-image.ts";
 import { TEST_PACKAGES } from "../setup/debian-packages.ts";
 import { ensurePythonSdk } from "../setup/python-sdk.ts";
 import { setUp } from "../setup/set-up.ts";
+import { ensureTestRegistry } from "../setup/test-registry.ts";
 import { formatDuration } from "../terminal/duration.ts";
 import { createSteps, type Steps } from "../terminal/steps.ts";
 import { painter } from "../terminal/style.ts";
@@ -60,11 +62,24 @@ async function prepare(options: { context: OperatorContext; cacheDir: string; st
   await using _lock = await takeSetupLock(folder.lockFile, { wait: true });
   const { repoRoot } = context;
   const otherDataDir = dataDirOf(undefined, context.env);
-  await setUp(folder, { repoRoot, runtime: "gvisor", otherDataDir, extraPackages: Object.keys(TEST_PACKAGES), steps, signal });
+  await setUp(folder, {
+    repoRoot,
+    runtime: "gvisor",
+    baseImage: NO_IMAGE,
+    otherDataDir,
+    extraPackages: Object.keys(TEST_PACKAGES),
+    steps,
+    signal,
+  });
   await steps.run(
     "Python SDK",
     (report) => ensurePythonSdk(folder.root, { report, signal }),
     ({ version }) => `e2b ${version}`,
+  );
+  await steps.run(
+    "test registry",
+    (report) => ensureTestRegistry(folder.root, { report, signal }),
+    ({ binary }) => binary,
   );
   return {
     repoRoot,

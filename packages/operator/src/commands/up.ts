@@ -64,7 +64,7 @@ interface StartOptions {
 async function start({ context, folder, settings, steps, signal }: StartOptions): Promise<void> {
   await using _lock = await takeSetupLock(folder.lockFile);
   const agentBefore = await readJsonFile<CurrentAgent>(folder.agentFile);
-  await setUp(folder, { repoRoot: context.repoRoot, runtime: settings.runtime, steps, signal });
+  await setUp(folder, { repoRoot: context.repoRoot, runtime: settings.runtime, baseImage: context.env.SKERRY_BASE_IMAGE, steps, signal });
   const agentNow = await readJsonFile<CurrentAgent>(folder.agentFile);
   // The one before stays too: a `serve` that was not started from here may have it still.
   await removeOldAgents(folder, new Set([agentBefore, agentNow].flatMap((agent) => agent?.digest ?? [])));

@@ -8,6 +8,8 @@ export { ensureSecrets, type Secrets } from "../secrets.ts";
 export type { PlatformSettings, RuntimeName } from "../settings.ts";
 export { type Steps, silentSteps } from "../terminal/steps.ts";
 export { unmountBelow } from "../testing/unmount-below.ts";
+export { NO_IMAGE } from "./base/base-image.ts";
+export { type BaseTemplate, ensureBaseTemplate } from "./base/ensure-base.ts";
 export { ensureDebianPackages, missingPackages, PLATFORM_PACKAGES, TEST_PACKAGES } from "./debian-packages.ts";
 export { ensurePythonSdk } from "./python-sdk.ts";
 export { type SetUpOptions, setUp } from "./set-up.ts";

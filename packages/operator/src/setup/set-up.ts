@@ -2,6 +2,7 @@ import { type DataFolder, dataFolder } from "../data-folder.ts";
 import { ensureSecrets } from "../secrets.ts";
 import type { RuntimeName } from "../settings.ts";
 import type { Steps } from "../terminal/steps.ts";
+import { parseBaseImage, wantedBaseImage } from "./base/base-image.ts";
 import { ensureBaseTemplate } from "./base/ensure-base.ts";
 import { ensureDebianPackages, PLATFORM_PACKAGES } from "./debian-packages.ts";
 import { ensureAgent } from "./ensure-agent.ts";
@@ -14,6 +15,8 @@ export interface SetUpOptions {
   /** A data folder whose runsc may be taken when this one has none. */
   readonly otherDataDir?: string;
   readonly extraPackages?: readonly string[];
+  /** The image that the base template is made from (SKERRY_BASE_IMAGE); "none" for none, undefined when nobody said anything. */
+  readonly baseImage: string | undefined;
   readonly steps: Steps;
   readonly signal: AbortSignal;
 }
@@ -23,7 +26,9 @@ export interface SetUpOptions {
  * and leaves something whole or nothing, so that it can be interrupted and run again.
  */
 export async function setUp(folder: DataFolder, options: SetUpOptions): Promise<void> {
-  const { steps, signal, runtime, repoRoot } = options;
+  const { steps, signal, runtime } = options;
+  // A mistake in it is told before anything is done.
+  if (options.baseImage !== undefined) parseBaseImage(wantedBaseImage(options.baseImage, undefined));
   const packages = [...Object.keys(PLATFORM_PACKAGES), ...(options.extraPackages ?? [])];
   await steps.run(
     "Debian packages",
@@ -59,10 +64,24 @@ export async function setUp(folder: DataFolder, options: SetUpOptions): Promise<
     () => ensureSecrets(folder),
     ({ created }) => (created ? `made, in ${folder.secretsFile}` : "present"),
   );
-  await steps.run(
-    "base template",
-    (report) => ensureBaseTemplate(folder, { repoRoot, report, signal }),
-    ({ template, built }) => `${template.distribution}, ${template.layers[0]?.slice(7, 19)}${built ? ", made" : ""}`,
-  );
+  await setUpBaseTemplate(folder, options);
   signal.throwIfAborted();
+}
+
+async function setUpBaseTemplate(folder: DataFolder, { repoRoot, baseImage, steps, signal }: SetUpOptions): Promise<void> {
+  const { template, built } = await steps.run(
+    "base template",
+    (report) => ensureBaseTemplate(folder, { repoRoot, baseImage, report, signal }),
+    ({ template, built }) => {
+      const { distribution, layers, origin } = template;
+      const from = origin?.from === "image" ? `, from ${origin.reference} (${origin.digest.slice(0, 19)})` : "";
+      return `${distribution}${from}, ${layers[0]?.slice(7, 19)}${built ? ", made" : ""}`;
+    },
+  );
+  if (!built || template.origin?.from !== "archive" || template.origin.imageFailure === undefined) return;
+  steps.warn(`the base template is made from this machine's package archive, because the image can't be used:`);
+  steps.note(template.origin.imageFailure);
+  steps.note(
+    `Nothing is missing in it. To try the image again: rm ${folder.templateFile}, then this command. For no image: SKERRY_BASE_IMAGE=none`,
+  );
 }

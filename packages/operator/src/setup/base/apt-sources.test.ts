@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { distributionSources, formatSource, parseDeb822, parseListFile } from "./apt-sources.ts";
+import { distributionSources, formatSource, otherRelease, parseDeb822, parseListFile } from "./apt-sources.ts";
 
 test("reads one-line sources, with options and without", () => {
   const text = `# deb http://old.example/debian bookworm main
@@ -66,4 +66,13 @@ test("third parties' sources are left out", () => {
 test("writes a source as one line", () => {
   const source = { uri: "http://a.example/ubuntu", suite: "noble", components: ["main", "restricted", "universe"], signedBy: "/k.gpg" };
   expect(formatSource(source, ["main", "universe"])).toBe("deb [signed-by=/k.gpg] http://a.example/ubuntu noble main universe");
+});
+
+test("a mirror's other releases are in the same places", () => {
+  const source = (uri: string, suite: string) => ({ uri, suite, components: ["main"], signedBy: "/usr/share/keyrings/x.gpg" });
+  const own = [source("http://a.example/debian", "trixie"), source("http://a.example/debian-security", "trixie-security")];
+  expect(otherRelease(own, "trixie", "bookworm").map((found) => formatSource(found, ["main"]))).toEqual([
+    "deb http://a.example/debian bookworm main",
+    "deb http://a.example/debian-security bookworm-security main",
+  ]);
 });

@@ -29,6 +29,11 @@ export function distributionSources(sources: readonly AptSource[], codename: str
   return sources.filter((source) => suites.has(source.suite) && source.components.includes("main") && archive.test(source.uri));
 }
 
+/** The same archives, for another release of the same distribution; with the key rings that its own system trusts. */
+export function otherRelease(sources: readonly AptSource[], codename: string, other: string): AptSource[] {
+  return sources.map((source) => ({ ...source, suite: source.suite.replace(codename, other), signedBy: undefined }));
+}
+
 /** One line of sources.list, which every version of mmdebstrap takes as an argument. */
 export function formatSource(source: AptSource, wantedComponents: readonly string[]): string {
   const components = wantedComponents.filter((component) => source.components.includes(component));

@@ -1,130 +1,87 @@
-import { chmod, cp, mkdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
-import { runCommand } from "@skerry/base";
-import { OperatorError } from "../../operator-error.ts";
+import { mkdir, rm } from "node:fs/promises";
+import { asError, runCommand } from "@skerry/base";
+import type { ImageReference } from "@skerry/layers";
 import type { Report } from "../../terminal/steps.ts";
-import { toolEnvironment } from "../tool-environment.ts";
-import type { Distribution } from "./distribution.ts";
-import { BASE_PACKAGES, LEFT_OUT, PROFILE, ROOT_PROFILE } from "./recipe.ts";
+import { applyRecipe } from "./apply-recipe.privileged.ts";
+import { type Distribution, detectDistribution } from "./distribution.ts";
+import { fillFromArchive } from "./from-archive.ts";
+import { fillFromImage, type ImageOrigin } from "./from-image.privileged.ts";
+import { openTree } from "./tree.privileged.ts";
 
 export interface BuildBaseOptions {
-  /** An empty directory; on return it is the template's root file system. */
-  readonly target: string;
-  readonly distribution: Distribution;
+  /** Gives an empty directory for the template's root file system. */
+  newTarget(): Promise<string>;
+  /** A directory of ours alone for what is needed on the way; it is removed. */
+  readonly setupDir: string;
+  readonly image: ImageReference | undefined;
   readonly nodeBinary: string;
   readonly npmDir: string;
   readonly report: Report;
   readonly signal: AbortSignal;
 }
 
-/** Makes the base template's root file system. */
-export async function buildBase(options: BuildBaseOptions): Promise<void> {
-  const { target, report } = options;
-  report("unpacking the distribution (half a minute)");
-  await bootstrap(options);
-  report("adding the user, Node.js and the profile");
-  await addUser(options);
-  await addNode(options);
-  await writeSystemFiles(options);
-  await removeTraces(target);
+export interface ArchiveOrigin {
+  readonly from: "archive";
+  /** Why it is not the image that was wanted. */
+  readonly imageFailure?: string;
 }
 
-async function bootstrap({ target, distribution, signal }: BuildBaseOptions): Promise<void> {
-  const args = ["--variant=minbase", "--mode=root", "--format=directory", `--include=${Object.keys(BASE_PACKAGES).join(",")}`];
-  for (const pattern of LEFT_OUT) args.push(`--dpkgopt=path-exclude=${pattern}`);
-  for (const option of ['Acquire::Retries "3";', ...(await aptTransportOptions())]) args.push(`--aptopt=${option}`);
+export type BaseOrigin = ImageOrigin | ArchiveOrigin;
+
+export interface BuiltBase {
+  readonly target: string;
+  readonly origin: BaseOrigin;
+  readonly distribution: Distribution;
+}
+
+/** Makes the base template's root file system: from the image if one is wanted and can be had, else from the package archive. */
+export async function buildBase(options: BuildBaseOptions): Promise<BuiltBase> {
+  const { image, report, signal } = options;
+  if (image === undefined) return await withTarget(options, (target) => fromArchive(options, target, undefined));
   try {
-    await runCommand("mmdebstrap", [...args, distribution.codename, target, ...distribution.buildSources], {
-      env: toolEnvironment({ DEBIAN_FRONTEND: "noninteractive" }),
-      timeoutMs: 900_000,
-      maxOutputBytes: 16 * 1024 * 1024,
-      signal,
-    });
-  } catch (cause) {
+    return await withTarget(options, (target) => fromImage(options, image, target));
+  } catch (error) {
     signal.throwIfAborted();
-    throw new OperatorError("the base template could not be made: mmdebstrap failed", {
-      mend: [
-        ...String(cause instanceof Error ? cause.message : cause)
-          .split("\n")
-          .slice(-10),
-        "Check that apt-get update works here; the template is made from the archives in /etc/apt.",
-      ],
-      cause,
-    });
+    const imageFailure = asError(error).message;
+    report(`the image can't be used: ${imageFailure}`);
+    return await withTarget(options, (target) => fromArchive(options, target, imageFailure));
   }
 }
 
-/** How this machine's apt reaches its archives (proxies, checks of archives that are frozen in time). */
-async function aptTransportOptions(): Promise<string[]> {
-  const { stdout } = await runCommand("apt-config", ["dump"], { env: toolEnvironment() });
-  return stdout
-    .split("\n")
-    .map((line) => line.trim())
-    .filter((line) => /^Acquire::(https?::|ftp::|Check-Valid-Until|Check-Date)/i.test(line) && !/ "";$/.test(line));
+export async function removeTree(path: string): Promise<void> {
+  await runCommand("rm", ["-rf", "--one-file-system", path], { timeoutMs: 120_000 });
 }
 
-async function addUser({ target, signal }: BuildBaseOptions): Promise<void> {
-  const inside = (command: string, args: readonly string[]) => runCommand("chroot", [target, command, ...args], { signal });
-  await inside("/usr/sbin/groupadd", ["--gid", "1000", "user"]).catch(async (cause: unknown) => {
-    // Ubuntu's own first user has this id in newer releases.
-    await inside("/usr/sbin/userdel", ["--remove", "ubuntu"]).catch(() => Promise.reject(cause));
-    await inside("/usr/sbin/groupadd", ["--gid", "1000", "user"]);
-  });
-  await inside("/usr/sbin/useradd", [
-    "--uid",
-    "1000",
-    "--gid",
-    "1000",
-    "--groups",
-    "sudo",
-    "--create-home",
-    "--shell",
-    "/bin/bash",
-    "user",
-  ]);
-  await writeFile(join(target, "etc/sudoers.d/user"), "user ALL=(ALL:ALL) NOPASSWD: ALL\n", { mode: 0o440 });
-}
-
-/** The same Node.js that the platform runs on, and npm: newer than any distribution's, and a fraction of the packages. */
-async function addNode({ target, nodeBinary, npmDir }: BuildBaseOptions): Promise<void> {
-  const bin = join(target, "usr/local/bin");
-  await mkdir(join(target, "usr/local/lib/node_modules"), { recursive: true });
-  await cp(nodeBinary, join(bin, "node"));
-  await chmod(join(bin, "node"), 0o755);
-  await cp(npmDir, join(target, "usr/local/lib/node_modules/npm"), { recursive: true, dereference: true });
-  for (const name of ["npm", "npx"]) await symlink(`../lib/node_modules/npm/bin/${name}-cli.js`, join(bin, name));
-}
-
-async function writeSystemFiles({ target, distribution }: BuildBaseOptions): Promise<void> {
-  const files: Readonly<Record<string, string>> = {
-    "etc/profile": PROFILE,
-    "root/.profile": ROOT_PROFILE,
-    "etc/hostname": "sandbox\n",
-    // The runtime gives every sandbox its own content for these two; here they are plain files for it to cover.
-    "etc/hosts": "127.0.0.1 localhost\n::1 localhost\n",
-    "etc/resolv.conf": "",
-    "etc/apt/sources.list": `${distribution.guestSources.join("\n")}\n`,
-    "etc/apt/apt.conf.d/90sandbox": 'APT::Install-Recommends "false";\nAcquire::Languages "none";\n',
-  };
-  await rm(join(target, "etc/resolv.conf"), { force: true });
-  for (const [path, text] of Object.entries(files)) {
-    await mkdir(dirname(join(target, path)), { recursive: true });
-    await writeFile(join(target, path), text, { mode: 0o644 });
+async function withTarget(options: BuildBaseOptions, work: (target: string) => Promise<BuiltBase>): Promise<BuiltBase> {
+  const { setupDir, newTarget } = options;
+  const target = await newTarget();
+  try {
+    await rm(setupDir, { recursive: true, force: true });
+    await mkdir(setupDir, { mode: 0o755 });
+    return await work(target);
+  } catch (error) {
+    await removeTree(target);
+    throw error;
+  } finally {
+    await rm(setupDir, { recursive: true, force: true });
   }
-  const profile = await readFile(join(target, "etc/profile"), "utf8");
-  if (profile !== PROFILE) throw new OperatorError("the login profile could not be written");
 }
 
-/** What this machine's set-up left in there: archive settings (a proxy's password may be among them), lists, caches, logs. */
-async function removeTraces(target: string): Promise<void> {
-  const paths = ["etc/apt/apt.conf.d/99mmdebstrap", "etc/dpkg/dpkg.cfg.d/99mmdebstrap", "etc/machine-id", "var/lib/dbus/machine-id"];
-  for (const path of paths) await rm(join(target, path), { force: true });
-  for (const dir of ["etc/apt/sources.list.d", "var/lib/apt/lists", "var/cache/apt", "var/log", "var/tmp", "tmp", "run"]) {
-    await runCommand("find", [join(target, dir), "-mindepth", "1", "-delete"]);
-  }
-  await mkdir(join(target, "var/lib/apt/lists/partial"), { recursive: true });
-  await mkdir(join(target, "var/cache/apt/archives/partial"), { recursive: true });
-  await writeFile(join(target, "etc/machine-id"), "");
-  // A sandbox is thrown away as a whole: pip may install into the system, as users expect of it.
-  await runCommand("find", [join(target, "usr/lib"), "-maxdepth", "2", "-name", "EXTERNALLY-MANAGED", "-delete"]);
+async function fromImage(options: BuildBaseOptions, image: ImageReference, target: string): Promise<BuiltBase> {
+  const { setupDir, report, signal } = options;
+  const tree = openTree({ root: target, setupDir, signal });
+  const { origin, distribution } = await fillFromImage({ image, target, tree, setupDir, report, signal });
+  report("adding the user, Node.js and the profile");
+  await applyRecipe({ ...options, tree, distribution });
+  return { target, origin, distribution };
+}
+
+async function fromArchive(options: BuildBaseOptions, target: string, imageFailure: string | undefined): Promise<BuiltBase> {
+  const { setupDir, report, signal } = options;
+  const distribution = await detectDistribution();
+  report("unpacking the distribution (half a minute)");
+  await fillFromArchive({ target, setupDir, distribution, signal });
+  report("adding the user, Node.js and the profile");
+  await applyRecipe({ ...options, tree: openTree({ root: target, setupDir, signal }), distribution });
+  return { target, origin: { from: "archive", ...(imageFailure !== undefined && { imageFailure }) }, distribution };
 }

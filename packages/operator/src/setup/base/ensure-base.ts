@@ -1,13 +1,13 @@
 import { randomInt, randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { runCommand } from "@skerry/base";
 import { openLayerStore, parseLayerDigest } from "@skerry/layers";
 import type { DataFolder } from "../../data-folder.ts";
 import { readJsonFile, writeJsonFile } from "../../json-file.ts";
 import type { Report } from "../../terminal/steps.ts";
-import { buildBase } from "./build-base.ts";
-import { detectDistribution } from "./distribution.ts";
+import { NO_IMAGE, parseBaseImage, wantedBaseImage } from "./base-image.ts";
+import { type BaseOrigin, buildBase, removeTree } from "./build-base.ts";
+import { readOwnOsRelease } from "./distribution.ts";
 import { recipeHash } from "./recipe.ts";
 
 /** templates/base.json: what the platform registers as the template `base`. */
@@ -19,49 +19,62 @@ export interface BaseTemplate {
   readonly cpuCount: number;
   readonly memoryMB: number;
   readonly distribution: string;
+  /** The image that was asked for, or "none". */
+  readonly wantedImage?: string;
+  readonly origin?: BaseOrigin;
   readonly recipe: string;
   readonly builtAt: string;
 }
 
-/** The base template of this data folder; made when there is none, or when the recipe has changed since. */
+export interface EnsureBaseOptions {
+  readonly repoRoot: string;
+  /** SKERRY_BASE_IMAGE; undefined when nobody said anything. */
+  readonly baseImage: string | undefined;
+  readonly report: Report;
+  readonly signal: AbortSignal;
+}
+
+/** The base template of this data folder; made when there is none, or when the recipe or the wanted image is another than before. */
 export async function ensureBaseTemplate(
   folder: DataFolder,
-  options: { repoRoot: string; report: Report; signal: AbortSignal },
+  options: EnsureBaseOptions,
 ): Promise<{ template: BaseTemplate; built: boolean }> {
   const { repoRoot, report, signal } = options;
-  const distribution = await detectDistribution();
   const npmDir = join(repoRoot, "node_modules/npm");
   const { version: npmVersion } = JSON.parse(await readFile(join(npmDir, "package.json"), "utf8")) as { version: string };
-  const name = `${distribution.id} ${distribution.codename}`;
-  const recipe = recipeHash({ distribution: name, arch: process.arch, nodeVersion: process.version, npmVersion });
+  const { ID, VERSION_CODENAME } = await readOwnOsRelease();
+  const own = `${ID} ${VERSION_CODENAME}`;
+  const recipe = recipeHash({ distribution: own, arch: process.arch, nodeVersion: process.version, npmVersion });
   const before = await readJsonFile<BaseTemplate>(folder.templateFile);
+  const wantedImage = wantedBaseImage(options.baseImage, before);
+  const image = parseBaseImage(wantedImage);
   const store = await openLayerStore(folder.layersDir);
-  if (before && before.recipe === recipe && (await everyLayer(store, before.layers))) return { template: before, built: false };
+  const isSame = before?.recipe === recipe && (before.wantedImage ?? NO_IMAGE) === wantedImage;
+  if (before && isSame && (await everyLayer(store, before.layers))) return { template: before, built: false };
 
-  const target = await store.stagingDir();
-  try {
-    await buildBase({ target, distribution, nodeBinary: process.execPath, npmDir, report, signal });
-    report("taking the digest");
-    const digest = await store.adopt(target);
-    const template: BaseTemplate = {
-      templateId: before?.templateId ?? newTemplateId(),
-      alias: "base",
-      buildId: randomUUID(),
-      layers: [digest],
-      cpuCount: 2,
-      memoryMB: 512,
-      distribution: name,
-      recipe,
-      builtAt: new Date().toISOString(),
-    };
-    await writeJsonFile(folder.templateFile, template);
-    return { template, built: true };
-  } catch (error) {
-    // mmdebstrap may leave proc, sys and dev mounted when it is killed: never walk into those.
-    await runCommand("umount", ["--recursive", join(target, "proc"), join(target, "sys"), join(target, "dev")]).catch(() => {});
-    await runCommand("rm", ["-rf", "--one-file-system", target], { timeoutMs: 120_000 });
+  const setupDir = join(folder.workDir, "base-setup");
+  const newTarget = () => store.stagingDir();
+  const built = await buildBase({ newTarget, setupDir, image, nodeBinary: process.execPath, npmDir, report, signal });
+  report("taking the digest");
+  const digest = await store.adopt(built.target).catch(async (error: unknown) => {
+    await removeTree(built.target);
     throw error;
-  }
+  });
+  const template: BaseTemplate = {
+    templateId: before?.templateId ?? newTemplateId(),
+    alias: "base",
+    buildId: randomUUID(),
+    layers: [digest],
+    cpuCount: 2,
+    memoryMB: 512,
+    distribution: `${built.distribution.id} ${built.distribution.codename}`,
+    wantedImage,
+    origin: built.origin,
+    recipe,
+    builtAt: new Date().toISOString(),
+  };
+  await writeJsonFile(folder.templateFile, template);
+  return { template, built: true };
 }
 
 async function everyLayer(store: Awaited<ReturnType<typeof openLayerStore>>, layers: readonly string[]): Promise<boolean> {

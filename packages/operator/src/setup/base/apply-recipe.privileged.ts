@@ -1,0 +1,87 @@
+import { chmod, cp, mkdir, symlink, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { runCommand, SubprocessError } from "@skerry/base";
+import type { Distribution } from "./distribution.ts";
+import { PROFILE, ROOT_PROFILE } from "./recipe.ts";
+import { SETUP_PATH, type Tree } from "./tree.privileged.ts";
+
+export interface ApplyOptions {
+  readonly tree: Tree;
+  readonly setupDir: string;
+  readonly distribution: Distribution;
+  readonly nodeBinary: string;
+  readonly npmDir: string;
+}
+
+/** What makes a distribution with the recipe's packages the base template, wherever it came from. */
+export async function applyRecipe(options: ApplyOptions): Promise<void> {
+  const { tree, setupDir } = options;
+  await addUser(tree);
+  await removeTraces(tree);
+  const files = join(setupDir, "files");
+  await writeFiles(files, options);
+  await runCommand("tar", ["--create", "--file", join(setupDir, "files.tar"), "--owner=0", "--group=0", "--directory", files, "."]);
+  // What is in the place of a file, a link as well, is replaced and not written through; directories keep what they are.
+  const flags = ["--no-overwrite-dir", "--keep-directory-symlink", "--same-permissions"];
+  await tree.run("/bin/tar", ["--extract", "--file", `${SETUP_PATH}/files.tar`, "--directory", "/", ...flags]);
+}
+
+async function addUser(tree: Tree): Promise<void> {
+  const owner = await nameOf(tree, "1000");
+  // Ubuntu's own first user has this id in newer releases.
+  if (owner !== undefined && owner !== "user") await tree.run("/usr/sbin/userdel", ["--remove", owner]);
+  if (owner !== "user") {
+    await tree.run("/usr/sbin/groupadd", ["--gid", "1000", "user"]);
+    await tree.run("/usr/sbin/useradd", ["--uid", "1000", "--gid", "1000", "--create-home", "--shell", "/bin/bash", "user"]);
+  }
+  await tree.run("/usr/sbin/usermod", ["--append", "--groups", "sudo", "user"]);
+}
+
+async function nameOf(tree: Tree, uid: string): Promise<string | undefined> {
+  const { stdout } = await tree.run("/usr/bin/getent", ["passwd", uid]).catch((error: unknown) => {
+    // What getent ends with when there is nobody.
+    if (error instanceof SubprocessError && error.exitCode === 2) return { stdout: "" };
+    throw error;
+  });
+  return stdout.split(":")[0] || undefined;
+}
+
+/** Files that are ours, as a tree that is laid over the template's. */
+async function writeFiles(dir: string, { distribution, nodeBinary, npmDir }: ApplyOptions): Promise<void> {
+  const files: Readonly<Record<string, { text: string; mode?: number }>> = {
+    "etc/sudoers.d/user": { text: "user ALL=(ALL:ALL) NOPASSWD: ALL\n", mode: 0o440 },
+    "etc/profile": { text: PROFILE },
+    "root/.profile": { text: ROOT_PROFILE },
+    "etc/hostname": { text: "sandbox\n" },
+    // The runtime gives every sandbox its own content for these two; here they are plain files for it to cover.
+    "etc/hosts": { text: "127.0.0.1 localhost\n::1 localhost\n" },
+    "etc/resolv.conf": { text: "" },
+    "etc/machine-id": { text: "" },
+    "etc/apt/sources.list": { text: `${distribution.guestSources.join("\n")}\n` },
+    "etc/apt/apt.conf.d/90sandbox": { text: 'APT::Install-Recommends "false";\nAcquire::Languages "none";\n' },
+  };
+  for (const [path, { text, mode = 0o644 }] of Object.entries(files)) {
+    await mkdir(dirname(join(dir, path)), { recursive: true });
+    await writeFile(join(dir, path), text, { mode });
+  }
+  // The same Node.js that the platform runs on, and npm: newer than any distribution's, and a fraction of the packages.
+  const bin = join(dir, "usr/local/bin");
+  await mkdir(bin, { recursive: true });
+  await mkdir(join(dir, "usr/local/lib/node_modules"), { recursive: true });
+  await cp(nodeBinary, join(bin, "node"));
+  await chmod(join(bin, "node"), 0o755);
+  await cp(npmDir, join(dir, "usr/local/lib/node_modules/npm"), { recursive: true, dereference: true });
+  for (const name of ["npm", "npx"]) await symlink(`../lib/node_modules/npm/bin/${name}-cli.js`, join(bin, name));
+}
+
+/** What set-up left in there: archive settings (a proxy's password may be among them), lists, caches, logs. */
+async function removeTraces(tree: Tree): Promise<void> {
+  const files = ["/etc/apt/apt.conf.d/99mmdebstrap", "/etc/dpkg/dpkg.cfg.d/99mmdebstrap", "/var/lib/dbus/machine-id", "/.dockerenv"];
+  await tree.run("/bin/rm", ["-f", ...files]);
+  const dirs = ["/etc/apt/sources.list.d", "/var/lib/apt/lists", "/var/cache/apt", "/var/log", "/var/tmp", "/tmp", "/run"];
+  await tree.run("/bin/mkdir", ["-p", ...dirs]);
+  await tree.run("/usr/bin/find", [...dirs, "-mindepth", "1", "-delete"]);
+  await tree.run("/bin/mkdir", ["-p", "/var/lib/apt/lists/partial", "/var/cache/apt/archives/partial"]);
+  // A sandbox is thrown away as a whole: pip may install into the system, as users expect of it.
+  await tree.run("/usr/bin/find", ["/usr/lib", "-maxdepth", "2", "-name", "EXTERNALLY-MANAGED", "-delete"]);
+}

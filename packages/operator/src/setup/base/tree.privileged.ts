@@ -1,0 +1,50 @@
+// A root file system that is being made. What is changed in it is changed by its own programs, from inside: a link of an
+// image can then not lead a write of ours out of it.
+
+import { type RunResult, runCommand } from "@skerry/base";
+import { toolEnvironment } from "../tool-environment.ts";
+
+export interface Tree {
+  /** Runs a program of the tree as root, in there. It sees the set-up folder at `SETUP_PATH`. */
+  run(command: string, args: readonly string[], options?: { readonly timeoutMs?: number }): Promise<RunResult>;
+}
+
+export const SETUP_PATH = "/mnt";
+
+/** The mounts and processes are of namespaces of their own: nothing of them is left, however this ends. */
+const ENTER = `set -eu
+cd "$1"
+setup=$2
+shift 2
+for name in proc dev mnt; do [ -d $name ] || mkdir $name; done
+mount -t proc proc proc
+mount -t tmpfs -o mode=755,size=1m tmpfs dev
+mkdir dev/pts dev/shm
+for name in null zero full random urandom; do
+  : >dev/$name
+  mount --bind /dev/$name dev/$name
+done
+mount -t devpts -o newinstance,ptmxmode=666,mode=620 devpts dev/pts
+ln -s pts/ptmx dev/ptmx
+ln -s /proc/self/fd dev/fd
+mount --bind "$setup" mnt
+mount -o remount,bind,ro mnt
+exec chroot . "$@"
+`;
+
+export function openTree(options: { readonly root: string; readonly setupDir: string; readonly signal: AbortSignal }): Tree {
+  const { root, setupDir, signal } = options;
+  return {
+    run: (command, args, { timeoutMs = 60_000 } = {}) =>
+      runCommand(
+        "unshare",
+        ["--mount", "--ipc", "--uts", "--pid", "--fork", "--kill-child", "sh", "-c", ENTER, "sh", root, setupDir, command, ...args],
+        {
+          env: toolEnvironment({ DEBIAN_FRONTEND: "noninteractive", HOME: "/root", TMPDIR: "/tmp" }),
+          timeoutMs,
+          maxOutputBytes: 16 * 1024 * 1024,
+          signal,
+        },
+      ),
+  };
+}
