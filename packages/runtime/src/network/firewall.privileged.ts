@@ -1,4 +1,7 @@
 import { writeFileSync } from "node:fs";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { runCommand, SubprocessError } from "@skerry/base";
 import { type FirewallOptions, firewallRules } from "./firewall.ts";
 import type { NetworkNames } from "./names.ts";
@@ -45,6 +48,14 @@ export async function forgetConnections(guestAddress: string): Promise<void> {
   }
 }
 
-async function nft(input: string): Promise<void> {
-  await runCommand("nft", ["-f", "-"], { input });
+/** By way of a file: as standard input Node.js gives a socket, which nft 1.0.9 (Ubuntu 24.04) refuses to read. */
+async function nft(rules: string): Promise<void> {
+  const dir = await mkdtemp(join(tmpdir(), "skerry-nft-"));
+  try {
+    const file = join(dir, "rules.nft");
+    await writeFile(file, rules);
+    await runCommand("nft", ["-f", file]);
+  } finally {
+    await rm(dir, { recursive: true, force: true });
+  }
 }
