@@ -23,6 +23,7 @@ export interface ServeConfig {
   readonly maxTimeoutHours: number;
   readonly secretsFile: string | undefined;
   readonly readySlots: number;
+  readonly diskLimit: "auto" | "image" | "none";
 }
 
 /** Every setting of `skerry serve`, without its prefix; docs/config.md is compared with it. */
@@ -46,6 +47,7 @@ export const SETTINGS = [
   "MAX_TIMEOUT_HOURS",
   "SECRETS_FILE",
   "READY_SLOTS",
+  "DISK_LIMIT",
 ] as const;
 
 const PORT = { min: 0, max: 65_535 };
@@ -74,6 +76,7 @@ export function parseServeConfig(env: Readonly<Record<string, string | undefined
     maxTimeoutHours: reader.integer("MAX_TIMEOUT_HOURS", 24, { min: 1, max: 24 * 365 }),
     secretsFile: reader.optional("SECRETS_FILE"),
     readySlots: reader.integer("READY_SLOTS", 8, { min: 0, max: 1024 }),
+    diskLimit: reader.choice("DISK_LIMIT", "auto", ["auto", "image", "none"]),
   };
   checkCombination(config, reader);
   reader.finish();

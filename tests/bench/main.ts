@@ -1,6 +1,7 @@
 // ./skerry bench [name]: a table for people on stderr, every raw number as JSON on stdout.
 
 import { agent } from "./agent.ts";
+import { areas } from "./areas.ts";
 import type { Bench, Row } from "./bench.ts";
 import { firstOutput } from "./first-output.ts";
 import { describeMachine } from "./machine.ts";
@@ -8,7 +9,7 @@ import { memory } from "./memory.ts";
 import { roundtrip } from "./roundtrip.ts";
 import { transfer } from "./transfer.ts";
 
-const BENCHES: readonly Bench[] = [firstOutput, roundtrip, transfer, memory, agent];
+const BENCHES: readonly Bench[] = [firstOutput, roundtrip, transfer, memory, agent, areas];
 
 const wanted = process.argv[2];
 const chosen = wanted === undefined ? BENCHES : BENCHES.filter((bench) => bench.name === wanted);

@@ -1,7 +1,9 @@
 import { rmSync } from "node:fs";
+import { stat } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setImmediate } from "node:timers/promises";
+import { AGENT_RELIEVE_PATH } from "@skerry/wire";
 import { control } from "./http/control.ts";
 import { envs } from "./http/envs.ts";
 import type { Route } from "./http/exchange.ts";
@@ -10,6 +12,7 @@ import { health } from "./http/health.ts";
 import { init } from "./http/init.ts";
 import { installLightHeaders } from "./http/light-headers.ts";
 import { handle } from "./http/pipeline.ts";
+import { relieve } from "./http/relieve.ts";
 import { stderrLogger } from "./log.ts";
 import { loadLibc } from "./native/libc.ts";
 import { AgentState } from "./state.ts";
@@ -49,7 +52,9 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
   const prepareRest = once(async () => {
     // The node's mark that kept gVisor from covering an empty /tmp.
     rmSync("/tmp/.skerry", { force: true });
-    for (const load of [loadRpc, loadLibc, loadDownload, loadUpload]) {
+    // Threads of the pool are made by its first task: here and now, not when guests have used up what this sandbox may have.
+    const startThreads = () => stat("/");
+    for (const load of [loadRpc, loadLibc, loadDownload, loadUpload, startThreads, () => state.guests()]) {
       // One at a time, so that requests get in between.
       await setImmediate();
       await load();
@@ -70,6 +75,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
       ["/files", { GET: async (exchange) => (await loadDownload())(exchange), POST: async (exchange) => (await loadUpload())(exchange) }],
       ["/files/compose", { POST: async (exchange) => (await import("./http/compose.ts")).compose(exchange) }],
       ["/init", { POST: firstInit }],
+      [AGENT_RELIEVE_PATH, { POST: relieve }],
       ...CONTROL_PATHS.map((path): [string, { POST: Route }] => [path, { POST: control }]),
     ]),
   };

@@ -2,6 +2,7 @@
 
 import { findUser, type User } from "./accounts/accounts.ts";
 import type { Trust } from "./certificates/trust.ts";
+import { GuestGroups } from "./limits/guest-groups.ts";
 import { expandPath } from "./paths.ts";
 
 export class AgentState {
@@ -10,6 +11,8 @@ export class AgentState {
   defaultWorkdir: string | undefined;
   /** Memory that the sandbox was made with; undefined until the platform said so. */
   memoryMB: number | undefined;
+  /** How many processes and threads guests may have together; undefined until the platform said so. */
+  maxProcesses: number | undefined;
   /** Made with the first certificate that the platform sends. */
   trust: Trust | undefined;
   /** Newest accepted /init, nanoseconds since the epoch; undefined before the first one that carried a time. */
@@ -19,6 +22,7 @@ export class AgentState {
   userEnv: ReadonlyMap<string, string> = new Map();
   /** PATH of processes that get no other: the agent's own. */
   readonly path: string;
+  #guests: { readonly groups: GuestGroups | undefined; limit: number | undefined } | undefined;
 
   constructor(options: { path: string }) {
     this.path = options.path;
@@ -27,6 +31,17 @@ export class AgentState {
   /** Everything a process gets beside its identity: /init variables, then the platform's. */
   environment(): Record<string, string> {
     return { ...Object.fromEntries(this.userEnv), ...Object.fromEntries(this.internalEnv) };
+  }
+
+  /** The groups for what is started here; undefined where the host's kernel holds this sandbox to its limits. */
+  guests(): GuestGroups | undefined {
+    this.#guests ??= { groups: GuestGroups.make(), limit: undefined };
+    const { groups, limit } = this.#guests;
+    if (groups && this.maxProcesses !== undefined && this.maxProcesses !== limit) {
+      groups.limitProcesses(this.maxProcesses);
+      this.#guests.limit = this.maxProcesses;
+    }
+    return groups;
   }
 
   user(name: string | undefined): User {

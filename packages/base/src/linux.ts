@@ -100,6 +100,26 @@ export async function syncFilesystemInBackground(fd: number, subject: string): P
   if (value !== 0) fail("syncfs", subject, errno);
 }
 
+const memfdFn = libc.func("int memfd_create(const char *name, unsigned int flags)");
+const MFD_CLOEXEC = 1;
+
+/** A file that is nowhere but in memory, and only as long as it is open. The caller closes it. */
+export function openMemoryFile(name: string): number {
+  const fd = memfdFn(name, MFD_CLOEXEC);
+  return fd < 0 ? fail("memfd_create", name) : fd;
+}
+
+const lseekFn = libc.func("int64_t lseek(int fd, int64_t offset, int whence)");
+const SEEK_DATA = 3;
+const SEEK_HOLE = 4;
+
+/** Where the next data, or the next hole, of a file begins at or after `offset`; undefined when there is none. */
+export function seekDataOrHole(fd: number, offset: number, what: "data" | "hole"): number | undefined {
+  const found = Number(lseekFn(fd, offset, what === "data" ? SEEK_DATA : SEEK_HOLE));
+  if (found >= 0) return found;
+  return koffi.errno() === koffi.os.errno.ENXIO ? undefined : fail("lseek", `descriptor ${fd}`);
+}
+
 const mknodFn = libc.func("int mknod(const char *path, unsigned int mode, unsigned long device)");
 const S_IFBLK = 0o060000;
 

@@ -2,7 +2,6 @@
 
 import { chmodSync, closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, realpathSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { createLogger } from "@skerry/base";
 import { mountRootFilesystem, newAreaId, openDiskAreas, unmountRootFilesystem } from "@skerry/layers";
 import {
   createRuncRuntime,
@@ -48,8 +47,7 @@ describe.each(RUNTIMES)("a sandbox on a limited area: $name", ({ instance, creat
     const image = join(dir, "image");
     mkdirSync(image);
     writeBusyboxImage(image);
-    const logger = createLogger({ name: "test", level: "error" });
-    const areas = openDiskAreas({ dir: join(dir, "areas"), trash: dir, limit: "image", ready: 0, reserveBytes: 0, logger });
+    const areas = openDiskAreas({ dir: join(dir, "areas"), trash: dir, limit: "image", ready: 0, reserveBytes: 0 });
     stack.defer(async () => {
       for (const id of areas.list()) await areas.destroy(id);
     });

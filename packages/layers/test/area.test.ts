@@ -20,13 +20,19 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { createLogger } from "@skerry/base";
-import { type DiskArea, type DiskAreas, mountRootFilesystem, newAreaId, openDiskAreas, unmountRootFilesystem } from "@skerry/layers";
+import {
+  chooseDiskLimit,
+  type DiskArea,
+  type DiskAreas,
+  mountRootFilesystem,
+  newAreaId,
+  openDiskAreas,
+  unmountRootFilesystem,
+} from "@skerry/layers";
 import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
 import { loopDevices } from "../src/area/loop-device.privileged.ts";
 
 const MIB = 1024 * 1024;
-const logger = createLogger({ name: "test", level: "error" });
 // Never a memory file system: what is tested are disks.
 const base = realpathSync(mkdtempSync("/var/tmp/skerry-area-"));
 const base2 = join(base, "layer");
@@ -38,7 +44,7 @@ let dir = "";
 let areas: DiskAreas;
 const open = (more: { limit?: "image" | "none"; ready?: number; reserveBytes?: number } = {}): DiskAreas => {
   mkdirSync(`${dir}-trash`, { recursive: true });
-  return openDiskAreas({ dir, trash: `${dir}-trash`, limit: "image", ready: 0, reserveBytes: 0, logger, ...more });
+  return openDiskAreas({ dir, trash: `${dir}-trash`, limit: "image", ready: 0, reserveBytes: 0, ...more });
 };
 let count = 0;
 beforeEach(() => {
@@ -122,6 +128,19 @@ describe("a limited area", () => {
     expect(statSync(file).ino).toBe(before.ino);
     const devices = [root, join(root, "etc"), file, join(root, "etc/gone"), join(root, "new")].map((path) => statSync(path).dev);
     expect(new Set([...devices, before.dev]).size).toBe(1);
+  });
+
+  it("is a sound file system with an identity of its own, though all of a size begin alike", async () => {
+    const ids = [newAreaId(), newAreaId(), newAreaId()];
+    const identities: string[] = [];
+    for (const id of ids) {
+      await areas.create(id, { sizeMb: 300, ownerId: 0 });
+      await areas.close(id);
+      execFileSync("e2fsck", ["-f", "-n", join(dir, id, "image")], { stdio: "pipe" });
+      const about = execFileSync("dumpe2fs", ["-h", join(dir, id, "image")], { encoding: "utf8", stdio: "pipe" });
+      identities.push(/UUID: +(\S+)/.exec(about)?.[1] ?? "", /Hash Seed: +(\S+)/.exec(about)?.[1] ?? "");
+    }
+    expect(new Set(identities).size).toBe(6);
   });
 
   it("gives the machine back what is deleted in it", async () => {
@@ -242,6 +261,20 @@ describe("an area's life", () => {
     }
   });
 
+  it("is whole after a power loss, with all that was synced", async () => {
+    const { id, upper } = await areas.create(newAreaId(), { sizeMb: 64, ownerId: 0 });
+    writeFileSync(join(upper, "synced"), Buffer.alloc(5 * MIB, 7));
+    await areas.sync(id);
+    for (let index = 0; index < 500; index += 1) writeFileSync(join(upper, `unsynced-${index}`), "later");
+    const after = newAreaId();
+    mkdirSync(join(dir, after, "fs"), { recursive: true });
+    execFileSync("cp", ["--sparse=always", join(dir, id, "image"), join(dir, after, "image")]);
+    const found = await areas.open(after, { readOnly: true });
+    expect(readFileSync(join(found.upper, "synced")).equals(Buffer.alloc(5 * MIB, 7))).toBe(true);
+    await areas.close(after);
+    execFileSync("e2fsck", ["-f", "-n", join(dir, after, "image")], { stdio: "pipe" });
+  });
+
   it("that isn't here can't be opened, and is destroyed without complaint", async () => {
     const { id } = await areas.create(newAreaId(), { sizeMb: 16, ownerId: 0 });
     await areas.destroy(id);
@@ -316,10 +349,9 @@ describe("prepared areas", () => {
 describe("after kill -9", () => {
   const MAKER = `
     import { newAreaId, openDiskAreas } from "@skerry/layers";
-    import { createLogger } from "@skerry/base";
     import { writeFileSync } from "node:fs";
-    const [dir] = process.argv.slice(2);
-    const areas = openDiskAreas({ dir, trash: dir + "-trash", limit: "image", ready: 2, reserveBytes: 0, logger: createLogger({ name: "maker", level: "error" }) });
+    const [dir] = process.argv.slice(1);
+    const areas = openDiskAreas({ dir, trash: dir + "-trash", limit: "image", ready: 2, reserveBytes: 0 });
     process.stdout.write("begin\\n");
     for (;;) {
       const { id, upper } = await areas.create(newAreaId(), { sizeMb: 16, ownerId: 0 });
@@ -330,21 +362,16 @@ describe("after kill -9", () => {
     }`;
 
   it("at any point, everything is found and given back", async () => {
-    const script = join(import.meta.dirname, `maker-${process.pid}.mjs`);
-    writeFileSync(script, MAKER);
-    try {
-      for (let round = 0; round < 12; round += 1) {
-        const child = spawn(process.execPath, [script, dir], { stdio: ["ignore", "pipe", "inherit"] });
-        await once(child.stdout, "data");
-        await delay(20 + round * 13);
-        await end(child);
-        const next = open();
-        for (const id of next.list()) await next.destroy(id);
-        // mkfs runs on for a moment when its parent is gone, on a file that has no name any more.
-        await expect.poll(() => remains(dir), { timeout: 5_000 }).toEqual({ files: [], mounts: [], devices: [] });
-      }
-    } finally {
-      rmSync(script);
+    for (let round = 0; round < 12; round += 1) {
+      const args = ["--input-type=module", "--eval", MAKER, dir];
+      const child = spawn(process.execPath, args, { cwd: import.meta.dirname, stdio: ["ignore", "pipe", "inherit"] });
+      await Promise.race([once(child.stdout, "data"), once(child, "exit")]);
+      expect(child.exitCode).toBe(null);
+      await delay(20 + round * 13);
+      await end(child);
+      const next = open();
+      for (const id of next.list()) await next.destroy(id);
+      expect(remains(dir)).toEqual({ files: [], mounts: [], devices: [] });
     }
   });
 
@@ -401,3 +428,27 @@ async function end(child: ChildProcess): Promise<void> {
   child.kill("SIGKILL");
   await ended;
 }
+
+describe("what limits disks", () => {
+  it("is images where they work, found by trying, and nothing stays of that", async () => {
+    expect(await chooseDiskLimit({ dir, setting: "auto" })).toEqual({ limit: "image" });
+    expect(await chooseDiskLimit({ dir, setting: "image" })).toEqual({ limit: "image" });
+    expect(await chooseDiskLimit({ dir, setting: "none" })).toEqual({ limit: "none" });
+    expect(remains(dir)).toEqual({ files: [], mounts: [], devices: [] });
+  });
+
+  it("is nothing where they don't, with the reason, or an error where they were asked for", async () => {
+    // A file system that has no room for the smallest one.
+    const tiny = join(base, "tiny");
+    mkdirSync(tiny);
+    execFileSync("mount", ["-t", "tmpfs", "-o", "size=64k", "none", tiny]);
+    try {
+      const choice = await chooseDiskLimit({ dir: join(tiny, "areas"), setting: "auto" });
+      expect(choice).toEqual({ limit: "none", missing: expect.stringMatching(/ENOSPC|EIO/) });
+      await expect(chooseDiskLimit({ dir: join(tiny, "areas"), setting: "image" })).rejects.toMatchObject({ code: "config_invalid" });
+      expect(readdirSync(join(tiny, "areas"))).toEqual([]);
+    } finally {
+      execFileSync("umount", ["-l", tiny]);
+    }
+  });
+});

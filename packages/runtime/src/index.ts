@@ -1,7 +1,9 @@
 export { cgroupProcesses, cgroupRoots, destroyCgroup, limitProcesses, listCgroups } from "./cgroup.privileged.ts";
 export { createRuncRuntime } from "./driver/runc.privileged.ts";
 export { createRunscRuntime } from "./driver/runsc.privileged.ts";
+export { type GuestProcesses, sacrificeGuestsFirst, setNiceness, sparedProcesses } from "./guest-processes.privileged.ts";
 export { readHostFacts } from "./host-facts.privileged.ts";
+export { MemoryGroup } from "./memory-group.privileged.ts";
 export { type AddressPlan, planAddresses, type SlotAddresses } from "./network/addresses.ts";
 export { applyFirewall, blockInternet, forgetConnections, removeFirewall, unblockInternet } from "./network/firewall.privileged.ts";
 export { type NetworkNames, networkNames } from "./network/names.ts";

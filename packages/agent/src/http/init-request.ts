@@ -11,6 +11,8 @@ export interface InitRequest {
   readonly templateId: string | undefined;
   /** Memory that the sandbox was made with, in MiB. */
   readonly memoryMB: number | undefined;
+  /** How many processes and threads guests may have together. */
+  readonly maxProcesses: number | undefined;
   /** PEM of a certificate authority to trust. */
   readonly caBundle: string | undefined;
   /** Names of fields that are specified and that this agent cannot act on yet. */
@@ -30,7 +32,8 @@ export function parseInit(text: string): InitRequest | undefined {
   const templateId = optionalString(body.templateId);
   const caBundle = optionalString(body.caBundle);
   const memoryMB = optionalPositive(body.memoryMB);
-  const fields = { envVars, accessToken, timestamp, defaultUser, defaultWorkdir, sandboxId, templateId, memoryMB, caBundle };
+  const maxProcesses = optionalPositive(body.maxProcesses);
+  const fields = { envVars, accessToken, timestamp, defaultUser, defaultWorkdir, sandboxId, templateId, memoryMB, maxProcesses, caBundle };
   if (Object.values(fields).includes(INVALID)) return undefined;
   // An empty token would look like a token that protects; a backslash cannot be carried by every client.
   if (accessToken === "" || (typeof accessToken === "string" && accessToken.includes("\\"))) return undefined;

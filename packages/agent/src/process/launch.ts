@@ -6,6 +6,7 @@ import { posix } from "node:path";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { asError, errnoOf } from "@skerry/base";
 import type { User } from "../accounts/accounts.ts";
+import type { GuestGroups } from "../limits/guest-groups.ts";
 import { asUser } from "../native/credentials.ts";
 import { libc } from "../native/libc.ts";
 import { openPty, type PtySize } from "../native/pty.ts";
@@ -22,6 +23,8 @@ export interface LaunchRequest {
   readonly cwd: string;
   readonly pty: PtySize | undefined;
   readonly stdin: boolean;
+  /** Where the new process has to be counted. */
+  readonly groups: GuestGroups | undefined;
   /** tini, which says why a program cannot be run (exit code 127 or 126) without a shell in the image. */
   readonly fallback: string;
 }
@@ -34,9 +37,15 @@ export type Launched =
 export function launch(request: LaunchRequest): Launched {
   refuseNul(request);
   if (!exists(request.cwd)) throw new ConnectError(`cwd '${request.cwd}' does not exist`, Code.InvalidArgument);
-  const launched = request.pty === undefined ? launchWithPipes(request) : launchWithPty(request, request.pty);
+  const { pty } = request;
+  const start = () => (pty === undefined ? launchWithPipes(request) : launchWithPty(request, pty));
+  const launched = request.groups ? request.groups.within(start, isOutOfProcesses) : start();
   adjust(launched.pid);
   return launched;
+}
+
+function isOutOfProcesses(error: unknown): boolean {
+  return error instanceof ConnectError && error.cause instanceof SpawnError && error.cause.errnoName === "EAGAIN";
 }
 
 function launchWithPipes(request: LaunchRequest): Launched {

@@ -11,15 +11,14 @@
 // Calls for one area wait for each other; those for different areas do not.
 
 import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, renameSync, rmdirSync } from "node:fs";
-import { statfs } from "node:fs/promises";
 import { join } from "node:path";
-import { asError, errnoOf, KeyedLock, type Logger, PlatformError } from "@skerry/base";
+import { asError, errnoOf, KeyedLock, PlatformError } from "@skerry/base";
 import { assertAreaId, isAreaId, newAreaId } from "./area-id.ts";
 import { AreaPool } from "./area-pool.ts";
 import { assertFreeSpace } from "./free-space.ts";
 import {
+  ImageMaker,
   imageHostBytes,
-  makeImage,
   mountImage,
   removeImage,
   setMount,
@@ -48,7 +47,8 @@ export interface DiskAreasOptions {
   readonly ready: number;
   /** Bytes that stay free on the disk of `dir`. Default: 1 GiB, or 2 % of it if that is more. */
   readonly reserveBytes?: number;
-  readonly logger: Logger;
+  /** Hears why none could be prepared; then `create` makes them itself, and says what is wrong. */
+  readonly onFailure?: (error: Error) => void;
 }
 
 export interface DiskAreas {
@@ -101,6 +101,7 @@ class Areas implements DiskAreas {
   readonly limit: DiskLimit;
   readonly #options: DiskAreasOptions;
   readonly #locks = new KeyedLock();
+  readonly #maker = new ImageMaker();
   readonly #pool: AreaPool<DiskArea>;
   /** Being made or kept prepared: nobody refers to these, and nobody shall remove them. */
   readonly #unborn = new Set<string>();
@@ -115,7 +116,7 @@ class Areas implements DiskAreas {
         await this.#remove(id);
         this.#unborn.delete(id);
       },
-      onFailure: (error) => options.logger.warn({ err: asError(error) }, "disk areas could not be prepared"),
+      onFailure: (error) => options.onFailure?.(asError(error)),
     });
   }
 
@@ -206,8 +207,7 @@ class Areas implements DiskAreas {
       await assertFreeSpace(this.#options.dir, this.#options.reserveBytes);
       for (const path of [dir, target]) mkdirSync(path, { mode: 0o700 });
       if (this.#isLimited(sizeMb)) {
-        const { type: hostType } = await statfs(this.#options.dir);
-        await makeImage({ path: image, sizeMb, hostType });
+        await this.#maker.make(image, sizeMb);
         await mountImage({ image, target, readOnly: false });
       }
       for (const path of [area.upper, area.work]) mkdirSync(path, { mode: 0o755 });

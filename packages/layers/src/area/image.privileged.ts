@@ -2,12 +2,11 @@
 //
 // With a journal: after a power loss the image is whole, and deletions give their blocks back behind the caller's back; without one,
 // `discard` makes every deletion wait. With direct input and output: nothing is cached twice, and a flush costs a fifth.
-// Lists of features are spelled out, so that images don't depend on what this machine's mkfs is set up to do.
 
 import { closeSync, constants, openSync, statSync } from "node:fs";
-import { open, stat, unlink } from "node:fs/promises";
+import { open, stat, statfs, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
-import { errnoOf, runCommand } from "@skerry/base";
+import { errnoOf } from "@skerry/base";
 import {
   ioctlInBackground,
   MS_BIND,
@@ -19,11 +18,12 @@ import {
   syncFilesystemInBackground,
   unmountInBackground,
 } from "@skerry/base/linux";
-import { BLOCK_BYTES, BYTES_PER_INODE, INODE_BYTES, imageSizeFor } from "./image-size.ts";
+import { imageSizeFor } from "./image-size.ts";
+import { type ImageSkeleton, makeSkeleton, writeSkeleton } from "./image-skeleton.privileged.ts";
 import { attachLoopDevice } from "./loop-device.privileged.ts";
 
-const FEATURES =
-  "none,has_journal,ext_attr,dir_index,filetype,extent,64bit,flex_bg,sparse_super,large_file,huge_file,dir_nlink,extra_isize,metadata_csum";
+const KEPT = 8;
+const LARGEST_KEPT_MB = 65_536;
 /** Tables that were never written are holes of the image, which read as zeros: nobody has to write zeros there later. */
 const MOUNT_DATA = "discard,noinit_itable,errors=remount-ro";
 
@@ -34,19 +34,36 @@ const EXT4_IOC_SHUTDOWN = 0x8004587d;
 const EXT4_GOING_FLAGS_NOLOGFLUSH = 2;
 const BTRFS_MAGIC = 0x9123683e;
 
-/** Preconditions: `path` is a real path where nothing is. `hostType` is what statfs(2) says of its file system. */
-export async function makeImage({ path, sizeMb, hostType }: { path: string; sizeMb: number; hostType: number }): Promise<void> {
-  const { imageBytes, journalMb } = imageSizeFor(sizeMb);
-  const file = await open(path, "wx", 0o600);
-  try {
-    if (hostType === BTRFS_MAGIC) await writeInPlace(file.fd, path);
-    await file.truncate(imageBytes);
-  } finally {
-    await file.close();
+/** Makes images, and keeps by heart what those of the last few sizes look like. */
+export class ImageMaker {
+  readonly #skeletons = new Map<number, Promise<ImageSkeleton>>();
+
+  /** Preconditions: `path` is a real path where nothing is. */
+  async make(path: string, sizeMb: number): Promise<void> {
+    const skeleton = await this.#skeletonOf(sizeMb);
+    await using file = await open(path, "wx", 0o600);
+    const { type } = await statfs(path);
+    if (type === BTRFS_MAGIC) await writeInPlace(file.fd, path);
+    await writeSkeleton(file, skeleton);
   }
-  const args = ["-q", "-F", "-O", FEATURES, "-b", `${BLOCK_BYTES}`, "-i", `${BYTES_PER_INODE}`, "-I", `${INODE_BYTES}`, "-m", "0"];
-  const extended = "lazy_itable_init=1,lazy_journal_init=1,nodiscard,root_owner=0:0";
-  await runCommand("mkfs.ext4", [...args, "-J", `size=${journalMb}`, "-E", extended, path]);
+
+  async #skeletonOf(sizeMb: number): Promise<ImageSkeleton> {
+    const known = this.#skeletons.get(sizeMb);
+    if (known) return known;
+    const size = imageSizeFor(sizeMb);
+    const making = makeSkeleton(size);
+    // Those of huge disks are not worth their memory.
+    if (sizeMb <= LARGEST_KEPT_MB) this.#skeletons.set(sizeMb, making);
+    try {
+      return await making;
+    } catch (error) {
+      this.#skeletons.delete(sizeMb);
+      throw error;
+    } finally {
+      const [oldest] = this.#skeletons.keys();
+      if (this.#skeletons.size > KEPT && oldest !== undefined) this.#skeletons.delete(oldest);
+    }
+  }
 }
 
 /** btrfs would write a copy of every changed block, and its checksums don't get along with direct output. */

@@ -4,6 +4,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { runCommand } from "@skerry/base";
+import { chooseDiskLimit } from "@skerry/layers";
 import { bad, type Check, failureOf, good, warn } from "./check.ts";
 
 export const KERNEL_CHECKS: readonly Check[] = [
@@ -55,6 +56,23 @@ export const KERNEL_CHECKS: readonly Check[] = [
         return bad(
           failure,
           `The data folder must be on a file system that overlayfs can write to (ext4, XFS, btrfs): choose one with --data.`,
+        );
+      } finally {
+        await rm(dir, { recursive: true, force: true });
+      }
+    },
+  },
+  {
+    name: "disk limits",
+    run: async ({ folder }) => {
+      const where = existsSync(folder.root) ? folder.root : "/var/tmp";
+      const dir = await mkdtemp(join(where, ".doctor-"));
+      try {
+        const { missing } = await chooseDiskLimit({ dir, setting: "auto" });
+        if (missing === undefined) return good(`images work in ${where}`);
+        return warn(
+          `none: ${missing}`,
+          "Sandboxes can fill the disk of this machine. They need mkfs.ext4 (apt-get install e2fsprogs) and loop devices (modprobe loop; in a container, /dev/loop-control).",
         );
       } finally {
         await rm(dir, { recursive: true, force: true });

@@ -9,6 +9,7 @@ export const PLATFORM_PACKAGES: Readonly<Record<string, string>> = {
   "ca-certificates": "TLS to registries and release servers",
   conntrack: "forgets the connections of ended sandboxes",
   curl: "downloads with the proxies and certificates of this machine",
+  e2fsprogs: "mkfs.ext4: the disks of sandboxes",
   iproute2: "ip: network namespaces and interfaces of sandboxes",
   mmdebstrap: "makes the base template",
   mount: "mount and umount, which mmdebstrap uses",

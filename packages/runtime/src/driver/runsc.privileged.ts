@@ -26,6 +26,8 @@ export function createRunscRuntime(options: { binary: string; stateDir: string; 
       "--file-access-mounts=exclusive",
       // Without it set-user-id programs (sudo) do nothing.
       "--allow-suid",
+      // The guest's own groups, by which the agent limits its processes: version 1 of them miscounts when many start at once.
+      "--in-sandbox-cgroup=v2",
     ],
   };
   return {

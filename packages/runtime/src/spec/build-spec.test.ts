@@ -3,7 +3,7 @@ import type { ContainerPlan } from "../runtime.ts";
 import { buildSpec } from "./build-spec.ts";
 import { CAPABILITIES } from "./capabilities.ts";
 import { MASKED_PATHS, READONLY_PATHS } from "./kernel-paths.ts";
-import { baseMounts, SHARED_KERNEL_MOUNTS } from "./mounts.ts";
+import { baseMounts, OWN_KERNEL_MOUNTS, SHARED_KERNEL_MOUNTS } from "./mounts.ts";
 import { SYSCALL_GROUPS, seccompFilter } from "./seccomp.ts";
 import { SYSCTLS } from "./sysctls.ts";
 
@@ -24,8 +24,9 @@ describe("OCI specification", () => {
   it("gives a reason beside each capability, mount, path, sysctl and group of system calls", () => {
     const reasons = [
       ...CAPABILITIES,
-      ...baseMounts("/agent"),
+      ...baseMounts({ agentDir: "/agent", memoryBytes: 1 << 29 }),
       ...SHARED_KERNEL_MOUNTS,
+      ...OWN_KERNEL_MOUNTS,
       ...MASKED_PATHS,
       ...READONLY_PATHS,
       ...SYSCTLS,

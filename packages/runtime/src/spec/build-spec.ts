@@ -3,12 +3,14 @@
 import type { ContainerPlan } from "../runtime.ts";
 import { CAPABILITIES } from "./capabilities.ts";
 import { MASKED_PATHS, READONLY_PATHS } from "./kernel-paths.ts";
-import { baseMounts, SHARED_KERNEL_MOUNTS } from "./mounts.ts";
+import { baseMounts, OWN_KERNEL_MOUNTS, SHARED_KERNEL_MOUNTS } from "./mounts.ts";
 import type { OciSpec } from "./oci.ts";
 import { seccompFilter } from "./seccomp.ts";
 import { SYSCTLS } from "./sysctls.ts";
 
 const CPU_PERIOD_US = 100_000;
+/** Of one processor: what the kernel gives a group that nobody configured. The runtimes turn it into a weight on version 2. */
+const CPU_SHARES = 1024;
 const ID_RANGE = 65_536;
 
 export interface HostFacts {
@@ -37,7 +39,10 @@ export function buildSpec(plan: ContainerPlan, host: HostFacts): OciSpec {
     },
     root: { path: plan.rootDir, readonly: false },
     hostname: plan.hostname,
-    mounts: [...baseMounts(plan.agentDir), ...(plan.userNamespace ? SHARED_KERNEL_MOUNTS : [])].map(({ why: _why, ...mount }) => mount),
+    mounts: [
+      ...baseMounts({ agentDir: plan.agentDir, memoryBytes: plan.limits.memoryBytes }),
+      ...(plan.userNamespace ? SHARED_KERNEL_MOUNTS : OWN_KERNEL_MOUNTS),
+    ].map(({ why: _why, ...mount }) => mount),
     linux: {
       namespaces: [
         { type: "pid" },
@@ -45,12 +50,13 @@ export function buildSpec(plan: ContainerPlan, host: HostFacts): OciSpec {
         { type: "uts" },
         { type: "mount" },
         { type: "network", path: plan.networkNamespacePath },
-        ...(plan.userNamespace ? [{ type: "cgroup" }, { type: "user", path: plan.userNamespace.path }] : []),
+        { type: "cgroup" },
+        ...(plan.userNamespace ? [{ type: "user", path: plan.userNamespace.path }] : []),
       ],
       cgroupsPath: plan.cgroupPath,
       resources: {
         memory: memoryLimit(plan.limits.memoryBytes + plan.limits.overheadBytes, host),
-        cpu: { shares: 1024, quota: plan.limits.cpuCount * CPU_PERIOD_US, period: CPU_PERIOD_US },
+        cpu: { shares: plan.limits.cpuCount * CPU_SHARES, quota: plan.limits.cpuCount * CPU_PERIOD_US, period: CPU_PERIOD_US },
         pids: { limit: plan.limits.pids },
         ...(plan.userNamespace ? { devices: [{ allow: false, access: "rwm" }] } : {}),
       },

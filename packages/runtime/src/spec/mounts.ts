@@ -7,7 +7,7 @@ export interface ReasonedMount extends OciMount {
 /** Where the agent's tree appears in every sandbox. */
 export const AGENT_MOUNT_POINT = "/.skerry";
 
-export function baseMounts(agentDir: string): readonly ReasonedMount[] {
+export function baseMounts(options: { agentDir: string; memoryBytes: number }): readonly ReasonedMount[] {
   return [
     {
       destination: "/proc",
@@ -34,8 +34,8 @@ export function baseMounts(agentDir: string): readonly ReasonedMount[] {
       destination: "/dev/shm",
       type: "tmpfs",
       source: "shm",
-      options: ["nosuid", "noexec", "nodev", "mode=1777"],
-      why: "POSIX shared memory: browsers, PostgreSQL, Python's multiprocessing; counts against the memory limit",
+      options: ["nosuid", "noexec", "nodev", "mode=1777", `size=${Math.floor(options.memoryBytes / 2048)}k`],
+      why: "POSIX shared memory: browsers, PostgreSQL, Python's multiprocessing; in the sandbox's memory, of which files that no process holds must not take all",
     },
     {
       destination: "/sys",
@@ -47,12 +47,23 @@ export function baseMounts(agentDir: string): readonly ReasonedMount[] {
     {
       destination: AGENT_MOUNT_POINT,
       type: "bind",
-      source: agentDir,
+      source: options.agentDir,
       options: ["bind", "ro", "nosuid", "nodev"],
       why: "the agent with its own Node.js and libraries, so that any image works; read-only and shared by all sandboxes",
     },
   ];
 }
+
+/** For sandboxes on a kernel of their own. */
+export const OWN_KERNEL_MOUNTS: readonly ReasonedMount[] = [
+  {
+    destination: "/sys/fs/cgroup",
+    type: "cgroup",
+    source: "cgroup",
+    options: ["nosuid", "noexec", "nodev"],
+    why: "gVisor's own groups, not the host's: the agent keeps the guest's processes in one, so that a fork bomb ends in there",
+  },
+];
 
 /** For sandboxes on the host's own kernel, where /proc/meminfo and /proc/stat speak of the whole machine. */
 export const SHARED_KERNEL_MOUNTS: readonly ReasonedMount[] = [

@@ -1,0 +1,21 @@
+import { killLargest } from "../limits/largest-processes.ts";
+import { type Exchange, HttpError, sendJson } from "./exchange.ts";
+import { readBody } from "./read-body.ts";
+
+const MAX_BODY_BYTES = 1024;
+
+/** The node's word that this sandbox is over its memory: the largest processes are ended, and named in the answer. */
+export async function relieve({ req, res }: Exchange): Promise<void> {
+  const bytes = parseBytes(await readBody(req, MAX_BODY_BYTES));
+  if (bytes === undefined) throw new HttpError(400, "bytes: how much memory to free, a positive number");
+  sendJson(res, { killed: killLargest(bytes) });
+}
+
+function parseBytes(text: string): number | undefined {
+  try {
+    const { bytes } = JSON.parse(text) as { bytes?: unknown };
+    return typeof bytes === "number" && bytes > 0 ? bytes : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,76 @@
+// Ending what takes the most memory, asked for by the node when this sandbox is over its limit. Synchronous and small: it
+// has to work while every other process fights for the same processors and memory.
+
+import { closeSync, openSync, readdirSync, readSync } from "node:fs";
+
+const PAGE_BYTES = 4096;
+/** Whoever was killed may take a moment to be gone; counting on it twice would spare the others for too long. */
+const DYING_MS = 2_000;
+
+export interface KilledProcess {
+  readonly pid: number;
+  readonly name: string;
+  /** Its resident memory. */
+  readonly bytes: number;
+}
+
+/** Used again for each process: reading them all takes half the time that it takes with a string each. */
+const buffer = Buffer.alloc(1024);
+const dying = new Map<number, number>();
+
+/** Kills the largest processes, never the agent itself, until `bytes` are reached or none is left. */
+export function killLargest(bytes: number): KilledProcess[] {
+  const now = performance.now();
+  for (const [pid, killedAt] of dying) if (now - killedAt > DYING_MS) dying.delete(pid);
+  const killed: KilledProcess[] = [];
+  let sum = 0;
+  for (const victim of readProcesses().sort((a, b) => b.bytes - a.bytes)) {
+    if (sum >= bytes || victim.bytes === 0) break;
+    if (dying.has(victim.pid) || !kill(victim.pid)) continue;
+    dying.set(victim.pid, now);
+    killed.push(victim);
+    sum += victim.bytes;
+  }
+  return killed;
+}
+
+function readProcesses(): KilledProcess[] {
+  const found: KilledProcess[] = [];
+  for (const entry of readdirSync("/proc")) {
+    const pid = Number(entry);
+    if (!Number.isInteger(pid) || pid === process.pid) continue;
+    const parsed = readStat(pid);
+    if (parsed) found.push({ pid, ...parsed });
+  }
+  return found;
+}
+
+function readStat(pid: number): { name: string; bytes: number } | undefined {
+  try {
+    const fd = openSync(`/proc/${pid}/stat`, "r");
+    try {
+      return parseStat(buffer.toString("latin1", 0, readSync(fd, buffer, 0, buffer.length, 0)));
+    } finally {
+      closeSync(fd);
+    }
+  } catch {
+    // It ended meanwhile.
+    return undefined;
+  }
+}
+
+/** Name and resident memory, from /proc/PID/stat. The name may hold spaces and brackets. */
+export function parseStat(stat: string): { name: string; bytes: number } {
+  const end = stat.lastIndexOf(")");
+  const fields = stat.slice(end + 2).split(" ");
+  return { name: stat.slice(stat.indexOf("(") + 1, end), bytes: Number(fields[21]) * PAGE_BYTES };
+}
+
+function kill(pid: number): boolean {
+  try {
+    process.kill(pid, "SIGKILL");
+    return true;
+  } catch {
+    return false;
+  }
+}
