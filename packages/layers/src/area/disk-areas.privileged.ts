@@ -27,6 +27,8 @@ import {
   unmountImage,
 } from "./image.privileged.ts";
 
+const FLUSHES_AT_ONCE = 2;
+
 /** `image`: a sparse file with a file system of the size. `none`: a folder of the host's, without any limit. */
 export type DiskLimit = "image" | "none";
 
@@ -102,6 +104,7 @@ class Areas implements DiskAreas {
   readonly #options: DiskAreasOptions;
   readonly #locks = new KeyedLock();
   readonly #maker = new ImageMaker();
+  #flushes = 0;
   readonly #pool: AreaPool<DiskArea>;
   /** Being made or kept prepared: nobody refers to these, and nobody shall remove them. */
   readonly #unborn = new Set<string>();
@@ -162,14 +165,14 @@ class Areas implements DiskAreas {
   sync(id: string): Promise<void> {
     return this.#locks.run(id, async () => {
       const { image, target } = this.#placeOf(id);
-      await (existsSync(image) ? syncImage({ image, target }) : syncFilesystem(target));
+      await this.#inTurn(() => (existsSync(image) ? syncImage({ image, target }) : syncFilesystem(target)));
     });
   }
 
   close(id: string): Promise<void> {
     return this.#locks.run(id, async () => {
       const { image, target } = this.#placeOf(id);
-      await (existsSync(image) ? unmountImage({ image, target }) : syncFilesystem(target));
+      await this.#inTurn(() => (existsSync(image) ? unmountImage({ image, target }) : syncFilesystem(target)));
     });
   }
 
@@ -196,6 +199,12 @@ class Areas implements DiskAreas {
 
   stop(): Promise<void> {
     return this.#pool.close();
+  }
+
+  /** Flushes take seconds, of the four threads that all file operations of this process share: never all of them. */
+  #inTurn<T>(flush: () => Promise<T>): Promise<T> {
+    this.#flushes += 1;
+    return this.#locks.run(`flush ${this.#flushes % FLUSHES_AT_ONCE}`, flush);
   }
 
   /** Under an id of its own, which `create` gives up for the caller's. What fails half-way is removed again. */
