@@ -22,6 +22,7 @@ const URGENT = -15;
 const NORMAL = 0;
 /** How often it is told what the kernel has ended: on the host's own kernel that is all there is to do. */
 const TELL_INTERVAL_MS = 1_000;
+const RECENT_MS = 5_000;
 
 export interface GuardedSandbox {
   /** Any name that is unique among those watched. What else is known of a sandbox may change while it is. */
@@ -42,6 +43,7 @@ interface Watched {
   nextLookAt: number;
   kernelKills: number;
   kernelKillsToldAt: number;
+  lastKernelKillAt: number;
   /** Since when it has been over its limit, without a pause. */
   overSince: number | undefined;
   settledAt: number;
@@ -58,9 +60,22 @@ export class MemoryGuard {
     this.#logger = logger;
   }
 
-  /** Preconditions: it runs, and so does its agent. Watching a key again begins afresh. Throws when it has no memory group. */
+  /** Preconditions: it runs, and so does its agent. Watching a key again begins afresh. */
   watch(sandbox: GuardedSandbox): void {
     this.unwatch(sandbox.key);
+    try {
+      this.#watch(sandbox);
+    } catch (error) {
+      // It ended meanwhile, or this host has no memory groups: the host's own memory is then all that holds it.
+      this.#logger.error({ sandbox_id: sandbox.identity().sandboxId, err: asError(error) }, "sandbox without a memory guard");
+    }
+  }
+
+  watches(key: string): boolean {
+    return this.#watched.has(key);
+  }
+
+  #watch(sandbox: GuardedSandbox): void {
     if (sandbox.runtime === "gvisor") sacrificeGuestsFirst(() => cgroupProcesses(sandbox.cgroupPath));
     const group = MemoryGroup.open(sandbox.cgroupPath);
     this.#watched.set(sandbox.key, {
@@ -69,6 +84,7 @@ export class MemoryGuard {
       nextLookAt: 0,
       kernelKills: group.kernelKills(),
       kernelKillsToldAt: 0,
+      lastKernelKillAt: Number.NEGATIVE_INFINITY,
       overSince: undefined,
       settledAt: 0,
       lastHeld: 0,
@@ -83,10 +99,12 @@ export class MemoryGuard {
     watched?.group.close();
   }
 
-  /** Whether the kernel has ended anything in this sandbox for its memory: why it may have ended as a whole. */
-  hasLostProcesses(key: string): boolean {
+  /** Whether the kernel has ended something in this sandbox for its memory a moment ago: why it may have ended as a whole. */
+  isOutOfMemory(key: string): boolean {
     const watched = this.#watched.get(key);
-    return watched !== undefined && watched.group.kernelKills() > 0;
+    if (!watched) return false;
+    const { group, kernelKills, lastKernelKillAt } = watched;
+    return group.kernelKills() > kernelKills || performance.now() - lastKernelKillAt < RECENT_MS;
   }
 
   close(): void {
@@ -190,5 +208,6 @@ export class MemoryGuard {
       "processes ended by the kernel: their sandbox was out of memory",
     );
     watched.kernelKills = kills;
+    watched.lastKernelKillAt = now;
   }
 }

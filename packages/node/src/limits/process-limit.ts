@@ -1,3 +1,5 @@
+import type { RuntimeName } from "@skerry/runtime";
+
 const PER_MIB = 1;
 const FEWEST = 256;
 const MOST = 4096;
@@ -14,7 +16,11 @@ export function processLimit(memoryMb: number): number {
 const GVISOR_OWN = 512;
 const GVISOR_PER_PROCESS = 4;
 
-/** What the host allows gVisor for that many processes of its guest: never to be reached, because gVisor's kernel would be hit too. */
-export function gvisorHostLimit(guestProcesses: number): number {
-  return GVISOR_OWN + guestProcesses * GVISOR_PER_PROCESS;
+/**
+ * What the host allows the sandbox's group. For gVisor more than its guest can reach, because the host would refuse processes to
+ * gVisor's kernel too, which ends then.
+ */
+export function hostProcessLimit(memoryMb: number, runtime: RuntimeName): number {
+  const guests = processLimit(memoryMb);
+  return runtime === "gvisor" ? GVISOR_OWN + guests * GVISOR_PER_PROCESS : guests;
 }

@@ -6,6 +6,7 @@ import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { asError, errnoOf, PlatformError } from "@skerry/base";
 import { AGENT_PORT } from "@skerry/wire";
+import { processLimit } from "../limits/process-limit.ts";
 
 export interface AgentIdentity {
   readonly sandboxId: string;
@@ -110,7 +111,8 @@ interface AgentRequest {
 function initRequest(identity: AgentIdentity, currentToken: string): AgentRequest {
   const { envVars, accessToken, defaultUser, defaultWorkdir, sandboxId, templateId, memoryMb } = identity;
   const timestamp = new Date().toISOString();
-  const body = JSON.stringify({ envVars, accessToken, defaultUser, defaultWorkdir, sandboxId, templateId, memoryMB: memoryMb, timestamp });
+  const limits = { memoryMB: memoryMb, maxProcesses: processLimit(memoryMb) };
+  const body = JSON.stringify({ envVars, accessToken, defaultUser, defaultWorkdir, sandboxId, templateId, ...limits, timestamp });
   return { method: "POST", path: "/init", body, ...(currentToken === "" ? {} : { token: currentToken }) };
 }
 

@@ -4,6 +4,8 @@
 import { randomBytes } from "node:crypto";
 import { asError, errnoOf, type Logger, PlatformError, type RelaySocket } from "@skerry/base";
 import type { ImageStore } from "../images/image-store.privileged.ts";
+import { MemoryGuard } from "../limits/memory-guard.ts";
+import { memoryPlan } from "../limits/memory-plan.ts";
 import type { SlotPool } from "../network/slot-pool.privileged.ts";
 import { type HostDeps, release, type StartRequest, takeAndStart } from "./host.privileged.ts";
 import { type SandboxRecord, writeRecord } from "./journal.privileged.ts";
@@ -34,10 +36,12 @@ export interface ContainersOptions {
 export class Containers {
   readonly #options: ContainersOptions;
   readonly #live = new Map<string, LiveContainer>();
+  readonly #guard: MemoryGuard;
   #cleaning: Promise<void> = Promise.resolve();
 
   constructor(options: ContainersOptions) {
     this.#options = options;
+    this.#guard = new MemoryGuard(options.logger);
   }
 
   newId(): string {
@@ -61,6 +65,7 @@ export class Containers {
   add(record: SandboxRecord): LiveContainer {
     const live: LiveContainer = { record, connections: new Set(), standstill: undefined, endReason: "", ending: undefined };
     this.#live.set(record.containerId, live);
+    this.#guardMemory(live);
     return live;
   }
 
@@ -68,6 +73,7 @@ export class Containers {
   set(record: SandboxRecord): void {
     const live = this.#live.get(record.containerId);
     if (live) live.record = record;
+    if (live) this.#guardMemory(live);
     try {
       writeRecord(this.#options.deps.paths, record);
     } catch (error) {
@@ -100,6 +106,7 @@ export class Containers {
   async #giveBack(live: LiveContainer, record: SandboxRecord): Promise<void> {
     const { deps, images } = this.#options;
     this.set({ ...record, state: "killing" });
+    this.#guard.unwatch(record.containerId);
     for (const socket of live.connections) socket.resetAndDestroy();
     await release(deps, record.containerId, record.runtime);
     await this.poolFor(record).release(record.slot, {
@@ -114,9 +121,33 @@ export class Containers {
 
   /** One container takes the place of another: its connections stay. */
   rekey(live: LiveContainer, successor: SandboxRecord): void {
+    this.#guard.unwatch(live.record.containerId);
     this.#live.delete(live.record.containerId);
     live.record = successor;
     this.#live.set(successor.containerId, live);
+  }
+
+  /** Whether it ended, or is about to, because there was no memory left in it. */
+  isOutOfMemory({ record }: LiveContainer): boolean {
+    return this.#guard.isOutOfMemory(record.containerId);
+  }
+
+  #guardMemory(live: LiveContainer): void {
+    const { containerId, runtime, cgroupPath, slot, size, state } = live.record;
+    if ((state !== "running" && state !== "pooled") || this.#guard.watches(containerId)) return;
+    this.#guard.watch({
+      key: containerId,
+      runtime,
+      cgroupPath,
+      address: slot.addresses.guest,
+      limitBytes: memoryPlan(size.memoryMb, runtime).guardBytes,
+      identity: () => ({ sandboxId: live.record.sandboxId, accessToken: live.record.identity.accessToken }),
+      // Whoever watches for what has ended gives it back.
+      onFatal: () => {
+        live.endReason = "memory";
+        this.set({ ...live.record, state: "killing" });
+      },
+    });
   }
 
   /** Of these areas, those that no container and no image refers to any more are deleted; those that only images do are closed. */
@@ -184,6 +215,7 @@ export class Containers {
   }
 
   async close(): Promise<void> {
+    this.#guard.close();
     await this.#cleaning;
   }
 }

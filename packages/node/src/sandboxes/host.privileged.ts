@@ -15,18 +15,17 @@ import {
   type MemoryImage,
   type NetworkNames,
   type Runtime,
+  type RuntimeName,
   type StartedContainer,
 } from "@skerry/runtime";
 import type { NodeConfig } from "../config.ts";
+import { memoryPlan } from "../limits/memory-plan.ts";
+import { hostProcessLimit } from "../limits/process-limit.ts";
 import type { NodePaths } from "../paths.ts";
 import { moveToTrash } from "../trash.privileged.ts";
 import { type SandboxRecord, type SandboxSize, writeRecord } from "./journal.privileged.ts";
 import { markTmp, writeRootFiles } from "./root-files.privileged.ts";
 
-const MIB = 1024 * 1024;
-/** gVisor's own kernel and file server, and the agent, live in the same cgroup as the guest. */
-const OVERHEAD_BYTES = 128 * MIB;
-const PID_LIMIT = 4096;
 /** The same in every sandbox: a prepared one does not know yet whose it will be. */
 const HOSTNAME = "sandbox";
 
@@ -107,7 +106,7 @@ function planOf({ config, paths }: HostDeps, record: SandboxRecord): ContainerPl
     networkNamespacePath: record.slot.namespacePath,
     ...(userNamespace ? { userNamespace } : {}),
     cgroupPath: record.cgroupPath,
-    limits: containerLimits(record.size),
+    limits: containerLimits(record.size, record.runtime),
   };
 }
 
@@ -132,11 +131,12 @@ export function runtimeOf(config: NodeConfig, name: string): Runtime {
   return runtime;
 }
 
-function containerLimits(size: SandboxSize): ContainerLimits {
+function containerLimits(size: SandboxSize, runtime: RuntimeName): ContainerLimits {
+  const { guestBytes, hostBytes } = memoryPlan(size.memoryMb, runtime);
   return {
     cpuCount: Math.min(size.cpuCount, availableParallelism()),
-    memoryBytes: size.memoryMb * MIB,
-    overheadBytes: OVERHEAD_BYTES,
-    pids: PID_LIMIT,
+    memoryBytes: guestBytes,
+    overheadBytes: hostBytes - guestBytes,
+    pids: hostProcessLimit(size.memoryMb, runtime),
   };
 }
