@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import type { Target } from "@skerry/wire";
+import { AGENT_PORT, type Target } from "@skerry/wire";
 import { type Framing, valuesOf } from "./headers.ts";
 import { openUpstream, type UpstreamDeps } from "./open-upstream.ts";
 import type { Refusal } from "./refusal.ts";
@@ -26,8 +26,13 @@ export async function admit(deps: UpstreamDeps, head: RequestHead, signal: Abort
   const routing = routeRequest(head);
   if (routing.kind === "refused") return routing;
   const { target, path, framing } = routing;
-  const visitor = { port: target.port, accessToken: valuesOf(head.rawHeaders, "x-access-token").join(", ") };
+  const accessToken = valuesOf(head.rawHeaders, "x-access-token").join(", ");
+  const visitor = { port: target.port, accessToken, isProbe: isProbe(head.method, target, path) };
   const upstream = await openUpstream(deps, { target, visitor, signal });
   if (upstream.kind === "refused") return upstream;
   return { kind: "admitted", target, path, framing, upstream: upstream.stream };
+}
+
+function isProbe(method: string, target: Target, path: string): boolean {
+  return target.port === AGENT_PORT && (method === "GET" || method === "HEAD") && path.split("?", 1)[0] === "/health";
 }

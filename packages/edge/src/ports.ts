@@ -13,6 +13,8 @@ export interface Visitor {
   readonly port: number;
   /** As it was sent; "" when it was not. */
   readonly accessToken: string;
+  /** It only asks the agent whether it is there. */
+  readonly isProbe: boolean;
 }
 
 /** Why a sandbox has no route, as far as clients are told. */

@@ -72,7 +72,8 @@ export function routeTableFrom(client: Client<typeof RouteService>, options: Rou
 /** Visitors with the same key get the same answer: the token is asked for on the agent's port alone. */
 function keyOf(visitor: Visitor | undefined): string {
   if (!visitor) return "";
-  return visitor.port === AGENT_PORT ? `agent ${tokenOf(visitor)}` : "visitor";
+  if (visitor.port !== AGENT_PORT) return "visitor";
+  return `${visitor.isProbe ? "probe" : "agent"} ${tokenOf(visitor)}`;
 }
 
 function tokenOf({ accessToken }: Visitor): string {
@@ -88,7 +89,7 @@ async function readAnswer(
   { sandboxId, visitor, timeoutMs }: { sandboxId: SandboxId; visitor: Visitor | undefined; timeoutMs: number },
 ): Promise<RouteAnswer> {
   try {
-    const shown = visitor ? { wake: true, port: visitor.port, accessToken: tokenOf(visitor) } : {};
+    const shown = visitor ? { wake: true, port: visitor.port, accessToken: tokenOf(visitor), probe: visitor.isProbe } : {};
     const { nodeId, nodeUrl } = await client.findRoute({ sandboxId, ...shown }, { timeoutMs });
     return { kind: "running", route: { nodeId, nodeUrl } };
   } catch (error) {

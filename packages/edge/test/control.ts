@@ -12,7 +12,7 @@ export class Control {
   #sleeping: Map<number, number> | undefined;
   #sandboxes: Sandboxes | undefined;
   #nodeUrl = "";
-  readonly asked: Pick<FindRouteRequest, "wake" | "port" | "accessToken">[] = [];
+  readonly asked: Pick<FindRouteRequest, "wake" | "port" | "accessToken" | "probe">[] = [];
   resumes = 0;
   aborted = 0;
   /** What a wake does; by default the sandbox runs afterwards. */
@@ -45,8 +45,8 @@ export class Control {
 
   async tableOver(reach: Reach, stack: AsyncDisposableStack): Promise<RouteTable> {
     const service: ServiceImpl<typeof RouteService> = {
-      findRoute: async ({ sandboxId, wake, port, accessToken }, context) => {
-        this.asked.push({ wake, port, accessToken });
+      findRoute: async ({ sandboxId, wake, port, accessToken, probe }, context) => {
+        this.asked.push({ wake, port, accessToken, probe });
         context.signal.addEventListener("abort", () => this.aborted++);
         if (!this.#sandboxes?.ports.has(sandboxId) && wake && this.autoResume && sandboxId === SANDBOX_ID) await this.onWake();
         if (!this.#sandboxes?.ports.has(sandboxId)) this.refuse(Code.NotFound);

@@ -32,9 +32,19 @@ describe.each<Reach>(["direct", "connect"])("waking sandboxes over a %s dial", (
     const headers = { host: hostOf(3000), "x-access-token": "a token" };
     expect((await fetchThrough(world.port, 3000, { path: "/first?x=1", headers })).status).toBe(200);
     expect(seen).toEqual(["GET /first?x=1"]);
-    expect(control.asked).toEqual([{ wake: true, port: 3000, accessToken: "a token" }]);
+    expect(control.asked).toEqual([{ wake: true, port: 3000, accessToken: "a token", probe: false }]);
     expect((await fetchThrough(world.port, 3000)).status).toBe(200);
     expect([control.asked.length, control.resumes]).toEqual([1, 1]);
+  });
+
+  test("a question for the agent's health is told from all else", async () => {
+    await using scene = await asleep();
+    const { control, world } = scene;
+    control.onWake = async () => control.refuse(Code.NotFound);
+    const asks = ["GET /health", "HEAD /health?x", "POST /health", "GET /healthy", "GET /files"].map((line) => line.split(" "));
+    for (const [method, path] of asks) await fetchThrough(world.port, 49983, { method, path });
+    await fetchThrough(world.port, 3000, { path: "/health" });
+    expect(control.asked.map(({ probe }) => probe)).toEqual([true, true, false, false, false, false]);
   });
 
   test("a body is neither lost nor taken in while the sandbox wakes", async () => {

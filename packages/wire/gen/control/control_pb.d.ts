@@ -37,6 +37,14 @@ export declare type FindRouteRequest = Message<"skerry.control.v1.FindRouteReque
    * @generated from field: string access_token = 4;
    */
   accessToken: string;
+
+  /**
+   * It only asks the agent for its health, as clients do whose stream a pause has just cut: that wakes no sandbox that has
+   * only just gone to sleep, or each client would undo each pause.
+   *
+   * @generated from field: bool probe = 5;
+   */
+  probe: boolean;
 };
 
 /**
