@@ -21,8 +21,12 @@ export interface ServeConfig {
   readonly networkPool: string | undefined;
   readonly dns: readonly string[];
   readonly maxTimeoutHours: number;
+  readonly maxSandboxes: number;
   readonly secretsFile: string | undefined;
   readonly readySlots: number;
+  readonly poolSize: number;
+  /** 0: a tenth of the machine's memory. */
+  readonly poolMemoryMb: number;
   readonly diskLimit: "auto" | "image" | "none";
 }
 
@@ -45,9 +49,12 @@ export const SETTINGS = [
   "NETWORK_POOL",
   "DNS",
   "MAX_TIMEOUT_HOURS",
+  "MAX_SANDBOXES",
   "SECRETS_FILE",
   "READY_SLOTS",
   "DISK_LIMIT",
+  "POOL_SIZE",
+  "POOL_MEMORY_MB",
 ] as const;
 
 const PORT = { min: 0, max: 65_535 };
@@ -74,8 +81,11 @@ export function parseServeConfig(env: Readonly<Record<string, string | undefined
     networkPool: reader.optional("NETWORK_POOL"),
     dns: reader.list("DNS", ["8.8.8.8"]),
     maxTimeoutHours: reader.integer("MAX_TIMEOUT_HOURS", 24, { min: 1, max: 24 * 365 }),
+    maxSandboxes: reader.integer("MAX_SANDBOXES", 1000, { min: 1, max: 1_000_000 }),
     secretsFile: reader.optional("SECRETS_FILE"),
     readySlots: reader.integer("READY_SLOTS", 8, { min: 0, max: 1024 }),
+    poolSize: reader.integer("POOL_SIZE", 4, { min: 0, max: 1000 }),
+    poolMemoryMb: reader.integer("POOL_MEMORY_MB", 0, { min: 0, max: 16_777_216 }),
     diskLimit: reader.choice("DISK_LIMIT", "auto", ["auto", "image", "none"]),
   };
   checkCombination(config, reader);

@@ -2,13 +2,16 @@
 
 import { createHash } from "node:crypto";
 import { readFileSync, realpathSync } from "node:fs";
-import { hostname } from "node:os";
+import { hostname, totalmem } from "node:os";
 import { join } from "node:path";
 import { agentCommand } from "@skerry/agent";
 import { asError, PlatformError } from "@skerry/base";
 import { chooseDiskLimit, type DiskLimitSetting, openLayerStore } from "@skerry/layers";
 import type { NodeConfig } from "@skerry/node";
 import { AGENT_MOUNT_POINT, createRuncRuntime, createRunscRuntime, type Runtime, type RuntimeName, readHostFacts } from "@skerry/runtime";
+
+/** Of the machine's memory, for ready sandboxes, when nobody says otherwise. */
+const POOL_MEMORY_SHARE = 0.1;
 
 /** Names everything that a platform makes on its host: the same for a data folder over restarts, another for every other folder. */
 export function instanceOf(dataDir: string): string {
@@ -22,6 +25,8 @@ export interface NodeSettings {
   readonly dns: readonly string[];
   readonly readySlots: number;
   readonly diskLimit: DiskLimitSetting;
+  readonly poolSize: number;
+  readonly poolMemoryMb: number;
 }
 
 /** Throws PlatformError("config_invalid") when the default runtime is not set up. */
@@ -55,6 +60,10 @@ export async function nodeConfigOf(settings: NodeSettings): Promise<NodeConfig> 
     diskLimit: disk.limit,
     ...(disk.missing === undefined ? {} : { diskLimitMissing: disk.missing }),
     readyAreas: settings.readySlots,
+    pool: {
+      size: settings.poolSize,
+      memoryBudgetBytes: settings.poolMemoryMb === 0 ? totalmem() * POOL_MEMORY_SHARE : settings.poolMemoryMb * 1024 * 1024,
+    },
   };
 }
 

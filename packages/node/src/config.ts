@@ -21,6 +21,11 @@ export interface NodeConfig {
   readonly networkPool: string | undefined;
   /** IPv4 addresses of the name servers that sandboxes use. */
   readonly resolvers: readonly string[];
+  readonly pool: {
+    /** Ready sandboxes of each lately used template; 0: none. */
+    readonly size: number;
+    readonly memoryBudgetBytes: number;
+  };
   /** Network slots kept ready ahead of time. */
   readonly readySlots: number;
 }

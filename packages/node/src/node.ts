@@ -10,12 +10,14 @@ import { lockInstance } from "./instance-lock.privileged.ts";
 import { chooseAddressPool } from "./network/pool-choice.privileged.ts";
 import { SlotPool } from "./network/slot-pool.privileged.ts";
 import { nodePaths } from "./paths.ts";
+import { WarmPool } from "./pool/warm-pool.ts";
 import { ClusterIdentity, forOwnCluster } from "./rpc/cluster-identity.privileged.ts";
 import { dialSandbox } from "./rpc/dial.ts";
 import { listenNodeServer } from "./rpc/server.ts";
 import { nodeService } from "./rpc/service.ts";
 import { Containers } from "./sandboxes/containers.ts";
 import { areasOf } from "./sandboxes/disk-areas.privileged.ts";
+import { runtimeOf } from "./sandboxes/host.privileged.ts";
 import { ImageWriter } from "./sandboxes/image-writer.ts";
 import { adoptSandboxes, emptyTrash, makeNodeFolders, removeRemains, removeStrayAreas } from "./sandboxes/recover.privileged.ts";
 import { Sandboxes } from "./sandboxes/sandboxes.ts";
@@ -80,22 +82,38 @@ export async function createNode(config: NodeConfig, logger: Logger): Promise<No
   const starter = new Starter({ deps, images, containers, pools, logger });
   const writer = new ImageWriter({ deps, images, containers, logger });
   const snapshots = new Snapshots({ deps, images, containers, writer, logger });
-  const sandboxes = new Sandboxes({ deps, containers, images, starter, writer, snapshots, gate, logger });
+  const warmPool = new WarmPool({
+    ...config.pool,
+    names,
+    containers,
+    images,
+    starter,
+    writer,
+    gate,
+    fingerprintOf: (name) => runtimeOf(config, name).fingerprint,
+    keepsMemory: (name) => runtimeOf(config, name).capabilities.checkpoint,
+    logger,
+  });
+  const sandboxes = new Sandboxes({ deps, containers, images, starter, writer, snapshots, pool: warmPool, gate, logger });
   for (const record of running) containers.add(record);
   for (const record of interrupted) sandboxes.continueSnapshot(containers.add(record));
   for (const { imageId = "" } of running) if (images.get(imageId)?.kind === "pause") await containers.discardImage(imageId);
   sandboxes.watch();
+  warmPool.start();
   const holdsAnything = () => sandboxes.list().length > 0 || images.list().some(({ kind }) => kind !== "template");
   const identity = new ClusterIdentity({ file: paths.cluster, holdsAnything, logger });
   const service = forOwnCluster(nodeService(config, sandboxes, images), identity);
+  async function close(): Promise<void> {
+    await warmPool.close();
+    await sandboxes.close();
+    await Promise.all([pools.plain.close(), pools.withUserNamespace.close(), deps.areas.stop()]);
+    lock.release();
+  }
+  let closing: Promise<void> | undefined;
   return {
     service,
     dial: (target, signal) => dialSandbox(sandboxes, target, signal),
     listen: ({ host, port, secret }) => listenNodeServer({ service, sandboxes, secret, logger }, host, port),
-    async close() {
-      await sandboxes.close();
-      await Promise.all([pools.plain.close(), pools.withUserNamespace.close(), deps.areas.stop()]);
-      lock.release();
-    },
+    close: () => (closing ??= close()),
   };
 }

@@ -26,7 +26,7 @@ export interface NodeUnderTest extends AsyncDisposable {
 }
 
 /** A real node on a folder of its own, with a busybox-only layer. */
-export async function startNode(runtime: "gvisor" | "runc", instance: string): Promise<NodeUnderTest> {
+export async function startNode(runtime: "gvisor" | "runc", instance: string, options: { poolSize?: number } = {}): Promise<NodeUnderTest> {
   const dir = realpathSync(mkdtempSync(join(tmpdir(), "skerry-node-")));
   chmodSync(dir, 0o711);
   const layers = await openLayerStore(join(dir, "layers"));
@@ -50,6 +50,7 @@ export async function startNode(runtime: "gvisor" | "runc", instance: string): P
     readySlots: 1,
     diskLimit: "image",
     readyAreas: 1,
+    pool: { size: options.poolSize ?? 0, memoryBudgetBytes: 2 ** 30 },
   };
   const logger = createLogger({ name: "node-under-test", level: "error", fd: 2 });
   const secret = new Secret("the cluster secret of this test");

@@ -5,6 +5,8 @@ export interface Runtime {
   readonly name: RuntimeName;
   /** What this runtime can do beyond start and destroy; what it can't do is refused above with an error that names one which can. */
   readonly capabilities: RuntimeCapabilities;
+  /** Changes whenever what this runtime makes of a plan changes: program, specification, processor. */
+  readonly fingerprint: string;
   /**
    * Starts a prepared sandbox and answers when its first process runs.
    * Throws PlatformError("runtime_failed") with the runtime's own words; what was acquired until then is for `destroy`.

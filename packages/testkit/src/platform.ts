@@ -125,6 +125,8 @@ function serveVariables(options: {
     LANG: "C.UTF-8",
     SKERRY_DATA: folder.root,
     SKERRY_RUNTIME: settings.runtime,
+    // Tests count what is on the host, and share two processors; those of the pool ask for one.
+    SKERRY_POOL_SIZE: "0",
     SKERRY_ROLES: roles,
     SKERRY_API_PORT: String(ports.api),
     SKERRY_EDGE_PORT: String(ports.edge),

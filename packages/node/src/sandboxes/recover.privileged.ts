@@ -77,6 +77,8 @@ export async function adoptSandboxes(deps: HostDeps, images: ImageStore, { logge
 }
 
 function fateOf({ config }: HostDeps, images: ImageStore, record: SandboxRecord): "adopt" | "continue" | "release" {
+  // Nobody's: it is made again in no time.
+  if (record.sandboxId === "") return "release";
   const isAlive = isSameProcess(record.process);
   const image = record.imageId === undefined ? undefined : images.get(record.imageId);
   switch (record.state) {
@@ -120,7 +122,7 @@ export async function removeStrayAreas(
 }
 
 /** Removes everything of the instance that none of `keep` holds. Counts what it found. */
-export async function removeRemains(deps: HostDeps, keep: readonly SandboxRecord[], { logger, onFailure }: Hears): Promise<Remains> {
+export async function removeRemains(deps: ReleaseDeps, keep: readonly SandboxRecord[], { logger, onFailure }: Hears): Promise<Remains> {
   const { config, paths, names } = deps;
   const kept = new Set(keep.map((record) => record.containerId));
   const keptSlots = new Set(keep.map((record) => record.slot.number));

@@ -6,6 +6,7 @@ import { parseSandboxId } from "@skerry/wire";
 import type { SandboxSpec } from "@skerry/wire/node";
 import { type ImageRecord, memoryBytes } from "../images/image.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
+import type { WarmPool } from "../pool/warm-pool.ts";
 import { type AgentIdentity, isAgentHealthy } from "./agent-client.ts";
 import type { Containers, LiveContainer } from "./containers.ts";
 import { type HostDeps, runtimeOf } from "./host.privileged.ts";
@@ -28,6 +29,7 @@ export interface SandboxesOptions {
   readonly starter: Starter;
   readonly writer: ImageWriter;
   readonly snapshots: Snapshots;
+  readonly pool: WarmPool;
   readonly gate: StartGate;
   readonly logger: Logger;
 }
@@ -88,8 +90,20 @@ export class Sandboxes {
   async create(spec: SandboxSpec): Promise<Started> {
     return this.#lock.run(checkedId(spec), async () => {
       if (this.#live(spec.sandboxId)) throw new PlatformError("already_exists", `sandbox ${spec.sandboxId} exists`);
-      return this.#options.gate.run(() => this.#start(spec, spec.imageId === "" ? undefined : this.#imageOf(spec), "sandbox created"));
+      return this.#create(spec);
     });
+  }
+
+  async #create(spec: SandboxSpec): Promise<Started> {
+    const { pool, gate, logger } = this.#options;
+    if (spec.imageId !== "") return gate.run(() => this.#start(spec, this.#imageOf(spec), "sandbox created"));
+    const phases = new Phases();
+    const makeup = this.#makeupOf(spec, undefined);
+    const claimed = await pool.claim(makeup, { identity: identityOf(spec, undefined), allowInternetAccess: spec.allowInternetAccess });
+    if (!claimed) return gate.run(() => this.#start(spec, pool.imageFor(makeup), "sandbox created"));
+    const facts = { sandbox_id: spec.sandboxId, template_id: spec.templateId, runtime: makeup.runtime, start_kind: claimed.kind };
+    logger.info({ ...facts, ...phases.fields() }, "sandbox created");
+    return claimed;
   }
 
   /** From the image that it was paused to. Repeated after a success it answers the same. */
@@ -221,7 +235,7 @@ export class Sandboxes {
       const { containerId, sandboxId, state } = live.record;
       if (this.#releasing.has(containerId) || !this.#needsRelease(live)) continue;
       this.#options.logger.warn({ sandbox_id: sandboxId, container_id: containerId, state }, "sandbox ended by itself or was not released");
-      live.endReason ||= "exited";
+      live.endReason ||= this.#options.containers.isOutOfMemory(live) ? "memory" : "exited";
       this.#releasing.add(containerId);
       this.#lock
         .run(sandboxId === "" ? containerId : sandboxId, async () => {

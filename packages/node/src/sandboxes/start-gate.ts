@@ -12,6 +12,10 @@ export class StartGate {
     this.#maxWaiting = options.maxWaiting;
   }
 
+  get isIdle(): boolean {
+    return this.#running === 0;
+  }
+
   async run<T>(work: () => Promise<T>): Promise<T> {
     if (this.#running >= this.#limit) {
       if (this.#waiting.length >= this.#maxWaiting) {

@@ -1,9 +1,11 @@
 // What runsc and runc have in common: both take a bundle and the same few verbs.
 
+import { createHash } from "node:crypto";
 import { closeSync, existsSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { asError, PlatformError, runCommand, SubprocessError } from "@skerry/base";
 import { destroyCgroup } from "../cgroup.privileged.ts";
+import { readCpuFeatures } from "../cpu-features.ts";
 import type { ContainerPlan, ContainerRef, StartedContainer } from "../runtime.ts";
 import { buildSpec, type HostFacts } from "../spec/build-spec.ts";
 import type { OciSpec } from "../spec/oci.ts";
@@ -19,6 +21,23 @@ export interface OciDriver {
 const START_TIMEOUT_MS = 60_000;
 /** A runtime that hangs is found out by this. */
 const CONTROL_TIMEOUT_MS = 20_000;
+
+/** See `Runtime.fingerprint`. */
+export function fingerprintOf(driver: OciDriver): string {
+  const plan: ContainerPlan = {
+    id: "",
+    bundleDir: "",
+    rootDir: "",
+    agentDir: "",
+    args: [],
+    hostname: "",
+    networkNamespacePath: "",
+    cgroupPath: "",
+    limits: { cpuCount: 1, memoryBytes: 1, overheadBytes: 0, pids: 1 },
+  };
+  const about = [basename(driver.binary), driver.globalArgs, buildSpec(plan, driver.host), readCpuFeatures()];
+  return createHash("sha256").update(JSON.stringify(about)).digest("hex");
+}
 
 /** How to bring a sandbox up: `run` a new one, or `restore` an image. */
 export interface StartVerb {

@@ -4,7 +4,7 @@ import { unmount } from "@skerry/base/linux";
 import { setMemoryLimit } from "../cgroup.privileged.ts";
 import type { Runtime } from "../runtime.ts";
 import type { HostFacts } from "../spec/build-spec.ts";
-import { control, destroyContainer, type OciDriver, startContainer } from "./oci-driver.privileged.ts";
+import { control, destroyContainer, fingerprintOf, type OciDriver, startContainer } from "./oci-driver.privileged.ts";
 import { checkpointContainer, restoreContainer } from "./runsc-image.privileged.ts";
 
 /** gVisor: a kernel in user space between the guest and the host. `stateDir` is created; keep its path short, sockets live in it. */
@@ -31,6 +31,7 @@ export function createRunscRuntime(options: { binary: string; stateDir: string; 
     ],
   };
   return {
+    fingerprint: fingerprintOf(driver),
     name: "gvisor",
     capabilities: { checkpoint: true, userNamespace: false },
     async start(plan) {

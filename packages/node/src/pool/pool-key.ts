@@ -1,0 +1,31 @@
+import { createHash } from "node:crypto";
+import type { AgentIdentity } from "../sandboxes/agent-client.ts";
+import type { SandboxMakeup } from "../sandboxes/journal.privileged.ts";
+
+/**
+ * What two sandboxes must have in common for one to be as good as the other. `fingerprint` stands for the runtime: program,
+ * processor and the specification that it writes.
+ */
+export function poolKeyOf(makeup: SandboxMakeup, fingerprint: string): string {
+  const { runtime, layers, size, agentDir } = makeup;
+  return createHash("sha256")
+    .update(JSON.stringify([runtime, fingerprint, layers, size, agentDir]))
+    .digest("hex");
+}
+
+/** The image of a template has a name of its own, so it is found again after a restart. */
+export function templateImageId(key: string): string {
+  return `t${key.slice(0, 19)}`;
+}
+
+export function nobody(makeup: SandboxMakeup): AgentIdentity {
+  return {
+    sandboxId: "",
+    templateId: makeup.templateId,
+    envVars: {},
+    accessToken: "",
+    defaultUser: "",
+    defaultWorkdir: "",
+    memoryMb: makeup.size.memoryMb,
+  };
+}

@@ -1,0 +1,92 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { waitUntil } from "@skerry/testkit/wait-until";
+import { StartKind } from "@skerry/wire/node";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { areasInUse, type NodeUnderTest, startNode } from "./node-under-test.ts";
+
+describe.each([
+  ["gvisor", "e031"],
+  ["runc", "e032"],
+] as const)("the warm pool on %s", (runtime, instance) => {
+  let under: NodeUnderTest;
+  beforeAll(async () => {
+    under = await startNode(runtime, instance, { poolSize: 2 });
+  });
+  afterAll(() => under?.[Symbol.asyncDispose]());
+
+  let count = 0;
+  const create = async (overrides: object = {}) => {
+    count += 1;
+    const id = `i${String(count).padStart(20, "0")}`;
+    return { id, ...(await under.client.createSandbox({ spec: { ...under.spec(id), ...overrides } })) };
+  };
+  const list = async () => (await under.client.listSandboxes({})).sandboxes.map((one) => [one.sandboxId, one.state]);
+  const containers = () => readdirSync(join(under.config.dir, "sandboxes"));
+  const stateOf = (name: string) =>
+    (JSON.parse(readFileSync(join(under.config.dir, "sandboxes", name, "sandbox.json"), "utf8")) as { state: string }).state;
+  const ready = () => containers().filter((name) => stateOf(name) === "pooled").length;
+  const full = () => waitUntil("the pool is full", () => ready() === 2, 20_000);
+
+  it("hands out what is ready, fills up behind it, and lists only what is somebody's", async () => {
+    const first = await create();
+    expect(first.startKind).toBe(StartKind.BOOT);
+    await full();
+    const next = [await create(), await create({ allowInternetAccess: false })];
+    expect(next.map(({ startKind }) => startKind)).toEqual([StartKind.CLAIM, StartKind.CLAIM]);
+    await full();
+    expect((await list()).sort()).toEqual([first, ...next].map(({ id }) => [id, "running"]));
+    for (const { id } of [first, ...next]) await under.client.killSandbox({ sandboxId: id });
+    expect(await list()).toEqual([]);
+  });
+
+  it("does not hand out one for another size or another template", async () => {
+    await full();
+    const other = await create({ memoryMb: 300 });
+    expect(other.startKind).toBe(StartKind.BOOT);
+    await under.client.killSandbox({ sandboxId: other.id });
+  });
+
+  it("gives every claim its own identity, also many at once", async () => {
+    const made = await Promise.all(Array.from({ length: 8 }, (_, at) => create({ accessToken: `token-${at}` })));
+    const statuses = await Promise.all(
+      made.flatMap(({ id }, at) => [at, (at + 1) % 8].map((token) => statusWith(under, id, `token-${token}`))),
+    );
+    expect(statuses).toEqual(made.flatMap(() => [200, 401]));
+    for (const { id } of made) await under.client.killSandbox({ sandboxId: id });
+  });
+
+  it("pauses, resumes and snapshots what came from the pool like any other", async () => {
+    await waitUntil("one is ready", () => ready() > 0, 20_000);
+    const { id } = await create();
+    const [pause, snapshot] = ["mpool000000000000001", "mpool000000000000002"].map((one) => one.slice(0, 20));
+    await under.client.snapshotSandbox({ sandboxId: id, imageId: snapshot ?? "", memory: true });
+    await under.client.pauseSandbox({ sandboxId: id, imageId: pause?.replace("m", "n") ?? "", memory: true });
+    await under.client.resumeSandbox({ spec: { ...under.spec(id), imageId: pause?.replace("m", "n") ?? "", imageAccessToken: "a-token" } });
+    expect(await statusWith(under, id, "a-token")).toBe(200);
+    await under.client.killSandbox({ sandboxId: id });
+    await under.client.deleteImage({ imageId: snapshot ?? "" });
+  });
+
+  it("is given back with the node, and nothing is left but the image of the template", async () => {
+    await under.restart();
+    expect(await list()).toEqual([]);
+    await under.node.close();
+    expect(containers()).toEqual([]);
+    const images = readdirSync(join(under.config.dir, "images"));
+    expect(images.every((name) => name.startsWith("t"))).toBe(true);
+    if (runtime === "runc") expect(areasInUse(under)).toEqual([]);
+  });
+});
+
+async function statusWith(under: NodeUnderTest, sandboxId: string, token: string): Promise<number> {
+  const socket = await under.node.dial({ sandboxId, port: 49_983 });
+  const answer = new Promise<string>((resolve, reject) => {
+    socket.once("data", (chunk: Buffer) => resolve(chunk.toString()));
+    socket.once("error", reject);
+  });
+  socket.write(`GET /metrics HTTP/1.0\r\nHost: x\r\nX-Access-Token: ${token}\r\n\r\n`);
+  const status = Number((await answer).split(" ")[1]);
+  socket.destroy();
+  return status;
+}
