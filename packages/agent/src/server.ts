@@ -13,6 +13,7 @@ import { init } from "./http/init.ts";
 import { installLightHeaders } from "./http/light-headers.ts";
 import { handle } from "./http/pipeline.ts";
 import { relieve } from "./http/relieve.ts";
+import { IdleMemory } from "./idle-memory.ts";
 import { stderrLogger } from "./log.ts";
 import { loadLibc } from "./native/libc.ts";
 import { AgentState } from "./state.ts";
@@ -21,6 +22,9 @@ import { AgentState } from "./state.ts";
 const KEEP_ALIVE_MS = 640_000;
 
 const CONTROL_PATHS = ["/freeze", "/unfreeze", "/collapse", "/fsfreeze", "/fsthaw", "/upgrade"];
+
+/** Asked again and again while nothing happens; an agent that answers nothing else is idle. */
+const PROBES: ReadonlySet<string> = new Set(["/health", "/metrics"]);
 
 export interface AgentOptions {
   readonly host: string;
@@ -54,7 +58,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
     rmSync("/tmp/.skerry", { force: true });
     // Threads of the pool are made by its first task: here and now, not when guests have used up what this sandbox may have.
     const startThreads = () => stat("/");
-    for (const load of [loadRpc, loadLibc, loadDownload, loadUpload, startThreads, () => state.guests()]) {
+    for (const load of [loadRpc, loadLibc, loadDownload, loadUpload, startThreads, () => state.processLimit()]) {
       // One at a time, so that requests get in between.
       await setImmediate();
       await load();
@@ -79,7 +83,12 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
       ...CONTROL_PATHS.map((path): [string, { POST: Route }] => [path, { POST: control }]),
     ]),
   };
+  const idleMemory = new IdleMemory();
   const server = createServer({ requestTimeout: 0, keepAliveTimeout: KEEP_ALIVE_MS, keepAliveTimeoutBuffer: 0 }, (req, res) => {
+    if (!PROBES.has(req.url ?? "")) {
+      idleMemory.touch();
+      res.once("close", () => idleMemory.touch());
+    }
     void handle(pipeline, req, res);
   });
   server.on("connect", (req, client, head) => {

@@ -3,6 +3,8 @@
 import { findUser, type User } from "./accounts/accounts.ts";
 import type { Trust } from "./certificates/trust.ts";
 import { GuestGroups } from "./limits/guest-groups.ts";
+import type { ProcessLimit } from "./limits/process-limit.ts";
+import { UserLimit } from "./limits/user-limit.ts";
 import { expandPath } from "./paths.ts";
 
 export class AgentState {
@@ -22,7 +24,8 @@ export class AgentState {
   userEnv: ReadonlyMap<string, string> = new Map();
   /** PATH of processes that get no other: the agent's own. */
   readonly path: string;
-  #guests: { readonly groups: GuestGroups | undefined; limit: number | undefined } | undefined;
+  #processLimit: ProcessLimit | undefined;
+  #limitedTo: number | undefined;
 
   constructor(options: { path: string }) {
     this.path = options.path;
@@ -33,15 +36,14 @@ export class AgentState {
     return { ...Object.fromEntries(this.userEnv), ...Object.fromEntries(this.internalEnv) };
   }
 
-  /** The groups for what is started here; undefined where the host's kernel holds this sandbox to its limits. */
-  guests(): GuestGroups | undefined {
-    this.#guests ??= { groups: GuestGroups.make(), limit: undefined };
-    const { groups, limit } = this.#guests;
-    if (groups && this.maxProcesses !== undefined && this.maxProcesses !== limit) {
-      groups.limitProcesses(this.maxProcesses);
-      this.#guests.limit = this.maxProcesses;
+  /** Preconditions: libc is loaded. */
+  processLimit(): ProcessLimit {
+    this.#processLimit ??= GuestGroups.make() ?? new UserLimit();
+    if (this.maxProcesses !== undefined && this.maxProcesses !== this.#limitedTo) {
+      this.#processLimit.setMost(this.maxProcesses);
+      this.#limitedTo = this.maxProcesses;
     }
-    return groups;
+    return this.#processLimit;
   }
 
   user(name: string | undefined): User {

@@ -7,17 +7,16 @@
 import { mkdirSync, openSync, readFileSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { errnoOf } from "@skerry/base";
+import { type ProcessLimit, SPARE_PROCESSES } from "./process-limit.ts";
 
 const ROOT = "/sys/fs/cgroup";
 /** No group with controllers for others may have processes itself, so the agent needs one too. */
 const AGENT = "skerry";
 const GUEST = "guest";
-/** For what is started when the other is full: without it nobody could start the `kill` that ends a fork bomb. */
+/** For what is started when the other is full. */
 const SPARE = "spare";
-/** Threads of the agent are in it for a moment too: about a dozen. */
-const SPARE_PROCESSES = 64;
 
-export class GuestGroups {
+export class GuestGroups implements ProcessLimit {
   readonly #root: string;
   /** cgroup.procs of each. */
   readonly #agent: number;
@@ -48,15 +47,11 @@ export class GuestGroups {
     }
   }
 
-  limitProcesses(most: number): void {
+  setMost(most: number): void {
     writeFileSync(join(this.#root, GUEST, "pids.max"), String(most));
   }
 
-  /**
-   * What `start` makes belongs to the guest. When `isRefused` says of its error that there was no room, it is tried once more
-   * where there is some left. A guest that is root may have spoilt the groups: then its processes are started all the same,
-   * and nothing holds them but the host's limit.
-   */
+  /** A guest may have spoilt the groups: then its processes are started all the same. */
   within<T>(start: () => T, isRefused: (error: unknown) => boolean): T {
     try {
       return this.#in(this.#guest, start);

@@ -1,12 +1,12 @@
 // From a Start request to a running program: environment, working directory, program lookup, descriptors, spawn.
 
 import { accessSync, closeSync, constants, openSync, statSync, writeFileSync } from "node:fs";
-import { setPriority } from "node:os";
+import { getPriority, setPriority } from "node:os";
 import { posix } from "node:path";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { asError, errnoOf } from "@skerry/base";
 import type { User } from "../accounts/accounts.ts";
-import type { GuestGroups } from "../limits/guest-groups.ts";
+import type { ProcessLimit } from "../limits/process-limit.ts";
 import { asUser } from "../native/credentials.ts";
 import { libc } from "../native/libc.ts";
 import { openPty, type PtySize } from "../native/pty.ts";
@@ -23,8 +23,7 @@ export interface LaunchRequest {
   readonly cwd: string;
   readonly pty: PtySize | undefined;
   readonly stdin: boolean;
-  /** Where the new process has to be counted. */
-  readonly groups: GuestGroups | undefined;
+  readonly processLimit: ProcessLimit;
   /** tini, which says why a program cannot be run (exit code 127 or 126) without a shell in the image. */
   readonly fallback: string;
 }
@@ -36,10 +35,9 @@ export type Launched =
 
 export function launch(request: LaunchRequest): Launched {
   refuseNul(request);
-  if (!exists(request.cwd)) throw new ConnectError(`cwd '${request.cwd}' does not exist`, Code.InvalidArgument);
   const { pty } = request;
   const start = () => (pty === undefined ? launchWithPipes(request) : launchWithPty(request, pty));
-  const launched = request.groups ? request.groups.within(start, isOutOfProcesses) : start();
+  const launched = request.processLimit.within(start, isOutOfProcesses);
   adjust(launched.pid);
   return launched;
 }
@@ -62,7 +60,7 @@ function launchWithPipes(request: LaunchRequest): Launched {
       return { kind: "pipes", pid, stdin, stdout, stderr };
     });
   } catch (error) {
-    throw startError(error, `error starting process '${[request.cmd, ...request.args].join(" ")}'`);
+    throw startError(error, request, `error starting process '${[request.cmd, ...request.args].join(" ")}'`);
   } finally {
     for (const fd of opened) if (!kept.includes(fd)) closeSync(fd);
   }
@@ -80,24 +78,28 @@ function launchWithPty(request: LaunchRequest, size: PtySize): Launched {
     if (master !== undefined) closeSync(master);
     const command = [request.cmd, ...request.args].join(" ");
     const where = `in dir '${request.cwd}' with '${size.cols}' cols and '${size.rows}' rows`;
-    throw startError(error, `error starting pty with command '${command}' ${where}`);
+    throw startError(error, request, `error starting pty with command '${command}' ${where}`);
   }
 }
 
+/** Errors of execve that are about the program, not about the request: such a start ends with a status. */
+const PROGRAM_ERRORS: ReadonlySet<string> = new Set(["ENOENT", "EACCES", "ENOTDIR", "ELOOP", "ENAMETOOLONG"]);
+
+// Nothing is looked at before the attempt: a start waits for each system call, which gVisor makes dear, and nearly all succeed.
 function exec(request: LaunchRequest, stdio: SpawnTarget["stdio"]): number {
   const common = { env: request.env, cwd: request.cwd, stdio };
   const fallback = { ...common, path: request.fallback, argv: ["tini", "-s", "--", request.cmd, ...request.args] };
-  enterable(request.cwd);
-  const path = findProgram(request);
+  const path = request.cmd.includes("/") ? request.cmd : findProgram(request);
   if (path === undefined) return spawnProgram(fallback);
   try {
     return spawnProgram({ ...common, path, argv: [request.cmd, ...request.args] });
   } catch (error) {
     if (!(error instanceof SpawnError)) throw error;
+    // The child changes its directory before it becomes the program, and both fail with the same errors.
+    assertEnterable(request.cwd);
     // A script without `#!` is the shell's, as execvp has it.
     if (error.errnoName === "ENOEXEC") return spawnProgram({ ...common, path: "/bin/sh", argv: ["sh", path, ...request.args] });
-    // A missing interpreter, a mount without exec: the program is at fault and not the request, so it ends with a status.
-    if (error.errnoName === "ENOENT" || error.errnoName === "EACCES") return spawnProgram(fallback);
+    if (PROGRAM_ERRORS.has(error.errnoName)) return spawnProgram(fallback);
     throw error;
   }
 }
@@ -105,7 +107,7 @@ function exec(request: LaunchRequest, stdio: SpawnTarget["stdio"]): number {
 // execvp's lookup, with the child's PATH and the child's rights; a relative PATH entry counts from the child's directory.
 function findProgram(request: LaunchRequest): string | undefined {
   if (request.cmd === "") return undefined;
-  const folders = request.cmd.includes("/") ? [""] : (request.env.PATH ?? "/bin:/usr/bin").split(":");
+  const folders = (request.env.PATH ?? "/bin:/usr/bin").split(":");
   return folders.map((folder) => posix.join(folder, request.cmd)).find((path) => isExecutable(posix.resolve(request.cwd, path)));
 }
 
@@ -118,7 +120,7 @@ function isExecutable(path: string): boolean {
   }
 }
 
-function enterable(cwd: string): void {
+function assertEnterable(cwd: string): void {
   if (!statSync(cwd).isDirectory()) throw new Error(`chdir ${cwd}: not a directory`);
   try {
     accessSync(cwd, constants.X_OK);
@@ -158,6 +160,8 @@ function pipe(opened: number[]): [read: number, write: number] {
  */
 const OOM_SCORE_ADJUSTMENT = 500;
 
+let ownPriority: number | undefined;
+
 // Guests go before the agent when memory runs out, and never get its priority. Hosts differ in what they permit.
 function adjust(pid: number): void {
   try {
@@ -166,7 +170,8 @@ function adjust(pid: number): void {
     // Ended already, or no /proc: nothing depends on it.
   }
   try {
-    setPriority(pid, 0);
+    ownPriority ??= getPriority();
+    if (ownPriority !== 0) setPriority(pid, 0);
   } catch {
     // Not permitted: then the agent has no better priority to hand on either.
   }
@@ -182,6 +187,7 @@ function refuseNul(request: LaunchRequest): void {
   }
 }
 
-function startError(error: unknown, prefix: string): ConnectError {
+function startError(error: unknown, request: LaunchRequest, prefix: string): ConnectError {
+  if (!exists(request.cwd)) return new ConnectError(`cwd '${request.cwd}' does not exist`, Code.InvalidArgument);
   return new ConnectError(`${prefix}: ${asError(error).message}`, Code.InvalidArgument, undefined, undefined, error);
 }

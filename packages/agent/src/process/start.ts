@@ -47,7 +47,7 @@ function startProcess(process: ProcessContext, request: StartRequest, user: User
     cwd,
     pty: request.pty === undefined ? undefined : { cols: request.pty.size?.cols ?? 0, rows: request.pty.size?.rows ?? 0 },
     stdin: request.stdin ?? true,
-    groups: process.state.guests(),
+    processLimit: process.state.processLimit(),
     fallback: process.tini,
   });
   const started = new GuestProcess(launched, identity, (ended) => process.table.retire(ended));
