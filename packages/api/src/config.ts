@@ -4,6 +4,8 @@ export interface ApiConfig {
   readonly port: number;
   /** The longest that a sandbox may run, in hours. */
   readonly maxTimeoutHours: number;
+  /** How many sandboxes a team may run at a time; paused ones do not count. */
+  readonly maxSandboxes: number;
   /** This control process. Stable over restarts: it is how unfinished work is found again. */
   readonly ownerId: string;
   /** Shown as `envdVersion` for a sandbox whose node has not said its own. */
@@ -16,19 +18,36 @@ export interface ApiConfig {
 /** How long things may take and how often they are looked at; tests use shorter ones. */
 export interface ApiTiming {
   readonly createTimeoutMs: number;
+  readonly pauseTimeoutMs: number;
+  readonly resumeTimeoutMs: number;
+  readonly snapshotTimeoutMs: number;
   readonly killTimeoutMs: number;
   readonly listTimeoutMs: number;
+  /** How long a call waits for what is under way with a sandbox before it is refused. */
+  readonly waitTimeoutMs: number;
   readonly expiryScanMs: number;
   readonly reconcileMs: number;
-  /** Entries of ended sandboxes are forgotten after this. */
+  /** An image on a node that no entry knows is deleted after this. */
+  readonly strayImageMs: number;
+  /** Entries of ended sandboxes are forgotten after this, and what they went through. */
   readonly keepEndedMs: number;
+  /** For how long a request is answered as before when it is repeated with its key. */
+  readonly keepKeysMs: number;
 }
+
+const DAY_MS = 24 * 3_600_000;
 
 export const DEFAULT_TIMING: ApiTiming = {
   createTimeoutMs: 60_000,
+  pauseTimeoutMs: 120_000,
+  resumeTimeoutMs: 60_000,
+  snapshotTimeoutMs: 120_000,
   killTimeoutMs: 30_000,
   listTimeoutMs: 10_000,
+  waitTimeoutMs: 60_000,
   expiryScanMs: 200,
   reconcileMs: 2_000,
-  keepEndedMs: 7 * 24 * 3_600_000,
+  strayImageMs: 60_000,
+  keepEndedMs: DAY_MS,
+  keepKeysMs: DAY_MS,
 };

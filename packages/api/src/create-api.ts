@@ -8,10 +8,14 @@ import { type ApiConfig, type ApiTiming, DEFAULT_TIMING } from "./config.ts";
 import { createServer } from "./http/server.ts";
 import { createRouteService } from "./route-service.ts";
 import { accessTokenOf } from "./sandboxes/access-token.ts";
+import { AutoPauses } from "./sandboxes/auto-pauses.ts";
+import type { SandboxDeps } from "./sandboxes/deps.ts";
 import { Expiry } from "./sandboxes/expiry.ts";
+import { ImageDeletions } from "./sandboxes/image-deletions.ts";
 import { SandboxKills } from "./sandboxes/kills.ts";
+import { SandboxMoves } from "./sandboxes/moves.ts";
 import type { NodeDirectory } from "./sandboxes/ports.ts";
-import { reconcile } from "./sandboxes/reconcile.ts";
+import { Reconciler } from "./sandboxes/reconcile.ts";
 import { SandboxService } from "./sandboxes/service.ts";
 
 export interface ApiDeps {
@@ -35,22 +39,35 @@ export interface Api extends AsyncDisposable {
 }
 
 export async function createApi(config: ApiConfig, deps: ApiDeps): Promise<Api> {
-  const { store, nodes, clock, logger } = deps;
+  const { store, clock, logger } = deps;
   const timing: ApiTiming = { ...DEFAULT_TIMING, ...config.timing };
-  const sandboxes = store.sandboxes;
-  const kills = new SandboxKills({ sandboxes, nodes, clock, logger, killTimeoutMs: timing.killTimeoutMs });
-  const service = new SandboxService({ config, timing, store, nodes, kills, tokenSeed: deps.secrets.tokenSeed, clock, logger });
-  const expiry = new Expiry({ sandboxes, kills, clock, logger, scanMs: timing.expiryScanMs });
+  const work = sandboxDeps(config, deps, timing);
+  const service = new SandboxService(work);
+  const pauses = new AutoPauses(work);
+  const expiry = new Expiry({ ...work, sandboxes: store.sandboxes, pauses, scanMs: timing.expiryScanMs });
+  const tokenOf = (id: string) => accessTokenOf(deps.secrets.tokenSeed, id);
   const fastify = await createServer(
-    { config, store, sandboxes: service, accessTokenOf: (id) => accessTokenOf(deps.secrets.tokenSeed, id), clock, logger },
+    {
+      config,
+      timing,
+      store,
+      sandboxes: service,
+      moves: work.moves,
+      kills: work.kills,
+      images: work.images,
+      accessTokenOf: tokenOf,
+      clock,
+      logger,
+    },
     { identity: store.identity, adminToken: deps.secrets.adminToken, clock },
   );
-  const reconcileDeps = { sandboxes, nodes, kills, clock, logger, timing, ownerId: config.ownerId, startedAt: clock.now() };
-  const rounds = new Rounds(() => reconcile(reconcileDeps), { everyMs: timing.reconcileMs, logger });
+  const reconciler = new Reconciler(work);
+  const rounds = new Rounds(() => reconciler.round(), { everyMs: timing.reconcileMs, logger });
 
   const close = async () => {
     await Promise.all([rounds.stop(), expiry.stop(), fastify.close()]);
-    await kills.stop();
+    await pauses.stop();
+    await Promise.all([work.kills.stop(), work.images.stop()]);
   };
   return {
     async listen() {
@@ -63,9 +80,24 @@ export async function createApi(config: ApiConfig, deps: ApiDeps): Promise<Api> 
     close,
     reconcile: () => rounds.now(),
     fastify,
-    routeService: createRouteService(sandboxes, clock),
+    routeService: createRouteService({
+      sandboxes: store.sandboxes,
+      wake: (id, signal) => service.wake(id, signal),
+      accessTokenOf: tokenOf,
+      clock,
+      logger,
+    }),
     [Symbol.asyncDispose]: close,
   };
+}
+
+function sandboxDeps(config: ApiConfig, deps: ApiDeps, timing: ApiTiming): SandboxDeps {
+  const { store, nodes, clock, logger } = deps;
+  const { sandboxes } = store;
+  const moves = new SandboxMoves({ sandboxes, clock, ownerId: config.ownerId, maxSandboxes: config.maxSandboxes });
+  const images = new ImageDeletions({ images: store.images, nodes, clock, logger, timeoutMs: timing.killTimeoutMs });
+  const kills = new SandboxKills({ sandboxes, nodes, moves, images, clock, logger, killTimeoutMs: timing.killTimeoutMs });
+  return { config, timing, store, nodes, moves, kills, images, tokenSeed: deps.secrets.tokenSeed, clock, logger };
 }
 
 /** Work that is repeated, never twice at once. */

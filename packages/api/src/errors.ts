@@ -1,4 +1,5 @@
 import { PlatformError } from "@skerry/base";
+import type { Sandbox } from "@skerry/store";
 import { ERROR_CATALOG, type ErrorCode } from "@skerry/wire";
 
 export interface PublicErrorOptions {
@@ -24,13 +25,15 @@ export function notBuilt(what: string): PlatformError<ErrorCode> {
   return publicError("not_implemented", `${what} is not built yet`);
 }
 
-/** The same for an unknown sandbox and for one of another team. */
-export function sandboxNotFound(id: string): PlatformError<ErrorCode> {
-  return publicError("not_found", `Sandbox "${id}" doesn't exist or you don't have access to it`);
+/** The same for an unknown sandbox and for one of another team. Of the caller's own it says, for a day, when and why it ended. */
+export function sandboxNotFound(id: string, ended?: Pick<Sandbox, "endedAt" | "endReason">): PlatformError<ErrorCode> {
+  const message = `Sandbox "${id}" doesn't exist or you don't have access to it`;
+  if (!ended || ended.endedAt === null) return publicError("not_found", message);
+  return publicError("not_found", `${message}. It ended at ${new Date(ended.endedAt).toISOString()}: ${ended.endReason ?? "unknown"}`);
 }
 
-export function sandboxBusy(id: string): PlatformError<ErrorCode> {
-  return publicError("conflict", `Sandbox "${id}" is being killed`);
+export function sandboxBusy(id: string, what = "killed"): PlatformError<ErrorCode> {
+  return publicError("conflict", `Sandbox "${id}" is being ${what}`);
 }
 
 export function isErrorCode(code: string): code is ErrorCode {

@@ -26,7 +26,20 @@ export interface CallOptions {
   readonly key?: string | null;
 }
 
-const TIMING: Partial<ApiTiming> = { createTimeoutMs: 2_000, killTimeoutMs: 1_000, listTimeoutMs: 500 };
+export interface HarnessOptions {
+  readonly nodes?: number;
+  readonly timing?: Partial<ApiTiming>;
+  readonly maxSandboxes?: number;
+}
+
+const TIMING: Partial<ApiTiming> = {
+  createTimeoutMs: 2_000,
+  pauseTimeoutMs: 2_000,
+  resumeTimeoutMs: 2_000,
+  snapshotTimeoutMs: 2_000,
+  killTimeoutMs: 1_000,
+  listTimeoutMs: 500,
+};
 
 /** A whole API over a real database, with nodes that only remember. */
 export class ApiHarness implements AsyncDisposable {
@@ -54,11 +67,14 @@ export class ApiHarness implements AsyncDisposable {
     this.buildId = randomUUID();
   }
 
-  static async start(databaseUrl: string, options: { nodes?: number; timing?: Partial<ApiTiming> } = {}): Promise<ApiHarness> {
+  static async start(databaseUrl: string, options: HarnessOptions = {}): Promise<ApiHarness> {
     const nodes = Array.from({ length: options.nodes ?? 1 }, (_, index) => new FakeNode(`node${index + 1}`));
     const harness = new ApiHarness(await openStore(databaseUrl), nodes);
     await harness.#seed();
-    harness.api = await harness.createApi(options.timing ? { timing: { ...TIMING, ...options.timing } } : {});
+    harness.api = await harness.createApi({
+      ...(options.timing ? { timing: { ...TIMING, ...options.timing } } : {}),
+      ...(options.maxSandboxes === undefined ? {} : { maxSandboxes: options.maxSandboxes }),
+    });
     ({ url: harness.url } = await harness.api.listen());
     return harness;
   }
@@ -73,7 +89,16 @@ export class ApiHarness implements AsyncDisposable {
   async createApi(config: Partial<ApiConfig> = {}): Promise<Api> {
     const nodes = this.nodes.map((node) => ({ nodeId: node.nodeId, url: node.url, client: node.client }));
     return await createApi(
-      { host: "127.0.0.1", port: 0, maxTimeoutHours: 24, ownerId: "api1", agentVersion: "0.6.4", timing: TIMING, ...config },
+      {
+        host: "127.0.0.1",
+        port: 0,
+        maxTimeoutHours: 24,
+        maxSandboxes: 1000,
+        ownerId: "api1",
+        agentVersion: "0.6.4",
+        timing: TIMING,
+        ...config,
+      },
       {
         store: this.store,
         nodes: { list: () => nodes },
@@ -110,6 +135,8 @@ export class ApiHarness implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     for (const node of this.nodes) {
       node.kill = "ok";
+      node.deleteImage = "ok";
+      node.lost.clear();
       node.release();
     }
     await this.api.close();
@@ -142,6 +169,7 @@ export class ApiHarness implements AsyncDisposable {
         defaultWorkdir: "/home/user",
         agentVersion: "",
         createdAt: now,
+        image: null,
       },
       "default",
     );

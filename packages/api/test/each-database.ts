@@ -1,13 +1,8 @@
-import type { ApiTiming } from "@skerry/api";
 import { afterAll, afterEach, beforeAll, beforeEach, describe } from "vitest";
-import { ApiHarness, startDatabases, type TestDatabases } from "./api-harness.ts";
+import { ApiHarness, type HarnessOptions, startDatabases, type TestDatabases } from "./api-harness.ts";
 
 /** Runs a suite over SQLite and over PostgreSQL; each test gets a new API over an empty database. */
-export function describeOnEachDatabase(
-  name: string,
-  suite: (api: () => ApiHarness) => void,
-  options: { nodes?: number; timing?: Partial<ApiTiming> } = {},
-): void {
+export function describeOnEachDatabase(name: string, suite: (api: () => ApiHarness) => void, options: HarnessOptions = {}): void {
   describe.each(["sqlite", "postgres"] as const)(`${name} (%s)`, (kind) => {
     let databases: TestDatabases;
     let harness: ApiHarness;

@@ -6,12 +6,14 @@ import { SandboxSpecSchema } from "@skerry/wire/node";
 import { expect, it } from "vitest";
 import { describeOnEachDatabase } from "./each-database.ts";
 
+const BY = { actor: "key:test" } as const;
+
 describeOnEachDatabase("reconciling", (api) => {
   const find = (id: string) => api().store.sandboxes.find(id);
 
   /** An entry as a process leaves it that was killed in the middle. */
   async function leave(id: string, fields: Partial<NewSandbox> = {}): Promise<void> {
-    await api().store.sandboxes.insert({
+    const entry: NewSandbox = {
       id,
       teamId: api().teamId,
       templateId: api().templateId,
@@ -27,9 +29,12 @@ describeOnEachDatabase("reconciling", (api) => {
       diskSizeMb: 0,
       allowInternetAccess: null,
       autoPause: false,
+      autoPauseMemory: true,
       autoResume: false,
+      timeoutMs: 300_000,
       ...fields,
-    });
+    };
+    await api().store.sandboxes.insert(entry, BY);
   }
   const hold = (id: string) => api().node.held.set(id, { spec: create(SandboxSpecSchema, { sandboxId: id }), state: "running" });
 
@@ -38,7 +43,14 @@ describeOnEachDatabase("reconciling", (api) => {
     hold("ihalfmade");
     await leave("ineverbegun");
     const killed = await api().create();
-    await api().store.sandboxes.transition(killed, { from: "running", to: "killing", now: Date.now(), endReason: "request" });
+    await api().store.sandboxes.transition(killed, {
+      from: "running",
+      to: "killing",
+      event: "kill",
+      now: Date.now(),
+      reason: "request",
+      ...BY,
+    });
     const running = await api().create();
     await using restarted = await api().createApi();
     await restarted.listen();
@@ -119,7 +131,7 @@ describeOnEachDatabase("reconciling", (api) => {
 
   it("forgets what ended long ago", async () => {
     const id = await api().create();
-    await api().store.sandboxes.transition(id, { from: "running", to: "ended", now: Date.now() - 8 * 24 * 3_600_000 });
+    await api().store.sandboxes.transition(id, { from: "running", to: "ended", event: "gone", now: Date.now() - 25 * 3_600_000, ...BY });
     await api().api.reconcile();
     expect(await find(id)).toBeUndefined();
   });

@@ -33,7 +33,11 @@ describeOnEachDatabase("sandboxes", (api) => {
     expect(await api().call("DELETE", `/sandboxes/${id}`)).toMatchObject({ status: 204, text: "" });
     for (const method of ["GET", "DELETE"]) {
       const gone = await api().call(method, `/sandboxes/${id}`);
-      expect(gone.body).toEqual({ code: 404, message: `Sandbox "${id}" doesn't exist or you don't have access to it` });
+      const ending = "\\. It ended at 20[0-9T:.-]+Z: request$";
+      expect(gone.body).toEqual({
+        code: 404,
+        message: expect.stringMatching(`^Sandbox "${id}" doesn't exist or you don't have access to it${ending}`),
+      });
       expect(Value.Errors(ErrorSchema, gone.body)).toEqual([]);
     }
     expect(api().node.held.size).toBe(0);

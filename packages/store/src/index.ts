@@ -1,21 +1,31 @@
+export { IdempotencyRepository, type KeyRecord, type NewKeyRecord } from "./idempotency.ts";
 export { type Credential, IdentityRepository, type KeyOwner, type Membership, type Team } from "./identity.ts";
+export type { Image, ImageKind, ImageState, NewImage } from "./image.ts";
+export { ImageRepository } from "./images.ts";
 export { openStore, type Store } from "./open-store.ts";
-export type { EndReason, NewSandbox, Sandbox, SandboxEntry, SandboxState } from "./sandbox.ts";
 export {
-  type SandboxFilter,
-  type SandboxPage,
-  SandboxRepository,
-  type SandboxRoute,
-  type SandboxStart,
-  type SandboxTransition,
-} from "./sandboxes.ts";
+  type EndReason,
+  LISTED_AS,
+  type NewSandbox,
+  OCCUPYING_STATES,
+  type Sandbox,
+  type SandboxChanges,
+  type SandboxEntry,
+  type SandboxState,
+} from "./sandbox.ts";
+export type { SandboxFilter, SandboxPage } from "./sandbox-lists.ts";
+export type { ImageChange, SandboxTransition, TransitionReason } from "./sandbox-transition.ts";
+export { type SandboxEventRecord, SandboxRepository, type SandboxRoute, type SandboxStart } from "./sandboxes.ts";
+export { type NewSnapshot, type Snapshot, type SnapshotFilter, type SnapshotPage, SnapshotRepository } from "./snapshots.ts";
 export {
   type Build,
+  type BuildImage,
   type BuildStatus,
   DEFAULT_TAG,
   GLOBAL_NAMESPACE,
   type ListedTemplate,
   type Template,
   type TemplateAlias,
+  type TemplateKind,
   TemplateRepository,
 } from "./templates.ts";

@@ -1,11 +1,15 @@
 import { type Logger, PlatformError } from "@skerry/base";
 import { Kysely } from "kysely";
+import { readClusterId } from "./cluster.ts";
 import type { DialectName } from "./dialect/json-contains.ts";
 import { createPostgresDialect } from "./dialect/postgres.ts";
 import { createSqliteDialect } from "./dialect/sqlite.ts";
+import { IdempotencyRepository } from "./idempotency.ts";
 import { IdentityRepository } from "./identity.ts";
+import { ImageRepository } from "./images.ts";
 import { migrate } from "./migrate.ts";
 import { SandboxRepository } from "./sandboxes.ts";
+import { SnapshotRepository } from "./snapshots.ts";
 import type { Database } from "./tables.ts";
 import { TemplateRepository } from "./templates.ts";
 
@@ -13,14 +17,21 @@ export interface Store extends AsyncDisposable {
   readonly identity: IdentityRepository;
   readonly templates: TemplateRepository;
   readonly sandboxes: SandboxRepository;
+  readonly images: ImageRepository;
+  readonly snapshots: SnapshotRepository;
+  readonly idempotency: IdempotencyRepository;
+  /** The id that this database was given when it was made. */
+  readonly clusterId: string;
   close(): Promise<void>;
 }
 
 /** Opens `sqlite:<path>` or `postgres://…`, and brings its tables up to date. */
 export async function openStore(url: string, logger?: Logger): Promise<Store> {
   const { name, db } = connect(url, logger);
+  let clusterId: string;
   try {
     await migrate(db);
+    clusterId = await readClusterId(db);
   } catch (error) {
     await db.destroy();
     throw error;
@@ -30,6 +41,10 @@ export async function openStore(url: string, logger?: Logger): Promise<Store> {
     identity: new IdentityRepository(db),
     templates: new TemplateRepository(db),
     sandboxes: new SandboxRepository(db, name),
+    images: new ImageRepository(db),
+    snapshots: new SnapshotRepository(db, name),
+    idempotency: new IdempotencyRepository(db),
+    clusterId,
     close,
     [Symbol.asyncDispose]: close,
   };

@@ -1,10 +1,40 @@
-import type { Selectable } from "kysely";
+import type { Selectable, Updateable } from "kysely";
 import type { SandboxTable } from "./tables.ts";
 
-export type SandboxState = "starting" | "running" | "killing" | "ended";
+export type SandboxState =
+  | "starting"
+  | "running"
+  /** An image of it is being taken; it goes on running. */
+  | "snapshotting"
+  | "pausing"
+  | "paused"
+  /** It is paused, and another image is being made of the one that it is kept in. */
+  | "copying"
+  | "resuming"
+  | "killing"
+  | "ended";
 
-/** Why a sandbox is no more. `abandoned`: its create did not come to its end. `exited`: it ended by itself. */
-export type EndReason = "request" | "timeout" | "create_failed" | "caller_gone" | "abandoned" | "exited" | "node_lost";
+/**
+ * Why a sandbox is no more. `abandoned`: its create did not come to its end. `exited`: it ended by itself.
+ * `memory`: it took more than it may have.
+ */
+export type EndReason = "request" | "timeout" | "memory" | "exited" | "node_lost" | "create_failed" | "caller_gone" | "abandoned";
+
+/** What lists show a state as; null: not at all. */
+export const LISTED_AS: Readonly<Record<SandboxState, "running" | "paused" | null>> = {
+  starting: null,
+  running: "running",
+  snapshotting: "running",
+  pausing: "paused",
+  paused: "paused",
+  copying: "paused",
+  resuming: "paused",
+  killing: null,
+  ended: null,
+};
+
+/** States in which a sandbox counts towards what its team may run at a time. */
+export const OCCUPYING_STATES: readonly SandboxState[] = ["starting", "running", "snapshotting", "pausing", "resuming"];
 
 export interface NewSandbox {
   readonly id: string;
@@ -14,7 +44,7 @@ export interface NewSandbox {
   readonly alias: string | null;
   readonly nodeId: string;
   readonly nodeUrl: string;
-  /** The control process that creates it. */
+  /** The control process that works on it, or did last. */
   readonly owner: string;
   readonly createdAt: number;
   readonly metadata: Readonly<Record<string, string>> | null;
@@ -24,27 +54,84 @@ export interface NewSandbox {
   /** As the caller gave it; null when not given. */
   readonly allowInternetAccess: boolean | null;
   readonly autoPause: boolean;
+  readonly autoPauseMemory: boolean;
   readonly autoResume: boolean;
+  /** How long it was to live when it was created. */
+  readonly timeoutMs: number;
 }
 
 export interface Sandbox extends NewSandbox {
   readonly state: SandboxState;
   readonly stateChangedAt: number;
+  /** One more with every change of state. */
+  readonly version: number;
   readonly runtime: string | null;
   readonly agentVersion: string | null;
   readonly startedAt: number | null;
   readonly endAt: number | null;
+  /** The image that it is paused in, or on its way into or out of. */
+  readonly imageId: string | null;
+  readonly imageHasMemory: boolean | null;
+  /** Its agent was silent when the image was taken. */
+  readonly agentUnresponsive: boolean | null;
+  readonly pausedAt: number | null;
+  /** Its time is over, but it could not be paused: not before this again. */
+  readonly expireNotBefore: number | null;
   readonly endedAt: number | null;
   readonly endReason: EndReason | null;
+  readonly endActor: string | null;
 }
 
-/** What it takes to settle a sandbox: not its metadata, which callers may fill and which is read in vain then. */
-export type SandboxEntry = Pick<Sandbox, "id" | "state" | "nodeId" | "owner" | "createdAt">;
+/** What a change of state may change besides. */
+export type SandboxChanges = Partial<
+  Pick<
+    Sandbox,
+    | "owner"
+    | "startedAt"
+    | "endAt"
+    | "runtime"
+    | "agentVersion"
+    | "imageId"
+    | "imageHasMemory"
+    | "agentUnresponsive"
+    | "pausedAt"
+    | "autoPause"
+    | "expireNotBefore"
+  >
+>;
 
-export const ENTRY_COLUMNS = ["id", "state", "node_id", "owner", "created_at"] as const;
+/** What it takes to settle a sandbox: not its metadata, which callers may fill and which is read in vain then. */
+export type SandboxEntry = Pick<
+  Sandbox,
+  "id" | "teamId" | "state" | "stateChangedAt" | "version" | "nodeId" | "owner" | "createdAt" | "imageId" | "autoPauseMemory"
+>;
+
+export const ENTRY_COLUMNS = [
+  "id",
+  "team_id",
+  "state",
+  "state_changed_at",
+  "version",
+  "node_id",
+  "owner",
+  "created_at",
+  "image_id",
+  "auto_pause_memory",
+] as const;
 
 export function entryFrom(row: Pick<Selectable<SandboxTable>, (typeof ENTRY_COLUMNS)[number]>): SandboxEntry {
-  return { id: row.id, state: row.state as SandboxState, nodeId: row.node_id, owner: row.owner, createdAt: row.created_at };
+  return {
+    id: row.id,
+    teamId: row.team_id,
+    state: row.state as SandboxState,
+    stateChangedAt: row.state_changed_at,
+    version: row.version,
+    nodeId: row.node_id,
+    owner: row.owner,
+    createdAt: row.created_at,
+    imageId: row.image_id,
+    autoPauseMemory: row.auto_pause_memory === 1,
+  };
 }
 
 export function sandboxRow(sandbox: NewSandbox): Selectable<SandboxTable> {
@@ -68,12 +155,38 @@ export function sandboxRow(sandbox: NewSandbox): Selectable<SandboxTable> {
     cpu_count: sandbox.cpuCount,
     memory_mb: sandbox.memoryMb,
     disk_size_mb: sandbox.diskSizeMb,
-    allow_internet_access: sandbox.allowInternetAccess === null ? null : Number(sandbox.allowInternetAccess),
+    allow_internet_access: numberOf(sandbox.allowInternetAccess),
     auto_pause: Number(sandbox.autoPause),
     auto_resume: Number(sandbox.autoResume),
     ended_at: null,
     end_reason: null,
+    end_actor: null,
+    version: 1,
+    listed: null,
+    image_id: null,
+    image_has_memory: null,
+    agent_unresponsive: null,
+    paused_at: null,
+    auto_pause_memory: Number(sandbox.autoPauseMemory),
+    timeout_ms: sandbox.timeoutMs,
+    expire_not_before: null,
   };
+}
+
+export function changedColumns(changes: SandboxChanges): Updateable<SandboxTable> {
+  const columns: Updateable<SandboxTable> = {};
+  if (changes.owner !== undefined) columns.owner = changes.owner;
+  if (changes.startedAt !== undefined) columns.started_at = changes.startedAt;
+  if (changes.endAt !== undefined) columns.end_at = changes.endAt;
+  if (changes.runtime !== undefined) columns.runtime = changes.runtime;
+  if (changes.agentVersion !== undefined) columns.agent_version = changes.agentVersion;
+  if (changes.imageId !== undefined) columns.image_id = changes.imageId;
+  if (changes.imageHasMemory !== undefined) columns.image_has_memory = numberOf(changes.imageHasMemory);
+  if (changes.agentUnresponsive !== undefined) columns.agent_unresponsive = numberOf(changes.agentUnresponsive);
+  if (changes.pausedAt !== undefined) columns.paused_at = changes.pausedAt;
+  if (changes.autoPause !== undefined) columns.auto_pause = Number(changes.autoPause);
+  if (changes.expireNotBefore !== undefined) columns.expire_not_before = changes.expireNotBefore;
+  return columns;
 }
 
 export function sandboxFrom(row: Selectable<SandboxTable>): Sandbox {
@@ -85,6 +198,7 @@ export function sandboxFrom(row: Selectable<SandboxTable>): Sandbox {
     alias: row.alias,
     state: row.state as SandboxState,
     stateChangedAt: row.state_changed_at,
+    version: row.version,
     nodeId: row.node_id,
     nodeUrl: row.node_url,
     owner: row.owner,
@@ -97,10 +211,26 @@ export function sandboxFrom(row: Selectable<SandboxTable>): Sandbox {
     cpuCount: row.cpu_count,
     memoryMb: row.memory_mb,
     diskSizeMb: row.disk_size_mb,
-    allowInternetAccess: row.allow_internet_access === null ? null : row.allow_internet_access === 1,
+    allowInternetAccess: truthOf(row.allow_internet_access),
     autoPause: row.auto_pause === 1,
+    autoPauseMemory: row.auto_pause_memory === 1,
     autoResume: row.auto_resume === 1,
+    timeoutMs: row.timeout_ms,
+    imageId: row.image_id,
+    imageHasMemory: truthOf(row.image_has_memory),
+    agentUnresponsive: truthOf(row.agent_unresponsive),
+    pausedAt: row.paused_at,
+    expireNotBefore: row.expire_not_before,
     endedAt: row.ended_at,
     endReason: row.end_reason as EndReason | null,
+    endActor: row.end_actor,
   };
+}
+
+function numberOf(truth: boolean | null): number | null {
+  return truth === null ? null : Number(truth);
+}
+
+function truthOf(number: number | null): boolean | null {
+  return number === null ? null : number === 1;
 }

@@ -1,27 +1,14 @@
 // Every change of state is a compare-and-set on the state it starts from: of several processes that try, one wins,
 // and the others read what became of it. Nothing here decides which change is allowed; callers do.
 
-import { type Kysely, type SelectQueryBuilder, sql } from "kysely";
-import { type DialectName, jsonContains } from "./dialect/json-contains.ts";
-import {
-  ENTRY_COLUMNS,
-  type EndReason,
-  entryFrom,
-  type NewSandbox,
-  type Sandbox,
-  type SandboxEntry,
-  type SandboxState,
-  sandboxFrom,
-  sandboxRow,
-} from "./sandbox.ts";
+import { type Kysely, sql } from "kysely";
+import type { DialectName } from "./dialect/json-contains.ts";
+import { imageRow, type NewImage } from "./image.ts";
+import { ENTRY_COLUMNS, entryFrom, type NewSandbox, type Sandbox, type SandboxEntry, type SandboxState, sandboxFrom } from "./sandbox.ts";
+import { type Expiry, expireSandboxes } from "./sandbox-expiry.ts";
+import { countSandboxes, listSandboxes, type SandboxFilter, type SandboxPage } from "./sandbox-lists.ts";
+import { changeState, type Inserted, insertSandbox, type SandboxTransition, type TransitionReason } from "./sandbox-transition.ts";
 import type { Database } from "./tables.ts";
-
-export interface SandboxTransition {
-  readonly from: SandboxState;
-  readonly to: SandboxState;
-  readonly now: number;
-  readonly endReason?: EndReason;
-}
 
 export interface SandboxStart {
   readonly startedAt: number;
@@ -30,26 +17,21 @@ export interface SandboxStart {
   readonly agentVersion: string;
 }
 
-export interface SandboxFilter {
-  readonly teamId: string;
-  readonly metadata?: Readonly<Record<string, string>>;
-  readonly templateId?: string;
-  /** Inclusive. */
-  readonly startedFrom?: number;
-}
-
-export interface SandboxPage {
-  readonly order: "asc" | "desc";
-  readonly limit: number;
-  readonly after?: { readonly startedAt: number; readonly id: string };
-}
-
 export interface SandboxRoute {
   readonly nodeId: string;
   readonly nodeUrl: string;
 }
 
-type RunningQuery<O> = SelectQueryBuilder<Database, "sandboxes", O>;
+/** One line of what a sandbox went through. */
+export interface SandboxEventRecord {
+  readonly version: number;
+  readonly at: number;
+  readonly from: SandboxState | null;
+  readonly to: SandboxState;
+  readonly event: string;
+  readonly reason: string | null;
+  readonly actor: string;
+}
 
 /** Sandboxes, from the entry that is made before anything else of them to the one that says how they ended. */
 export class SandboxRepository {
@@ -61,8 +43,8 @@ export class SandboxRepository {
   }
 
   /** Writes the entry in state `starting`. */
-  async insert(sandbox: NewSandbox): Promise<void> {
-    await this.#db.insertInto("sandboxes").values(sandboxRow(sandbox)).execute();
+  async insert(sandbox: NewSandbox, about: Inserted): Promise<void> {
+    await this.#db.transaction().execute((tx) => insertSandbox(tx, this.#dialect, sandbox, about));
   }
 
   async find(id: string): Promise<Sandbox | undefined> {
@@ -70,106 +52,109 @@ export class SandboxRepository {
     return row && sandboxFrom(row);
   }
 
+  /** The state alone, for those who wait for another one. */
+  async findState(id: string): Promise<SandboxState | undefined> {
+    const row = await this.#db.selectFrom("sandboxes").where("id", "=", id).select("state").executeTakeFirst();
+    return row?.state as SandboxState | undefined;
+  }
+
   /** From `starting` to `running`, and counted for its template: one commit. Undefined when it was not starting any more. */
-  async start(id: string, start: SandboxStart): Promise<Sandbox | undefined> {
-    const { startedAt, endAt, runtime, agentVersion } = start;
+  async start(
+    id: string,
+    start: SandboxStart & { readonly actor: string; readonly reason?: TransitionReason },
+  ): Promise<Sandbox | undefined> {
+    const { startedAt, actor, reason, ...rest } = start;
     return await this.#db.transaction().execute(async (tx) => {
-      const row = await tx
-        .updateTable("sandboxes")
-        .set({ state: "running", state_changed_at: startedAt, started_at: startedAt, end_at: endAt, runtime, agent_version: agentVersion })
-        .where("id", "=", id)
-        .where("state", "=", "starting")
-        .returningAll()
-        .executeTakeFirst();
-      if (!row) return undefined;
+      const change = {
+        id,
+        from: "starting",
+        to: "running",
+        event: "started",
+        actor,
+        now: startedAt,
+        ...(reason ? { reason } : {}),
+      } as const;
+      const sandbox = await changeState(tx, this.#dialect, { ...change, set: { startedAt, ...rest } });
+      if (!sandbox) return undefined;
       await tx
         .updateTable("templates")
         .set((eb) => ({ spawn_count: eb("spawn_count", "+", 1), last_spawned_at: startedAt }))
-        .where("id", "=", row.template_id)
+        .where("id", "=", sandbox.templateId)
         .execute();
-      return sandboxFrom(row);
+      return sandbox;
     });
   }
 
-  /** True when this call made the change. */
-  async transition(id: string, change: SandboxTransition): Promise<boolean> {
-    let update = this.#db
-      .updateTable("sandboxes")
-      .set({ state: change.to, state_changed_at: change.now })
-      .where("id", "=", id)
-      .where("state", "=", change.from);
-    if (change.endReason !== undefined) update = update.set({ end_reason: change.endReason });
-    if (change.to === "ended") update = update.set({ ended_at: change.now });
-    return (await update.executeTakeFirst()).numUpdatedRows === 1n;
+  /** The sandbox as it is afterwards, when this call made the change. */
+  async transition(id: string, change: SandboxTransition): Promise<Sandbox | undefined> {
+    return await this.#db.transaction().execute((tx) => changeState(tx, this.#dialect, { ...change, id }));
   }
 
-  /** Sets when a sandbox that runs now ends. With `onlyLater` an end that is later already stays. True when it was changed. */
+  /**
+   * Sets when a sandbox that runs now ends. With `onlyLater` an end that is later already stays. True when it was changed.
+   * One whose time is over can't be held, unless it is to be paused then, which has not begun.
+   */
   async setEnd(id: string, end: { readonly endAt: number; readonly now: number; readonly onlyLater: boolean }): Promise<boolean> {
     let update = this.#db
       .updateTable("sandboxes")
-      .set({ end_at: end.endAt })
+      .set({ end_at: end.endAt, expire_not_before: null })
       .where("id", "=", id)
       .where("state", "=", "running")
-      .where("end_at", ">", end.now);
+      .where((eb) => eb.or([eb("end_at", ">", end.now), eb("auto_pause", "=", 1)]));
     if (end.onlyLater) update = update.where("end_at", "<", end.endAt);
     return (await update.executeTakeFirst()).numUpdatedRows === 1n;
   }
 
-  async listRunning(filter: SandboxFilter, page: SandboxPage): Promise<readonly Sandbox[]> {
-    const [byTime, byId] = page.order === "desc" ? (["desc", "asc"] as const) : (["asc", "desc"] as const);
-    let query = this.#matching(filter).selectAll().orderBy("started_at", byTime).orderBy("id", byId).limit(page.limit);
-    const after = page.after;
-    if (after) {
-      const [timeIsNext, idIsNext] = page.order === "desc" ? (["<", ">"] as const) : ([">", "<"] as const);
-      query = query.where((eb) =>
-        eb.or([
-          eb("started_at", timeIsNext, after.startedAt),
-          eb.and([eb("started_at", "=", after.startedAt), eb("id", idIsNext, after.id)]),
-        ]),
-      );
-    }
-    return (await query.execute()).map(sandboxFrom);
-  }
-
-  async countRunning(filter: SandboxFilter): Promise<number> {
-    const row = await this.#matching(filter)
-      .select((eb) => eb.fn.countAll<number>().as("count"))
-      .executeTakeFirstOrThrow();
-    return row.count;
-  }
-
-  /**
-   * Moves running sandboxes whose time is over to another state, the longest overdue first, in one statement:
-   * when hundreds expire together none waits for the others. Returns those that this call moved.
-   */
-  async transitionExpired(change: {
-    readonly to: SandboxState;
-    readonly endReason: EndReason;
-    readonly now: number;
-    readonly limit: number;
-  }): Promise<readonly SandboxEntry[]> {
-    const rows = await this.#db
+  /** Its time is over, but it could not be paused: it is not looked at again before then. */
+  async putOffExpiry(id: string, notBefore: number): Promise<void> {
+    await this.#db
       .updateTable("sandboxes")
-      .set({ state: change.to, state_changed_at: change.now, end_reason: change.endReason })
-      .where("id", "in", (eb) =>
-        eb
-          .selectFrom("sandboxes")
-          .where("state", "=", sql.lit("running"))
-          .where("end_at", "<=", change.now)
-          .orderBy("end_at")
-          .limit(change.limit)
-          .select("id"),
-      )
-      // Again, for the process that waited for another one's row lock.
-      .where("state", "=", sql.lit("running"))
-      .where("end_at", "<=", change.now)
-      .returning(ENTRY_COLUMNS)
+      .set({ expire_not_before: notBefore })
+      .where("id", "=", id)
+      .where("state", "=", "running")
       .execute();
-    return rows.map(entryFrom);
+  }
+
+  /** Tells the image of a sandbox that is being paused, before it is taken. False when it is not any more. */
+  async beginImage(id: string, image: NewImage): Promise<boolean> {
+    return await this.#db.transaction().execute(async (tx) => {
+      const updated = await tx
+        .updateTable("sandboxes")
+        .set({ image_id: image.id, owner: image.owner })
+        .where("id", "=", id)
+        .where("state", "=", "pausing")
+        .where("image_id", "is", null)
+        .executeTakeFirst();
+      if (updated.numUpdatedRows !== 1n) return false;
+      await tx.insertInto("images").values(imageRow(image)).execute();
+      return true;
+    });
+  }
+
+  /** Says that the process that worked on it does not any more, and that its state has to be found out. */
+  async disown(sandbox: Pick<Sandbox, "id" | "version">): Promise<void> {
+    await this.#db
+      .updateTable("sandboxes")
+      .set({ owner: "" })
+      .where("id", "=", sandbox.id)
+      .where("version", "=", sandbox.version)
+      .execute();
+  }
+
+  async list(filter: SandboxFilter, page: SandboxPage): Promise<readonly Sandbox[]> {
+    return await listSandboxes(this.#db, this.#dialect, { filter, page });
+  }
+
+  async count(filter: SandboxFilter): Promise<number> {
+    return await countSandboxes(this.#db, this.#dialect, filter);
+  }
+
+  async expire(expiry: Expiry): Promise<readonly SandboxEntry[]> {
+    return await this.#db.transaction().execute((tx) => expireSandboxes(tx, expiry));
   }
 
   /** Sandboxes that have been in a passing state since `before` or longer, the oldest first. */
-  async listUnsettled(state: "starting" | "killing", before: number, limit: number): Promise<readonly SandboxEntry[]> {
+  async listUnsettled(state: SandboxState, before: number, limit: number): Promise<readonly SandboxEntry[]> {
     const rows = await this.#db
       .selectFrom("sandboxes")
       .where("state", "=", sql.lit(state))
@@ -181,11 +166,11 @@ export class SandboxRepository {
     return rows.map(entryFrom);
   }
 
-  async listRunningOnNode(nodeId: string): Promise<readonly SandboxEntry[]> {
+  async listOnNode(nodeId: string, states: readonly SandboxState[]): Promise<readonly SandboxEntry[]> {
     const rows = await this.#db
       .selectFrom("sandboxes")
       .where("node_id", "=", nodeId)
-      .where("state", "=", "running")
+      .where("state", "in", states)
       .select(ENTRY_COLUMNS)
       .execute();
     return rows.map(entryFrom);
@@ -206,12 +191,24 @@ export class SandboxRepository {
     return live;
   }
 
+  /** In which of these states a template has sandboxes. */
+  async hasOfTemplate(templateId: string, states: readonly SandboxState[]): Promise<boolean> {
+    const row = await this.#db
+      .selectFrom("sandboxes")
+      .where("template_id", "=", templateId)
+      .where("state", "in", states)
+      .select("id")
+      .limit(1)
+      .executeTakeFirst();
+    return row !== undefined;
+  }
+
   /** The route of a sandbox whose time is not over: one read of the primary key. */
   async findRoute(id: string, now: number): Promise<SandboxRoute | undefined> {
     const row = await this.#db
       .selectFrom("sandboxes")
       .where("id", "=", id)
-      .where("state", "=", "running")
+      .where("state", "in", ["running", "snapshotting"])
       .where("end_at", ">", now)
       .select(["node_id", "node_url"])
       .executeTakeFirst();
@@ -222,30 +219,44 @@ export class SandboxRepository {
   async countByNode(): Promise<ReadonlyMap<string, number>> {
     const rows = await this.#db
       .selectFrom("sandboxes")
-      .where("state", "in", ["starting", "running"])
+      .where("state", "in", ["starting", "running", "snapshotting", "pausing", "resuming"])
       .groupBy("node_id")
       .select((eb) => ["node_id", eb.fn.countAll<number>().as("count")])
       .execute();
     return new Map(rows.map((row) => [row.node_id, row.count]));
   }
 
-  /** Forgets sandboxes that ended before a time. Returns how many. */
-  async forgetEnded(before: number): Promise<number> {
-    const result = await this.#db
-      .deleteFrom("sandboxes")
-      .where("state", "=", sql.lit("ended"))
-      .where("ended_at", "<", before)
-      .executeTakeFirst();
-    return Number(result.numDeletedRows);
+  /** What a sandbox went through, the oldest first. */
+  async listEvents(id: string): Promise<readonly SandboxEventRecord[]> {
+    const rows = await this.#db.selectFrom("sandbox_events").where("sandbox_id", "=", id).orderBy("version").selectAll().execute();
+    return rows.map((row) => ({
+      version: row.version,
+      at: row.at,
+      from: row.from_state as SandboxState | null,
+      to: row.to_state as SandboxState,
+      event: row.event,
+      reason: row.reason,
+      actor: row.actor,
+    }));
   }
 
-  #matching(filter: SandboxFilter): RunningQuery<object> {
-    let query: RunningQuery<object> = this.#db.selectFrom("sandboxes").where("team_id", "=", filter.teamId).where("state", "=", "running");
-    if (filter.templateId !== undefined) query = query.where("template_id", "=", filter.templateId);
-    if (filter.startedFrom !== undefined) query = query.where("started_at", ">=", filter.startedFrom);
-    if (filter.metadata && Object.keys(filter.metadata).length > 0) {
-      query = query.where(jsonContains(this.#dialect, "metadata", filter.metadata));
-    }
-    return query;
+  /** Forgets sandboxes that ended before a time, and what they went through. Returns how many. */
+  async forgetEnded(before: number, limit = 1_000): Promise<number> {
+    return await this.#db.transaction().execute(async (tx) => {
+      const rows = await tx
+        .selectFrom("sandboxes")
+        .where("state", "=", sql.lit("ended"))
+        .where("ended_at", "<", before)
+        .limit(limit)
+        .select("id")
+        .execute();
+      const ids = rows.map((row) => row.id);
+      for (let from = 0; from < ids.length; from += 500) {
+        const some = ids.slice(from, from + 500);
+        await tx.deleteFrom("sandbox_events").where("sandbox_id", "in", some).execute();
+        await tx.deleteFrom("sandboxes").where("id", "in", some).execute();
+      }
+      return ids.length;
+    });
   }
 }

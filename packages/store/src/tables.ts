@@ -12,6 +12,10 @@ export interface Database {
   builds: BuildTable;
   tag_assignments: { template_id: string; tag: string; position: number; build_id: string; assigned_at: number };
   sandboxes: SandboxTable;
+  sandbox_events: SandboxEventTable;
+  images: ImageTable;
+  idempotency_keys: IdempotencyTable;
+  cluster: { only: number; id: string };
 }
 
 export interface CredentialTable {
@@ -35,6 +39,8 @@ export interface TemplateTable {
   updated_at: number;
   last_spawned_at: number | null;
   spawn_count: number;
+  kind: string;
+  deleted_at: number | null;
 }
 
 export interface BuildTable {
@@ -51,6 +57,10 @@ export interface BuildTable {
   created_at: number;
   updated_at: number;
   finished_at: number | null;
+  image_id: string | null;
+  image_has_memory: number | null;
+  node_id: string | null;
+  source_sandbox_id: string | null;
 }
 
 export interface SandboxTable {
@@ -78,4 +88,50 @@ export interface SandboxTable {
   auto_resume: number;
   ended_at: number | null;
   end_reason: string | null;
+  end_actor: string | null;
+  version: number;
+  listed: string | null;
+  image_id: string | null;
+  image_has_memory: number | null;
+  agent_unresponsive: number | null;
+  paused_at: number | null;
+  auto_pause_memory: number;
+  timeout_ms: number;
+  expire_not_before: number | null;
+}
+
+export interface SandboxEventTable {
+  sandbox_id: string;
+  version: number;
+  at: number;
+  from_state: string | null;
+  to_state: string;
+  event: string;
+  reason: string | null;
+  actor: string;
+}
+
+export interface ImageTable {
+  id: string;
+  team_id: string;
+  node_id: string;
+  sandbox_id: string;
+  kind: string;
+  state: string;
+  state_changed_at: number;
+  owner: string;
+  has_memory: number;
+  size_bytes: number;
+  created_at: number;
+}
+
+export interface IdempotencyTable {
+  team_id: string;
+  key: string;
+  fingerprint: string;
+  owner: string;
+  created_at: number;
+  subjects: string;
+  status: number | null;
+  body: string | null;
 }

@@ -12,7 +12,11 @@ export interface Template {
   readonly updatedAt: number;
   readonly lastSpawnedAt: number | null;
   readonly spawnCount: number;
+  readonly kind: TemplateKind;
 }
+
+/** `snapshot`: its builds are images that sandboxes were taken in. */
+export type TemplateKind = "template" | "snapshot";
 
 export type BuildStatus = "waiting" | "building" | "ready" | "error";
 
@@ -29,6 +33,17 @@ export interface Build {
   readonly defaultWorkdir: string;
   readonly agentVersion: string;
   readonly createdAt: number;
+  /** Of a snapshot's build: what sandboxes start from, in place of the layers. */
+  readonly image: BuildImage | null;
+}
+
+export interface BuildImage {
+  readonly id: string;
+  readonly hasMemory: boolean;
+  /** The only node that has it. */
+  readonly nodeId: string;
+  /** The sandbox that it was taken of. */
+  readonly sourceSandboxId: string;
 }
 
 export interface TemplateAlias {
@@ -63,8 +78,10 @@ export class TemplateRepository {
         updated_at: template.now,
         last_spawned_at: null,
         spawn_count: 0,
+        kind: "template",
+        deleted_at: null,
       })
-      .onConflict((conflict) => conflict.column("id").doUpdateSet({ is_public }))
+      .onConflict((conflict) => conflict.column("id").doUpdateSet({ is_public, deleted_at: null }))
       .execute();
   }
 
@@ -82,21 +99,7 @@ export class TemplateRepository {
     return await this.#db.transaction().execute(async (tx) => {
       const added = await tx
         .insertInto("builds")
-        .values({
-          id: build.id,
-          template_id: build.templateId,
-          status: build.status,
-          cpu_count: build.cpuCount,
-          memory_mb: build.memoryMb,
-          disk_size_mb: build.diskSizeMb,
-          layers: JSON.stringify(build.layers),
-          default_user: build.defaultUser,
-          default_workdir: build.defaultWorkdir,
-          agent_version: build.agentVersion,
-          created_at: build.createdAt,
-          updated_at: build.createdAt,
-          finished_at: build.status === "ready" ? build.createdAt : null,
-        })
+        .values(buildRow(build))
         .onConflict((conflict) => conflict.column("id").doNothing())
         .executeTakeFirst();
       if (added.numInsertedOrUpdatedRows === 0n) return false;
@@ -112,13 +115,14 @@ export class TemplateRepository {
       .innerJoin("templates", "templates.id", "template_aliases.template_id")
       .where("template_aliases.namespace", "=", alias.namespace)
       .where("template_aliases.alias", "=", alias.alias)
+      .where("templates.deleted_at", "is", null)
       .selectAll("templates")
       .executeTakeFirst();
     return row && templateFrom(row);
   }
 
   async findTemplate(id: string): Promise<Template | undefined> {
-    const row = await this.#db.selectFrom("templates").where("id", "=", id).selectAll().executeTakeFirst();
+    const row = await this.#db.selectFrom("templates").where("id", "=", id).where("deleted_at", "is", null).selectAll().executeTakeFirst();
     return row && templateFrom(row);
   }
 
@@ -158,11 +162,49 @@ export class TemplateRepository {
       .execute();
   }
 
-  /** A team's own templates, oldest first. */
+  /** A build of whatever template, also of one that was deleted: what was made from it can be resumed. */
+  async findAnyBuild(buildId: string): Promise<Build | undefined> {
+    const row = await this.#db.selectFrom("builds").where("id", "=", buildId).selectAll().executeTakeFirst();
+    return row && buildFrom(row);
+  }
+
+  /**
+   * Deletes a template for those who look for it; its names are free at once, and the images of its builds are to go.
+   * Its rows stay for the sandboxes that were made from it. False when it was deleted already.
+   */
+  async delete(id: string, now: number): Promise<boolean> {
+    return await this.#db.transaction().execute(async (tx) => {
+      const updated = await tx
+        .updateTable("templates")
+        .set({ deleted_at: now, updated_at: now })
+        .where("id", "=", id)
+        .where("deleted_at", "is", null)
+        .executeTakeFirst();
+      if (updated.numUpdatedRows !== 1n) return false;
+      await tx.deleteFrom("template_aliases").where("template_id", "=", id).execute();
+      await tx
+        .updateTable("images")
+        .set({ state: "deleting", state_changed_at: now })
+        .where("id", "in", (eb) =>
+          eb
+            .selectFrom("builds")
+            .where("template_id", "=", id)
+            .where("image_id", "is not", null)
+            .select("image_id")
+            .$castTo<{ image_id: string }>(),
+        )
+        .execute();
+      return true;
+    });
+  }
+
+  /** A team's own templates without its snapshots, oldest first. */
   async listOfTeam(teamId: string): Promise<readonly ListedTemplate[]> {
     const rows = await this.#db
       .selectFrom("templates")
       .where("team_id", "=", teamId)
+      .where("kind", "=", "template")
+      .where("deleted_at", "is", null)
       .selectAll()
       .orderBy("created_at")
       .orderBy("id")
@@ -187,7 +229,10 @@ export class TemplateRepository {
   }
 }
 
-async function assignTag(db: Kysely<Database>, tag: { templateId: string; buildId: string; tag: string; now: number }): Promise<void> {
+export async function assignTag(
+  db: Kysely<Database>,
+  tag: { templateId: string; buildId: string; tag: string; now: number },
+): Promise<void> {
   const last = await db
     .selectFrom("tag_assignments")
     .where("template_id", "=", tag.templateId)
@@ -201,7 +246,7 @@ async function assignTag(db: Kysely<Database>, tag: { templateId: string; buildI
     .execute();
 }
 
-function templateFrom(row: Selectable<TemplateTable>): Template {
+export function templateFrom(row: Selectable<TemplateTable>): Template {
   return {
     id: row.id,
     teamId: row.team_id,
@@ -210,10 +255,33 @@ function templateFrom(row: Selectable<TemplateTable>): Template {
     updatedAt: row.updated_at,
     lastSpawnedAt: row.last_spawned_at,
     spawnCount: row.spawn_count,
+    kind: row.kind as TemplateKind,
   };
 }
 
-function buildFrom(row: Selectable<BuildTable>): Build {
+export function buildRow(build: Build): Selectable<BuildTable> {
+  return {
+    id: build.id,
+    template_id: build.templateId,
+    status: build.status,
+    cpu_count: build.cpuCount,
+    memory_mb: build.memoryMb,
+    disk_size_mb: build.diskSizeMb,
+    layers: JSON.stringify(build.layers),
+    default_user: build.defaultUser,
+    default_workdir: build.defaultWorkdir,
+    agent_version: build.agentVersion,
+    created_at: build.createdAt,
+    updated_at: build.createdAt,
+    finished_at: build.status === "ready" ? build.createdAt : null,
+    image_id: build.image?.id ?? null,
+    image_has_memory: build.image ? Number(build.image.hasMemory) : null,
+    node_id: build.image?.nodeId ?? null,
+    source_sandbox_id: build.image?.sourceSandboxId ?? null,
+  };
+}
+
+export function buildFrom(row: Selectable<BuildTable>): Build {
   return {
     id: row.id,
     templateId: row.template_id,
@@ -226,5 +294,14 @@ function buildFrom(row: Selectable<BuildTable>): Build {
     defaultWorkdir: row.default_workdir,
     agentVersion: row.agent_version,
     createdAt: row.created_at,
+    image:
+      row.image_id === null
+        ? null
+        : {
+            id: row.image_id,
+            hasMemory: row.image_has_memory === 1,
+            nodeId: row.node_id ?? "",
+            sourceSandboxId: row.source_sandbox_id ?? "",
+          },
   };
 }

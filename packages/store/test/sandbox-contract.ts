@@ -1,12 +1,12 @@
 import { expect, it } from "vitest";
-import { addRunning, addTeam, newSandbox, type StoreContext } from "./store-contract.ts";
+import { addRunning, addTeam, BY, newSandbox, type StoreContext } from "./store-contract.ts";
 
 export function sandboxContract({ store, another }: StoreContext): void {
   it("keeps every field of a sandbox", async () => {
     const teamId = await addTeam(store());
     const metadata = { "schlüssel 🔑": 'a"b\\c\nd\u0001=&%', "": "empty name", big: "x".repeat(100_000) };
     const sandbox = newSandbox(teamId, { metadata, allowInternetAccess: false, alias: null, createdAt: 1_700_000_000_123 });
-    await store().sandboxes.insert(sandbox);
+    await store().sandboxes.insert(sandbox, BY);
     expect(await store().sandboxes.find(sandbox.id)).toEqual({
       ...sandbox,
       state: "starting",
@@ -17,18 +17,32 @@ export function sandboxContract({ store, another }: StoreContext): void {
       endAt: null,
       endedAt: null,
       endReason: null,
+      endActor: null,
+      version: 1,
+      imageId: null,
+      imageHasMemory: null,
+      agentUnresponsive: null,
+      pausedAt: null,
+      expireNotBefore: null,
     });
-    await expect(store().sandboxes.insert(sandbox)).rejects.toThrow();
+    await expect(store().sandboxes.insert(sandbox, BY)).rejects.toThrow();
   });
 
   it("lets one of many concurrent changes of a state win", async () => {
     const id = await addRunning(store(), await addTeam(store()));
     const second = await another();
-    const change = { from: "running", to: "killing", now: 3, endReason: "request" } as const;
+    const change = { from: "running", to: "killing", event: "kill", now: 3, reason: "request", ...BY } as const;
     const won = await Promise.all(Array.from({ length: 20 }, (_, i) => (i % 2 ? store() : second).sandboxes.transition(id, change)));
     expect(won.filter(Boolean)).toHaveLength(1);
-    expect(await store().sandboxes.transition(id, { from: "killing", to: "ended", now: 8 })).toBe(true);
-    expect(await store().sandboxes.find(id)).toMatchObject({ state: "ended", endReason: "request", endedAt: 8, stateChangedAt: 8 });
+    await store().sandboxes.transition(id, { from: "killing", to: "ended", event: "gone", actor: "platform", now: 8 });
+    const ended = { state: "ended", endReason: "request", endActor: BY.actor, endedAt: 8, stateChangedAt: 8, version: 4 };
+    expect(await store().sandboxes.find(id)).toMatchObject(ended);
+    expect((await store().sandboxes.listEvents(id)).map(({ from, to, event, reason, actor }) => [from, to, event, reason, actor])).toEqual([
+      [null, "starting", "create", null, BY.actor],
+      ["starting", "running", "started", null, BY.actor],
+      ["running", "killing", "kill", "request", BY.actor],
+      ["killing", "ended", "gone", null, "platform"],
+    ]);
   });
 
   it("moves the end of sandboxes that run, and of no others", async () => {
@@ -48,9 +62,9 @@ export function sandboxContract({ store, another }: StoreContext): void {
     const due = await Promise.all(Array.from({ length: 30 }, (_, i) => addRunning(store(), teamId, { endAt: 100 + i })));
     const later = await addRunning(store(), teamId, { endAt: 131 });
     const second = await another();
-    const change = { to: "killing", endReason: "timeout", now: 130, limit: 20 } as const;
-    const taken = await Promise.all([0, 1, 2, 3].map((i) => (i % 2 ? store() : second).sandboxes.transitionExpired(change)));
-    const rest = await store().sandboxes.transitionExpired(change);
+    const change = { to: "killing", event: "expire", actor: "platform", owner: "api1", now: 130, limit: 20 } as const;
+    const taken = await Promise.all([0, 1, 2, 3].map((i) => (i % 2 ? store() : second).sandboxes.expire(change)));
+    const rest = await store().sandboxes.expire(change);
     expect(
       [...taken, rest]
         .flat()
@@ -75,7 +89,7 @@ export function sandboxContract({ store, another }: StoreContext): void {
       const seen: string[] = [];
       let after: { startedAt: number; id: string } | undefined;
       for (;;) {
-        const rows = await store().sandboxes.listRunning({ teamId }, { order, limit: 2, ...(after ? { after } : {}) });
+        const rows = await store().sandboxes.list({ teamId, listed: "running" }, { order, limit: 2, ...(after ? { after } : {}) });
         seen.push(...rows.map(({ id }) => id));
         const last = rows.at(-1);
         if (!last || rows.length < 2) break;
@@ -91,9 +105,9 @@ export function sandboxContract({ store, another }: StoreContext): void {
     const id = await addRunning(store(), teamId, { metadata: odd, startedAt: 50 });
     await addRunning(store(), teamId, { metadata: { n: "10" }, startedAt: 49, templateId: "other" });
     await addRunning(store(), teamId, { startedAt: 48 });
-    const count = (filter: object) => store().sandboxes.countRunning({ teamId, ...filter });
+    const count = (filter: object) => store().sandboxes.count({ teamId, listed: "running", ...filter });
     const list = async (filter: object) =>
-      (await store().sandboxes.listRunning({ teamId, ...filter }, { order: "desc", limit: 9 })).map((row) => row.id);
+      (await store().sandboxes.list({ teamId, ...filter }, { order: "desc", limit: 9 })).map((row) => row.id);
     expect(await list({ metadata: odd })).toEqual([id]);
     expect(await list({ metadata: { n: "1" } })).toEqual([id]);
     expect(await count({ metadata: { n: "1", m: "1" } })).toBe(0);
@@ -107,26 +121,26 @@ export function sandboxContract({ store, another }: StoreContext): void {
     const id = await addRunning(store(), await addTeam(store()), { endAt: 100 });
     expect(await store().sandboxes.findRoute(id, 99)).toEqual({ nodeId: "node1", nodeUrl: "http://node1" });
     expect(await store().sandboxes.findRoute(id, 100)).toBeUndefined();
-    await store().sandboxes.transition(id, { from: "running", to: "killing", now: 5 });
+    await store().sandboxes.transition(id, { from: "running", to: "killing", event: "kill", now: 5, ...BY });
     expect(await store().sandboxes.findRoute(id, 50)).toBeUndefined();
   });
 
   it("tells what is unsettled, live, on a node, and forgotten", async () => {
     const teamId = await addTeam(store());
     const starting = newSandbox(teamId, { createdAt: 10, nodeId: "node2" });
-    await store().sandboxes.insert(starting);
+    await store().sandboxes.insert(starting, BY);
     const running = await addRunning(store(), teamId);
     const ended = await addRunning(store(), teamId);
-    await store().sandboxes.transition(ended, { from: "running", to: "ended", now: 50, endReason: "node_lost" });
+    await store().sandboxes.transition(ended, { from: "running", to: "ended", event: "gone", now: 50, reason: "node_lost", ...BY });
     const unsettled = async (before: number) => (await store().sandboxes.listUnsettled("starting", before, 9)).map(({ id }) => id);
     expect(await unsettled(9)).toEqual([]);
     expect(await unsettled(10)).toEqual([starting.id]);
     expect(await store().sandboxes.listUnsettled("starting", 10, 9)).toEqual([
-      { id: starting.id, state: "starting", nodeId: "node2", owner: starting.owner, createdAt: 10 },
+      expect.objectContaining({ id: starting.id, state: "starting", nodeId: "node2", owner: starting.owner, createdAt: 10 }),
     ]);
     const live = await store().sandboxes.filterLive([starting.id, running, ended, "unknown"]);
     expect([...live].toSorted()).toEqual([starting.id, running].toSorted());
-    expect((await store().sandboxes.listRunningOnNode("node1")).map(({ id }) => id)).toEqual([running]);
+    expect((await store().sandboxes.listOnNode("node1", ["running"])).map(({ id }) => id)).toEqual([running]);
     expect(await store().sandboxes.countByNode()).toEqual(
       new Map([
         ["node1", 1],
@@ -136,5 +150,6 @@ export function sandboxContract({ store, another }: StoreContext): void {
     expect(await store().sandboxes.forgetEnded(50)).toBe(0);
     expect(await store().sandboxes.forgetEnded(51)).toBe(1);
     expect(await store().sandboxes.find(ended)).toBeUndefined();
+    expect(await store().sandboxes.listEvents(ended)).toEqual([]);
   });
 }

@@ -2,7 +2,7 @@
 
 import { randomUUID } from "node:crypto";
 import { expect, it } from "vitest";
-import type { Build, NewSandbox, Store } from "../src/index.ts";
+import type { Build, NewImage, NewSandbox, Store } from "../src/index.ts";
 
 export interface StoreContext {
   /** The store of this test: empty at its start. */
@@ -41,10 +41,14 @@ export function newSandbox(teamId: string, fields: Partial<NewSandbox> = {}): Ne
     diskSizeMb: 1024,
     allowInternetAccess: null,
     autoPause: false,
+    autoPauseMemory: true,
     autoResume: false,
+    timeoutMs: 300_000,
     ...fields,
   };
 }
+
+export const BY = { actor: "key:test" } as const;
 
 export async function addRunning(
   store: Store,
@@ -53,9 +57,9 @@ export async function addRunning(
 ): Promise<string> {
   const { startedAt = 2_000, endAt = 10_000, ...rest } = fields;
   const sandbox = newSandbox(teamId, rest);
-  await store.sandboxes.insert(sandbox);
+  await store.sandboxes.insert(sandbox, BY);
   const start = { startedAt, endAt, runtime: "gvisor", agentVersion: "0.6.4" };
-  expect(await store.sandboxes.start(sandbox.id, start)).toMatchObject({ id: sandbox.id, state: "running", ...start });
+  expect(await store.sandboxes.start(sandbox.id, { ...start, ...BY })).toMatchObject({ id: sandbox.id, state: "running", ...start });
   return sandbox.id;
 }
 
@@ -72,6 +76,7 @@ export function newBuild(templateId: string, fields: Partial<Build> = {}): Build
     defaultWorkdir: "/home/user",
     agentVersion: "0.6.4",
     createdAt: 5,
+    image: null,
     ...fields,
   };
 }
@@ -145,7 +150,7 @@ export function templateContract({ store }: StoreContext): void {
     await store().templates.putAlias({ namespace: "", alias: "base", templateId: "t1", now: 2 });
     await store().templates.putAlias({ namespace: "acme", alias: "mine", templateId: "t1", now: 3 });
     const id = await addRunning(store(), teamId, { templateId: "t1", startedAt: 9 });
-    expect(await store().sandboxes.start(id, { startedAt: 10, endAt: 11, runtime: "", agentVersion: "" })).toBeUndefined();
+    expect(await store().sandboxes.start(id, { startedAt: 10, endAt: 11, runtime: "", agentVersion: "", ...BY })).toBeUndefined();
     expect(await store().templates.findAlias({ namespace: "", alias: "mine" })).toBeUndefined();
     expect(await store().templates.findAlias({ namespace: "acme", alias: "mine" })).toMatchObject({ id: "t1", isPublic: false });
     const [listed] = await store().templates.listOfTeam(teamId);
@@ -155,4 +160,29 @@ export function templateContract({ store }: StoreContext): void {
       { namespace: "acme", alias: "mine" },
     ]);
   });
+
+  it("hides what is deleted, frees its names, and lets go of its images", async () => {
+    const teamId = await addTeam(store());
+    const { templates, images } = store();
+    await templates.putTemplate({ id: "t1", teamId, isPublic: false, now: 1 });
+    await templates.putAlias({ namespace: "acme", alias: "mine", templateId: "t1", now: 1 });
+    await images.insert(newImage(teamId, "img"));
+    const image = { id: "img", hasMemory: true, nodeId: "node1", sourceSandboxId: "i1" };
+    const build = newBuild("t1", { image });
+    await templates.addBuild(build, "default");
+    expect(await templates.delete("t1", 9)).toBe(true);
+    expect(await templates.delete("t1", 9)).toBe(false);
+    expect(await templates.findTemplate("t1")).toBeUndefined();
+    expect(await templates.findAlias({ namespace: "acme", alias: "mine" })).toBeUndefined();
+    expect(await templates.listOfTeam(teamId)).toEqual([]);
+    expect(await templates.findAnyBuild(build.id)).toEqual(build);
+    expect(await images.find("img")).toMatchObject({ state: "deleting", stateChangedAt: 9 });
+    await templates.putTemplate({ id: "t1", teamId, isPublic: false, now: 10 });
+    expect(await templates.findTemplate("t1")).toBeDefined();
+  });
+}
+
+export function newImage(teamId: string, id: string, fields: Partial<NewImage> = {}): NewImage {
+  const sandboxId = "i1";
+  return { id, teamId, nodeId: "node1", sandboxId, kind: "snapshot", owner: "api1", hasMemory: true, createdAt: 1, ...fields };
 }

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { startPostgres, type TestPostgres } from "@skerry/testkit/postgres";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { openStore, type Store } from "../src/index.ts";
+import { imageContract } from "./image-contract.ts";
 import { sandboxContract } from "./sandbox-contract.ts";
 import { identityContract, templateContract } from "./store-contract.ts";
 
@@ -47,11 +48,13 @@ describe.each(["sqlite", "postgres"] as const)("the store on %s", (kind) => {
   describe("identity", () => identityContract(context));
   describe("templates", () => templateContract(context));
   describe("sandboxes", () => sandboxContract(context));
+  describe("images, snapshots and keys", () => imageContract(context));
 
   it("is opened for the first time by several at once", async () => {
     url = postgres ? await postgres.createDatabase("fresh") : `sqlite:${join(folder, "fresh.db")}`;
     const stores = await Promise.all([open(), open(), open(), open()]);
     for (const store of stores) expect(await store.sandboxes.countByNode()).toEqual(new Map());
+    expect(new Set(stores.map((store) => store.clusterId)).size).toBe(1);
   });
 });
 

@@ -15,18 +15,22 @@ export function encodeError(error: unknown, operation: { readonly repeatable: bo
   const failure = toPlatformError(error);
   const { status, fault, retryable } = ERROR_CATALOG[failure.code];
   const message = failure.publicMessage ?? "An internal error occurred";
-  const needsAdvice = status === 429 || status >= 500;
+  const needsAdvice = status === 429 || status >= 500 || retryable;
+  const mayHelp = retryable && mayRepeat(failure.code, operation);
   return {
     status,
     body: { code: status, message, ...(failure.detailCode === undefined ? {} : { error_code: failure.detailCode }) },
-    headers: needsAdvice ? { "Should-Retry": String(retryable && mayRepeat(failure.code, operation)) } : {},
+    headers: { ...(needsAdvice ? { "Should-Retry": String(mayHelp) } : {}), ...(mayHelp ? { "Retry-After": RETRY_AFTER_SECONDS } : {}) },
     isOurs: fault === "platform" && failure.code !== "not_implemented",
   };
 }
 
-/** Without room nothing was begun. After any other failure something may have been, so only repeatable operations may be repeated. */
+/** Short, because some clients wait for it without telling anybody. */
+const RETRY_AFTER_SECONDS = "1";
+
+/** Without room nothing was begun, nor where the same request is at work. After any other failure something may have been, so only repeatable operations may be repeated. */
 function mayRepeat(code: ErrorCode, operation: { readonly repeatable: boolean } | undefined): boolean {
-  return code === "capacity_unavailable" || operation?.repeatable === true;
+  return code === "capacity_unavailable" || code === "in_progress" || operation?.repeatable === true;
 }
 
 function toPlatformError(error: unknown): PlatformError<ErrorCode> {

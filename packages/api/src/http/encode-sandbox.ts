@@ -1,12 +1,13 @@
+import { LISTED_AS } from "@skerry/store";
 import { CLIENT_ID } from "@skerry/wire";
 import type { Static } from "typebox";
-import type { RunningSandbox } from "../sandboxes/service.ts";
+import type { ShownSandbox } from "../sandboxes/service.ts";
 import type { ListedSandboxSchema, SandboxDetailSchema, SandboxSchema } from "./schemas.ts";
 import type { ApiServices } from "./services.ts";
 
 type EncodeServices = Pick<ApiServices, "accessTokenOf" | "config">;
 
-export function encodeSandbox(services: EncodeServices, sandbox: RunningSandbox): Static<typeof SandboxSchema> {
+export function encodeSandbox(services: EncodeServices, sandbox: ShownSandbox): Static<typeof SandboxSchema> {
   return {
     templateID: sandbox.templateId,
     sandboxID: sandbox.id,
@@ -18,7 +19,7 @@ export function encodeSandbox(services: EncodeServices, sandbox: RunningSandbox)
   };
 }
 
-export function encodeListedSandbox(services: EncodeServices, sandbox: RunningSandbox): Static<typeof ListedSandboxSchema> {
+export function encodeListedSandbox(services: EncodeServices, sandbox: ShownSandbox): Static<typeof ListedSandboxSchema> {
   return {
     templateID: sandbox.templateId,
     sandboxID: sandbox.id,
@@ -26,26 +27,52 @@ export function encodeListedSandbox(services: EncodeServices, sandbox: RunningSa
     envdVersion: sandbox.agentVersion ?? services.config.agentVersion,
     ...(sandbox.alias === null ? {} : { alias: sandbox.alias }),
     startedAt: new Date(sandbox.startedAt).toISOString(),
-    endAt: new Date(sandbox.endAt).toISOString(),
+    endAt: new Date(endOf(sandbox)).toISOString(),
     cpuCount: sandbox.cpuCount,
     memoryMB: sandbox.memoryMb,
     diskSizeMB: sandbox.diskSizeMb,
     ...(sandbox.metadata && Object.keys(sandbox.metadata).length > 0 ? { metadata: sandbox.metadata } : {}),
-    state: "running",
+    state: LISTED_AS[sandbox.state] ?? "running",
     volumeMounts: [],
+    ...(sandbox.agentUnresponsive ? { envdUnresponsiveAtPause: true } : {}),
   };
 }
 
-export function encodeSandboxDetail(services: EncodeServices, sandbox: RunningSandbox): Static<typeof SandboxDetailSchema> {
+export function encodeSandboxDetail(services: EncodeServices, sandbox: ShownSandbox): Static<typeof SandboxDetailSchema> {
   return {
     ...encodeListedSandbox(services, sandbox),
     envdAccessToken: services.accessTokenOf(sandbox.id),
     ...(sandbox.allowInternetAccess === null ? {} : { allowInternetAccess: sandbox.allowInternetAccess }),
     ...domainOf(services),
+    ...pauseModeOf(sandbox),
     lifecycle: { autoResume: sandbox.autoResume, onTimeout: sandbox.autoPause ? "pause" : "kill" },
   };
 }
 
+/** Of a paused one: when it was paused. */
+function endOf(sandbox: ShownSandbox): number {
+  if (LISTED_AS[sandbox.state] !== "paused") return sandbox.endAt;
+  return sandbox.pausedAt ?? sandbox.stateChangedAt;
+}
+
+/** What the last pause kept; known when it is over. */
+function pauseModeOf(sandbox: ShownSandbox): { pauseMode?: "full" | "filesystem" } {
+  if (LISTED_AS[sandbox.state] !== "paused" || sandbox.imageHasMemory === null) return {};
+  return { pauseMode: sandbox.imageHasMemory ? "full" : "filesystem" };
+}
+
 function domainOf({ config }: EncodeServices): { domain?: string } {
   return config.advertiseDomain === undefined ? {} : { domain: config.advertiseDomain };
+}
+
+/** Header by which an answer says that memory that was there could not be brought back, and why. */
+export const MEMORY_LOST_HEADER = "Skerry-Memory-Lost";
+
+export function memoryLostHeaders(reason: string | undefined): Readonly<Record<string, string>> {
+  if (reason === undefined) return {};
+  const text = reason
+    .replaceAll(/[^\x20-\x7e]+/g, " ")
+    .trim()
+    .slice(0, 200);
+  return { [MEMORY_LOST_HEADER]: text || "unknown" };
 }

@@ -31,9 +31,11 @@ const options = {
   templateID: Type.String({
     description: "What to make it from: a template's id or name, as `[namespace/]name[:tag]`. The tag may be a build's id.",
   }),
-  autoPause: optional(Type.Boolean({ description: "Pause it when its time is over, instead of killing it. Not built yet." })),
-  autoPauseMemory: optional(Type.Boolean({ description: "Whether such a pause keeps the memory." })),
-  autoResume: optional(Type.Object({ enabled: Type.Boolean() }, { description: "Wake it on traffic. Not built yet." })),
+  autoPause: optional(Type.Boolean({ description: "Pause it when its time is over, instead of killing it.", default: false })),
+  autoPauseMemory: optional(Type.Boolean({ description: "Whether such a pause keeps the memory.", default: true })),
+  autoResume: optional(
+    Type.Object({ enabled: Type.Boolean() }, { description: "Whether traffic wakes it when it is paused with its memory." }),
+  ),
   allow_internet_access: optional(Type.Boolean({ description: "False: it cannot open connections to anything outside." })),
   network: optional(NetworkSchema),
   metadata: optional(StringMap("Names and values to find it by; no meaning to the platform. At most 64 KiB as JSON.")),
@@ -44,7 +46,7 @@ const options = {
 };
 
 const timeout = (seconds: number) =>
-  optional(Int32({ description: "Seconds until it is killed, counted from the answer.", minimum: 0, default: seconds }));
+  optional(Int32({ description: "Seconds until its time is over, counted from the answer.", minimum: 0, default: seconds }));
 
 export const NewSandboxV1Schema = Type.Object(
   {
@@ -96,8 +98,6 @@ function assertTexts(field: string, map: Readonly<Record<string, string>> | unde
 function notBuiltOption(body: NewSandboxBody): string | undefined {
   const network = body.network ?? {};
   const asked: Readonly<Record<string, boolean>> = {
-    autoPause: body.autoPause === true,
-    "autoResume.enabled": body.autoResume?.enabled === true,
     iam: body.iam !== undefined && body.iam !== null,
     volumeMounts: (body.volumeMounts ?? []).length > 0,
     "network.allowPublicTraffic": network.allowPublicTraffic === false,

@@ -13,11 +13,6 @@ const TOKEN = ["accessToken"] as const;
 const ADMIN = ["admin"] as const;
 
 const ROWS: readonly Row[] = [
-  ["pauseSandbox", "POST", "/sandboxes/{sandboxID}/pause", "sandboxes", "pausing a sandbox", KEY],
-  ["resumeSandbox", "POST", "/sandboxes/{sandboxID}/resume", "sandboxes", "resuming a sandbox", KEY],
-  ["forkSandbox", "POST", "/sandboxes/{sandboxID}/fork", "sandboxes", "forking a sandbox", KEY],
-  ["createSnapshot", "POST", "/sandboxes/{sandboxID}/snapshots", "snapshots", "taking a snapshot", KEY],
-  ["listSnapshots", "GET", "/snapshots", "snapshots", "listing snapshots", KEY],
   ["setSandboxNetwork", "PUT", "/sandboxes/{sandboxID}/network", "sandboxes", "changing a sandbox's network", KEY],
   ["getSandboxMetrics", "GET", "/sandboxes/{sandboxID}/metrics", "sandboxes", "reading a sandbox's metrics", KEY],
   ["listSandboxMetrics", "GET", "/sandboxes/metrics", "sandboxes", "reading metrics of several sandboxes", KEY],
@@ -36,7 +31,6 @@ const ROWS: readonly Row[] = [
   ["getTemplate", "GET", "/templates/{templateID}", "templates", "reading one template", KEY],
   ["updateTemplate", "PATCH", "/v2/templates/{templateID}", "templates", "changing a template", KEY_OR_TOKEN],
   ["updateTemplateV1", "PATCH", "/templates/{templateID}", "templates", "changing a template", KEY_OR_TOKEN],
-  ["deleteTemplate", "DELETE", "/templates/{templateID}", "templates", "deleting a template", KEY_OR_TOKEN],
   ["getTemplateAlias", "GET", "/templates/aliases/{alias}", "templates", "looking up a template's name", KEY],
   ["assignTags", "POST", "/templates/tags", "templates", "assigning tags", KEY],
   ["removeTags", "DELETE", "/templates/tags", "templates", "removing tags", KEY],

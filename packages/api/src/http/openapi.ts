@@ -18,6 +18,16 @@ const DESCRIPTION = [
   "A body may have up to 16 MiB.",
 ].join(" ");
 
+const IDEMPOTENCY_KEY: Json = {
+  name: "Idempotency-Key",
+  in: "header",
+  required: false,
+  description:
+    "Names this request, for a day and for the team. When it is sent again with the same key, it is answered as before and nothing is done twice; " +
+    "another request with the same key is refused with 422.",
+  schema: { type: "string", pattern: "^[a-z0-9-]{1,255}$" },
+};
+
 export function createOpenApi(operations: readonly Operation[]): Json {
   const components: Json = {};
   const paths: Record<string, Json> = {};
@@ -39,7 +49,11 @@ export function createOpenApi(operations: readonly Operation[]): Json {
 }
 
 function describe(operation: Operation, components: Json): Json {
-  const parameters = [...parametersOf(operation.params, "path", operation.path), ...parametersOf(operation.query, "query", operation.path)];
+  const parameters = [
+    ...parametersOf(operation.params, "path", operation.path),
+    ...parametersOf(operation.query, "query", operation.path),
+    ...(operation.idempotent ? [IDEMPOTENCY_KEY] : []),
+  ];
   return {
     operationId: operation.id,
     tags: [operation.tag],

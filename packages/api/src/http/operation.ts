@@ -1,6 +1,7 @@
 // One operation of the public API as data: the router, the checks, the types of its handler and the served document
 // all come from here.
 
+import type { IncomingHttpHeaders } from "node:http";
 import type { Static, TSchema } from "typebox";
 import type { AuthScheme, Caller } from "../keys/authenticate.ts";
 import type { ApiServices } from "./services.ts";
@@ -19,6 +20,7 @@ export interface OperationRequest<P, Q, B> {
   readonly query: Q;
   /** Undefined when the operation takes none, or the caller sent none where that is allowed. */
   readonly body: B;
+  readonly headers: IncomingHttpHeaders;
   /** When the request came in, before its credentials were looked at. */
   readonly arrivedAt: number;
   /** Aborted when the caller goes away before the answer. */
@@ -46,6 +48,8 @@ export interface OperationSpec<P extends TSchema, Q extends TSchema, B extends T
   readonly query?: Q;
   readonly body?: B;
   readonly bodyOptional?: boolean;
+  /** Takes the header `Idempotency-Key`. */
+  readonly idempotent?: boolean;
   readonly responses: Readonly<Record<number, ResponseSpec>>;
   /** Whether a client may send it again after an answer that says the platform failed. */
   readonly repeatable: boolean;

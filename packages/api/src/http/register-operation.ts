@@ -35,6 +35,7 @@ export function registerOperation(app: FastifyInstance, deps: { services: ApiSer
       const response = await operation.handle(deps.services, {
         caller,
         arrivedAt,
+        headers: request.headers,
         ...checkedParts(operation, checks, request),
         signal: callerGone(reply),
       });

@@ -1,5 +1,6 @@
+import { MEMORY_LOST_HEADER } from "./encode-sandbox.ts";
 import type { ResponseSpec } from "./operation.ts";
-import { ErrorSchema } from "./schemas.ts";
+import { ErrorSchema, SandboxSchema } from "./schemas.ts";
 
 const TEXT: Readonly<Record<number, string>> = {
   400: "The request is not valid.",
@@ -7,11 +8,21 @@ const TEXT: Readonly<Record<number, string>> = {
   404: "There is nothing of that name, or it is not yours.",
   409: "It is changing its state right now.",
   413: "The body is larger than 16 MiB.",
+  422: "The `Idempotency-Key` was given with another request before.",
   429: "A limit is reached.",
   500: "The platform failed.",
   501: "It is specified, and not built yet.",
   503: "The platform cannot do it now; `Should-Retry` says whether to try again.",
   504: "It took too long.",
+};
+
+/** A sandbox that has just come to run. */
+export const STARTED: ResponseSpec = {
+  description: "It is running.",
+  schema: SandboxSchema,
+  headers: {
+    [MEMORY_LOST_HEADER]: "Only where the memory of what it was made from could not be brought back, and it started from the disk: why.",
+  },
 };
 
 /** The failures that an operation can answer with, besides those that every operation can. */

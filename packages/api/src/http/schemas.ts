@@ -45,8 +45,8 @@ const listedSandboxFields = {
   clientID: Type.String({ description: "Always the same; older clients need it.", deprecated: true }),
   envdVersion: Type.String({ description: "The version of the API inside the sandbox." }),
   alias: Type.Optional(Type.String({ description: "The template's first name." })),
-  startedAt: DateTime("When it began to run."),
-  endAt: DateTime("When its time is over."),
+  startedAt: DateTime("When it began to run, the last time."),
+  endAt: DateTime("When its time is over; of a paused one, when it was paused."),
   cpuCount: Int32({ description: "Virtual CPUs.", minimum: 1 }),
   memoryMB: Int32({ description: "Memory in MiB.", minimum: 1 }),
   diskSizeMB: Int32({ description: "Disk in MiB; 0 when it has no limit of its own.", minimum: 0 }),
@@ -55,6 +55,9 @@ const listedSandboxFields = {
   volumeMounts: Type.Array(Type.Object({ name: Type.String(), path: Type.String() }), {
     description: "Always empty: volumes are not built yet.",
   }),
+  envdUnresponsiveAtPause: Type.Optional(
+    Type.Boolean({ description: "Only `true`: its agent was silent when it was paused, so that only its disk can be resumed." }),
+  ),
 };
 
 export const ListedSandboxSchema = Type.Object(listedSandboxFields, { title: "ListedSandbox" });
@@ -65,6 +68,9 @@ export const SandboxDetailSchema = Type.Object(
     envdAccessToken: Type.Optional(Type.String({ description: "The token that the API inside the sandbox asks for." })),
     allowInternetAccess: Type.Optional(Type.Boolean({ description: "As given at its creation; absent when nothing was given." })),
     domain: Type.Optional(Type.String({ description: "The domain of its addresses, where it is not the client's own setting." })),
+    pauseMode: Type.Optional(
+      Type.Union([Type.Literal("full"), Type.Literal("filesystem")], { description: "Of a paused one: whether its memory was kept." }),
+    ),
     lifecycle: Type.Optional(
       Type.Object(
         { autoResume: Type.Boolean(), onTimeout: Type.Union([Type.Literal("kill"), Type.Literal("pause")]) },
@@ -73,4 +79,12 @@ export const SandboxDetailSchema = Type.Object(
     ),
   },
   { title: "SandboxDetail" },
+);
+
+export const SnapshotSchema = Type.Object(
+  {
+    snapshotID: Type.String({ description: "What to create sandboxes from: a template's name or id with its tag." }),
+    names: Type.Array(Type.String(), { description: "The names that it was given, with the team's." }),
+  },
+  { title: "Snapshot" },
 );

@@ -16,7 +16,8 @@ const MAX_HEADER_BYTES = 64 * 1024;
 
 const ALLOWED_HEADERS =
   "Origin,Content-Length,Content-Type,User-Agent,Authorization,X-API-Key,X-Team-ID,Idempotency-Key,browser,lang,lang_version,machine,os,package_version,processor,publisher,release,sdk_runtime,system";
-const EXPOSED_HEADERS = "X-Next-Token,X-Total-Running,RateLimit-Limit,RateLimit-Remaining,RateLimit-Reset,Retry-After,Should-Retry";
+const EXPOSED_HEADERS =
+  "X-Next-Token,X-Total-Running,RateLimit-Limit,RateLimit-Remaining,RateLimit-Reset,Retry-After,Should-Retry,Skerry-Memory-Lost";
 
 /** The HTTP surface: routing, CORS, bodies, errors. What operations do is in their own files. */
 export async function createServer(services: ApiServices, auth: AuthDeps): Promise<FastifyInstance> {

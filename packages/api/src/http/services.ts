@@ -1,13 +1,20 @@
 import type { Clock, Logger } from "@skerry/base";
 import type { Store } from "@skerry/store";
-import type { ApiConfig } from "../config.ts";
+import type { ApiConfig, ApiTiming } from "../config.ts";
+import type { ImageDeletions } from "../sandboxes/image-deletions.ts";
+import type { SandboxKills } from "../sandboxes/kills.ts";
+import type { SandboxMoves } from "../sandboxes/moves.ts";
 import type { SandboxService } from "../sandboxes/service.ts";
 
 /** What handlers work with. */
 export interface ApiServices {
   readonly config: ApiConfig;
   readonly store: Store;
+  readonly timing: ApiTiming;
   readonly sandboxes: SandboxService;
+  readonly moves: SandboxMoves;
+  readonly kills: SandboxKills;
+  readonly images: ImageDeletions;
   /** The token that the sandbox's agent asks for. */
   readonly accessTokenOf: (sandboxId: string) => string;
   readonly clock: Clock;

@@ -12,7 +12,8 @@ export type AuthScheme = "apiKey" | "accessToken" | "admin";
 
 export type Caller =
   | { readonly kind: "anyone" }
-  | { readonly kind: "team"; readonly team: Team }
+  /** `actor`: which key it is, or that it is the admin, for the journal. */
+  | { readonly kind: "team"; readonly team: Team; readonly actor: string }
   | { readonly kind: "user"; readonly userId: string }
   | { readonly kind: "admin" };
 
@@ -47,7 +48,7 @@ async function teamOfKey(deps: AuthDeps, key: string): Promise<Caller> {
   if (!owner) throw publicError("unauthenticated", `${KEY_HINT}\nCannot get the team for the given API key`);
   const now = deps.clock.now();
   if (owner.lastUsedAt === null || now - owner.lastUsedAt >= USED_RESOLUTION_MS) await deps.identity.touchKey(owner.keyId, now);
-  return { kind: "team", team: owner.team };
+  return { kind: "team", team: owner.team, actor: `key:${owner.keyId}` };
 }
 
 async function userOfToken(deps: AuthDeps, token: string): Promise<Caller> {
@@ -68,7 +69,7 @@ async function admitAdmin(deps: AuthDeps, given: { token: string; teamId: string
   if (given.teamId === undefined || !isUuid(given.teamId)) throw invalid("Invalid team ID");
   const team = await deps.identity.findTeam(given.teamId.toLowerCase());
   if (!team) throw publicError("not_found", "Team not found");
-  return { kind: "team", team };
+  return { kind: "team", team, actor: "admin" };
 }
 
 function sameText(a: string, b: string): boolean {

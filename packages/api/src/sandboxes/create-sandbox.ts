@@ -3,47 +3,105 @@
 
 import { randomBytes } from "node:crypto";
 import { PlatformError } from "@skerry/base";
-import type { EndReason, NewSandbox, Sandbox, Team } from "@skerry/store";
+import type { Build, EndReason, NewSandbox, Sandbox } from "@skerry/store";
 import { type ErrorCode, sandboxIdFrom } from "@skerry/wire";
 import { publicError, sandboxBusy } from "../errors.ts";
 import { createErrorFrom } from "../nodes/node-error.ts";
 import type { ResolvedTemplate } from "../templates/resolve.ts";
-import { accessTokenOf } from "./access-token.ts";
+import type { Acting, SandboxDeps } from "./deps.ts";
+import { PLATFORM } from "./moves.ts";
 import { placeSandbox } from "./placement.ts";
 import type { NodeHandle } from "./ports.ts";
-import type { SandboxServiceDeps } from "./service.ts";
+import { type StartImage, startSpecOf } from "./start-spec.ts";
+
+/** How a sandbox that was started came to run, besides what its entry says. */
+export interface Started {
+  readonly sandbox: Sandbox;
+  /** Why memory that was there was not brought back; undefined where it was, or was not wanted. */
+  readonly memoryLost: string | undefined;
+}
 
 export interface CreateOptions {
-  readonly team: Team;
+  readonly by: Acting;
+  /** Chosen beforehand where the caller's key stands for it. */
+  readonly id?: string;
   readonly template: ResolvedTemplate;
   readonly timeoutMs: number;
   readonly metadata: Readonly<Record<string, string>> | undefined;
   readonly envVars: Readonly<Record<string, string>>;
   readonly allowInternetAccess: boolean | undefined;
+  readonly autoPause: boolean;
+  readonly autoPauseMemory: boolean;
+  readonly autoResume: boolean;
   /** Aborted when the caller is gone. */
   readonly signal: AbortSignal;
 }
 
-export async function createSandbox(deps: SandboxServiceDeps, options: CreateOptions): Promise<Sandbox> {
-  const node = await pickNode(deps);
-  const entry = newEntry(deps, options, node);
-  await deps.store.sandboxes.insert(entry);
-  try {
-    const sandbox = await startOnNode(deps, { entry, node, options });
-    if (options.signal.aborted) throw new PlatformError<ErrorCode>("internal", "the caller went away");
-    return sandbox;
-  } catch (error) {
-    const reason = options.signal.aborted ? "caller_gone" : "create_failed";
-    const isOurs = await abandon(deps, { entry, node, reason }).catch((failure: unknown) => {
-      deps.logger.warn({ err: failure, sandbox_id: entry.id }, "the entry of a failed create is left to the reconciler");
-      void killOnNode(deps, node, entry.id);
-      return true;
-    });
-    throw isOurs ? createErrorFrom(error) : sandboxBusy(entry.id);
-  }
+export async function createSandbox(deps: SandboxDeps, options: CreateOptions): Promise<Started> {
+  const { build, alias, template } = options.template;
+  const node = build.image ? imageNode(deps, build.image.nodeId) : await pickNode(deps);
+  const entry: NewSandbox = {
+    id: options.id ?? newSandboxId(),
+    teamId: options.by.teamId,
+    templateId: template.id,
+    buildId: build.id,
+    alias: alias ?? null,
+    nodeId: node.nodeId,
+    nodeUrl: node.url,
+    owner: deps.moves.owner,
+    createdAt: deps.clock.now(),
+    metadata: options.metadata ?? null,
+    cpuCount: build.cpuCount,
+    memoryMb: build.memoryMb,
+    diskSizeMb: build.diskSizeMb,
+    allowInternetAccess: options.allowInternetAccess ?? null,
+    autoPause: options.autoPause,
+    autoPauseMemory: options.autoPauseMemory,
+    autoResume: options.autoResume,
+    timeoutMs: options.timeoutMs,
+  };
+  const image = build.image && { id: build.image.id, sourceSandboxId: build.image.sourceSandboxId };
+  const { by, envVars, signal } = options;
+  return await startNew(deps, { by, entry, node, build, image: image ?? undefined, envVars, signal });
 }
 
-async function pickNode(deps: SandboxServiceDeps): Promise<NodeHandle> {
+export function newSandboxId(): string {
+  return sandboxIdFrom(randomBytes);
+}
+
+/** A sandbox that has no entry yet: from its entry to its being up. */
+export interface NewStart {
+  readonly by: Acting;
+  readonly entry: NewSandbox;
+  readonly node: NodeHandle;
+  readonly build: Build | undefined;
+  readonly image: StartImage | undefined;
+  readonly envVars: Readonly<Record<string, string>>;
+  readonly signal: AbortSignal;
+}
+
+export async function startNew(deps: SandboxDeps, start: NewStart): Promise<Started> {
+  const { entry, by, signal } = start;
+  const maxOfTeam = deps.moves.maxSandboxes;
+  await deps.moves.limited(() => deps.store.sandboxes.insert(entry, { actor: by.actor, maxOfTeam }));
+  return await deps.moves.during(entry.id, async () => {
+    try {
+      const started = await startOnNode(deps, start);
+      if (signal.aborted) throw new PlatformError<ErrorCode>("internal", "the caller went away");
+      return started;
+    } catch (error) {
+      const reason = signal.aborted ? "caller_gone" : "create_failed";
+      const isOurs = await abandon(deps, start, reason).catch((failure: unknown) => {
+        deps.logger.warn({ err: failure, sandbox_id: entry.id }, "the entry of a failed create is left to the reconciler");
+        void killOnNode(deps, start.node, entry.id);
+        return true;
+      });
+      throw isOurs ? createErrorFrom(error, { fromImage: start.image !== undefined }) : sandboxBusy(entry.id);
+    }
+  });
+}
+
+async function pickNode(deps: SandboxDeps): Promise<NodeHandle> {
   const nodes = deps.nodes.list();
   const counts = nodes.length > 1 ? await deps.store.sandboxes.countByNode() : undefined;
   const candidates = nodes.map((node) => ({ nodeId: node.nodeId, sandboxCount: counts?.get(node.nodeId) ?? 0, node }));
@@ -54,80 +112,77 @@ async function pickNode(deps: SandboxServiceDeps): Promise<NodeHandle> {
   });
 }
 
-function newEntry(deps: SandboxServiceDeps, options: CreateOptions, node: NodeHandle): NewSandbox {
-  const { build, alias, template } = options.template;
-  return {
-    id: sandboxIdFrom(randomBytes),
-    teamId: options.team.id,
-    templateId: template.id,
-    buildId: build.id,
-    alias: alias ?? null,
-    nodeId: node.nodeId,
-    nodeUrl: node.url,
-    owner: deps.config.ownerId,
-    createdAt: deps.clock.now(),
-    metadata: options.metadata ?? null,
-    cpuCount: build.cpuCount,
-    memoryMb: build.memoryMb,
-    diskSizeMb: build.diskSizeMb,
-    allowInternetAccess: options.allowInternetAccess ?? null,
-    autoPause: false,
-    autoResume: false,
-  };
+/** What starts from an image starts where the image is. */
+export function imageNode(deps: Pick<SandboxDeps, "nodes">, nodeId: string): NodeHandle {
+  const node = deps.nodes.list().find((candidate) => candidate.nodeId === nodeId);
+  if (node) return node;
+  throw publicError("capacity_unavailable", "Failed to place sandbox: the machine that has its snapshot cannot be reached", {
+    detailCode: "sandbox_no_compatible_node",
+  });
 }
 
-async function startOnNode(
-  deps: SandboxServiceDeps,
-  work: { readonly entry: NewSandbox; readonly node: NodeHandle; readonly options: CreateOptions },
-): Promise<Sandbox> {
-  const { entry, node, options } = work;
-  const { build } = options.template;
+async function startOnNode(deps: SandboxDeps, start: NewStart): Promise<Started> {
+  const { entry, node } = start;
+  const begunAt = performance.now();
   const answer = await node.client.createSandbox(
-    {
-      spec: {
-        sandboxId: entry.id,
-        templateId: entry.templateId,
-        buildId: entry.buildId,
-        layers: [...build.layers],
-        cpuCount: entry.cpuCount,
-        memoryMb: entry.memoryMb,
-        diskSizeMb: entry.diskSizeMb,
-        envVars: { ...options.envVars },
-        accessToken: accessTokenOf(deps.tokenSeed, entry.id),
-        allowInternetAccess: options.allowInternetAccess ?? true,
-        defaultUser: build.defaultUser,
-        defaultWorkdir: build.defaultWorkdir,
-        runtime: "",
-      },
-    },
-    { timeoutMs: deps.timing.createTimeoutMs, signal: options.signal },
+    { spec: startSpecOf(deps, entry, start) },
+    { timeoutMs: deps.timing.createTimeoutMs, signal: start.signal },
   );
   const startedAt = deps.clock.now();
   const sandbox = await deps.store.sandboxes.start(entry.id, {
     startedAt,
-    endAt: startedAt + options.timeoutMs,
+    endAt: startedAt + entry.timeoutMs,
     runtime: answer.runtime,
     agentVersion: answer.agentVersion || deps.config.agentVersion,
+    actor: start.by.actor,
+    ...lostReason(answer),
   });
   if (!sandbox) throw sandboxBusy(entry.id);
-  return sandbox;
+  return { sandbox, memoryLost: logStart(deps, { sandbox, answer, nodeMs: performance.now() - begunAt }) };
+}
+
+/** For the journal. */
+export function lostReason(answer: { memoryLostReason: string }): { reason?: `memory_lost: ${string}` } {
+  return answer.memoryLostReason === "" ? {} : { reason: `memory_lost: ${answer.memoryLostReason}` };
+}
+
+const START_KINDS = ["unknown", "boot", "restore", "claim"] as const;
+
+/** One line for each start, with what it was. Returns why memory was lost, if it was. */
+export function logStart(
+  deps: Pick<SandboxDeps, "logger">,
+  start: { sandbox: Sandbox; answer: { startKind: number; memoryLostReason: string; runtime: string }; nodeMs: number },
+): string | undefined {
+  const { sandbox, answer } = start;
+  const lost = answer.memoryLostReason === "" ? undefined : answer.memoryLostReason;
+  const facts = {
+    sandbox_id: sandbox.id,
+    template_id: sandbox.templateId,
+    node_id: sandbox.nodeId,
+    runtime: answer.runtime,
+    start_kind: START_KINDS[answer.startKind] ?? "unknown",
+    node_ms: Math.round(start.nodeMs),
+    ...(lost === undefined ? {} : { memory_lost_reason: lost }),
+  };
+  if (lost === undefined) deps.logger.info(facts, "a sandbox was started");
+  else deps.logger.warn(facts, "a sandbox was started without its memory");
+  return lost;
 }
 
 /**
  * Nobody will get this sandbox. The node is asked in the background: the caller should not wait for a node that hangs.
  * False when somebody else is ending it, which is why it failed.
  */
-async function abandon(
-  deps: SandboxServiceDeps,
-  work: { readonly entry: NewSandbox; readonly node: NodeHandle; readonly reason: EndReason },
-): Promise<boolean> {
-  const { entry, node, reason } = work;
+async function abandon(deps: SandboxDeps, start: NewStart, reason: EndReason): Promise<boolean> {
+  const { entry, node } = start;
   const sandbox = await deps.store.sandboxes.find(entry.id);
   if (!sandbox) return true;
-  const isOurs = sandbox.state === "starting" || sandbox.state === "running";
-  if (isOurs && (await deps.kills.begin(sandbox, "abandon", reason))) {
-    void deps.kills.finishInBackground(sandbox);
-    return true;
+  if (sandbox.state === "starting" || sandbox.state === "running") {
+    const begun = await deps.kills.begin(sandbox, "abandon", { reason, actor: PLATFORM });
+    if (begun.kind === "moved") {
+      void deps.kills.finishInBackground(sandbox);
+      return true;
+    }
   }
   // That kill may have come to the node before the sandbox did, so ask once more.
   await killOnNode(deps, node, entry.id);
@@ -135,7 +190,7 @@ async function abandon(
 }
 
 /** Without the entry: where this fails, the node is found to hold something that has none. */
-async function killOnNode(deps: SandboxServiceDeps, node: NodeHandle, sandboxId: string): Promise<void> {
+async function killOnNode(deps: SandboxDeps, node: NodeHandle, sandboxId: string): Promise<void> {
   try {
     await node.client.killSandbox({ sandboxId }, { timeoutMs: deps.timing.killTimeoutMs });
   } catch (error) {

@@ -2,9 +2,11 @@
 // gone for callers at once, however long its node needs; several control processes share the work without knowing.
 
 import type { Clock, Logger } from "@skerry/base";
-import type { SandboxRepository } from "@skerry/store";
+import type { SandboxEntry, SandboxRepository } from "@skerry/store";
+import type { AutoPauses } from "./auto-pauses.ts";
 import type { SandboxKills } from "./kills.ts";
-import { next } from "./lifecycle.ts";
+import { next, type SandboxEvent } from "./lifecycle.ts";
+import { PLATFORM, type SandboxMoves } from "./moves.ts";
 
 const EXPIRED_AT_ONCE = 500;
 /** A kill that another process works on needs about this long; later it counts as left over. */
@@ -13,7 +15,9 @@ const RETRY_EVERY_MS = 500;
 
 export interface ExpiryDeps {
   readonly sandboxes: SandboxRepository;
+  readonly moves: SandboxMoves;
   readonly kills: SandboxKills;
+  readonly pauses: AutoPauses;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly scanMs: number;
@@ -41,15 +45,24 @@ export class Expiry {
     await Promise.all([this.#looking, this.#retrying]);
   }
 
-  /** One look. Kills go on in the background. */
+  /** One look. Kills and pauses go on in the background. */
   async look(): Promise<void> {
-    const { sandboxes, kills, clock } = this.#deps;
-    const move = next("running", "expire");
-    if (move.kind !== "move") return;
-    for (;;) {
-      const change = { to: move.to, endReason: "timeout", now: clock.now(), limit: EXPIRED_AT_ONCE } as const;
-      const expired = await sandboxes.transitionExpired(change);
+    const { kills, pauses } = this.#deps;
+    await this.#take("expire", (expired) => {
       for (const sandbox of expired) void kills.finishInBackground(sandbox);
+    });
+    await this.#take("pause", (expired) => pauses.add(expired));
+  }
+
+  async #take(event: SandboxEvent, begin: (expired: readonly SandboxEntry[]) => void): Promise<void> {
+    const { sandboxes, moves, clock } = this.#deps;
+    const move = next("running", event);
+    if (move.kind !== "move" || (move.to !== "killing" && move.to !== "pausing")) return;
+    for (;;) {
+      const change = { to: move.to, event, actor: PLATFORM, owner: moves.owner, now: clock.now(), limit: EXPIRED_AT_ONCE };
+      const expired = await sandboxes.expire(change);
+      begin(expired);
+      moves.announce(expired);
       if (expired.length < EXPIRED_AT_ONCE) return;
     }
   }

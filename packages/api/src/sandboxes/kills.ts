@@ -1,11 +1,13 @@
 // Ends what is in state `killing`. Whoever asks while a kill is under way waits for the same one.
 // Failure policy: a kill that fails leaves the entry in `killing`; `retryUnsettled` tries it again, waiting longer each time.
 
-import { type Clock, type Logger, PlatformError } from "@skerry/base";
-import type { EndReason, Sandbox, SandboxRepository } from "@skerry/store";
-import type { ErrorCode } from "@skerry/wire";
+import type { Clock, Logger } from "@skerry/base";
+import type { EndReason, Sandbox, SandboxEntry, SandboxRepository } from "@skerry/store";
+import { findNode } from "../nodes/find-node.ts";
 import { killErrorFrom } from "../nodes/node-error.ts";
-import { next, type SandboxEvent } from "./lifecycle.ts";
+import type { ImageDeletions } from "./image-deletions.ts";
+import type { SandboxEvent } from "./lifecycle.ts";
+import { type Applied, PLATFORM, type SandboxMoves } from "./moves.ts";
 import type { NodeDirectory } from "./ports.ts";
 
 const FIRST_RETRY_MS = 500;
@@ -16,10 +18,15 @@ const KILLS_AT_ONCE = 32;
 export interface KillDeps {
   readonly sandboxes: SandboxRepository;
   readonly nodes: NodeDirectory;
+  readonly moves: SandboxMoves;
+  readonly images: ImageDeletions;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly killTimeoutMs: number;
 }
+
+/** What it takes to end a sandbox. */
+export type Ending = Pick<SandboxEntry, "id" | "nodeId" | "imageId">;
 
 interface Retry {
   readonly notBefore: number;
@@ -38,24 +45,19 @@ export class SandboxKills {
     this.#deps = deps;
   }
 
-  /**
-   * Moves a sandbox towards its end because of `event`. False when its state no longer allows that,
-   * or somebody else changed it first.
-   */
-  async begin(sandbox: Pick<Sandbox, "id" | "state">, event: SandboxEvent, endReason: EndReason): Promise<boolean> {
-    const move = next(sandbox.state, event);
-    if (move.kind === "join") return true;
-    if (move.kind === "refuse") return false;
-    return await this.#deps.sandboxes.transition(sandbox.id, {
-      from: sandbox.state,
-      to: move.to,
-      now: this.#deps.clock.now(),
-      endReason,
-    });
+  /** Moves a sandbox towards its end because of `event`, and what it was kept in with it. */
+  async begin(
+    sandbox: Pick<Sandbox, "id" | "state" | "version" | "imageId">,
+    event: SandboxEvent,
+    by: { readonly reason: EndReason; readonly actor: string },
+  ): Promise<Applied> {
+    const image = sandbox.imageId === null ? {} : ({ image: { kind: "drop", id: sandbox.imageId } } as const);
+    // Exactly as it was read: a sandbox that was paused again since is kept in another image.
+    return await this.#deps.moves.apply(sandbox, event, { ...by, ...image, exact: true });
   }
 
   /** Answers when nothing of the sandbox is left. Its entry must be in `killing`. */
-  finish(sandbox: Pick<Sandbox, "id" | "nodeId">): Promise<void> {
+  finish(sandbox: Ending): Promise<void> {
     const active = this.#active.get(sandbox.id);
     if (active) return active;
     const work = this.#finish(sandbox).finally(() => this.#active.delete(sandbox.id));
@@ -64,7 +66,7 @@ export class SandboxKills {
   }
 
   /** Like `finish`, for when nobody waits: a failure is logged and tried again, and only so many run at once. */
-  async finishInBackground(sandbox: Pick<Sandbox, "id" | "nodeId">): Promise<void> {
+  async finishInBackground(sandbox: Ending): Promise<void> {
     if (this.#active.has(sandbox.id) || this.#queued.has(sandbox.id)) return;
     this.#queued.add(sandbox.id);
     await this.#takeTurn();
@@ -104,7 +106,7 @@ export class SandboxKills {
     else this.#turnsTaken -= 1;
   }
 
-  async #finish(sandbox: Pick<Sandbox, "id" | "nodeId">): Promise<void> {
+  async #finish(sandbox: Ending): Promise<void> {
     try {
       await this.#askNode(sandbox);
     } catch (error) {
@@ -113,12 +115,12 @@ export class SandboxKills {
       throw killErrorFrom(error);
     }
     this.#retries.delete(sandbox.id);
-    await this.#deps.sandboxes.transition(sandbox.id, { from: "killing", to: "ended", now: this.#deps.clock.now() });
+    await this.#deps.moves.apply({ id: sandbox.id, state: "killing", version: 0 }, "gone", { actor: PLATFORM });
   }
 
-  async #askNode(sandbox: Pick<Sandbox, "id" | "nodeId">): Promise<void> {
-    const node = this.#deps.nodes.list().find((candidate) => candidate.nodeId === sandbox.nodeId);
-    if (!node) throw new PlatformError<ErrorCode>("node_unreachable", `node ${sandbox.nodeId} is not known here`);
+  async #askNode(sandbox: Ending): Promise<void> {
+    const node = findNode(this.#deps.nodes, sandbox.nodeId);
     await node.client.killSandbox({ sandboxId: sandbox.id }, { timeoutMs: this.#deps.killTimeoutMs });
+    if (sandbox.imageId !== null) await this.#deps.images.finish({ id: sandbox.imageId, nodeId: sandbox.nodeId });
   }
 }

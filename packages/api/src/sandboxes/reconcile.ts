@@ -1,91 +1,128 @@
 // Makes entries and nodes agree again after something was cut off in the middle.
 // Failure policy: a node that does not answer proves nothing; its sandboxes stay as they are.
 
-import type { Clock, Logger } from "@skerry/base";
-import type { SandboxEntry, SandboxRepository } from "@skerry/store";
-import type { ApiTiming } from "../config.ts";
-import type { SandboxKills } from "./kills.ts";
-import { next } from "./lifecycle.ts";
-import type { NodeDirectory, NodeHandle } from "./ports.ts";
+import type { SandboxEntry, SandboxState } from "@skerry/store";
+import type { SandboxDeps } from "./deps.ts";
+import { PLATFORM } from "./moves.ts";
+import type { NodeHandle } from "./ports.ts";
+import { type NodeView, settle, viewNode } from "./settle.ts";
+import { StrayImages } from "./stray-images.ts";
 
 const SCAN_LIMIT = 10_000;
 
-export interface ReconcileDeps {
-  readonly sandboxes: SandboxRepository;
-  readonly nodes: NodeDirectory;
-  readonly kills: SandboxKills;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly timing: ApiTiming;
-  readonly ownerId: string;
-  /** When this process began: what it owns from before is left over. */
-  readonly startedAt: number;
-}
+export class Reconciler {
+  readonly #deps: SandboxDeps;
+  readonly #strays: StrayImages;
+  constructor(deps: SandboxDeps) {
+    this.#deps = deps;
+    this.#strays = new StrayImages(deps);
+  }
 
-export async function reconcile(deps: ReconcileDeps): Promise<void> {
-  await abandonLeftOvers(deps);
-  await Promise.all(deps.nodes.list().map((node) => reconcileNode(deps, node)));
-  await deps.kills.retryUnsettled(deps.timing.killTimeoutMs);
-  await deps.sandboxes.forgetEnded(deps.clock.now() - deps.timing.keepEndedMs);
-}
+  async round(): Promise<void> {
+    const { timing, store, clock, nodes, kills, images } = this.#deps;
+    await this.#abandonLeftOvers();
+    await Promise.all(nodes.list().map((node) => this.#reconcileNode(node)));
+    await this.#dropLeftImages();
+    await kills.retryUnsettled(timing.killTimeoutMs);
+    await images.retry();
+    await store.sandboxes.forgetEnded(clock.now() - timing.keepEndedMs);
+    await store.idempotency.forget(clock.now() - timing.keepKeysMs);
+  }
 
-/** Creates that nobody will finish: ours from before this process, and anybody's that should have failed long ago. */
-async function abandonLeftOvers(deps: ReconcileDeps): Promise<void> {
-  const now = deps.clock.now();
-  const starting = await deps.sandboxes.listUnsettled("starting", now, SCAN_LIMIT);
-  const longestMs = deps.timing.createTimeoutMs * 2;
-  const left = starting.filter(
-    (sandbox) => (sandbox.owner === deps.ownerId && sandbox.createdAt < deps.startedAt) || now - sandbox.createdAt > longestMs,
-  );
-  await Promise.all(
-    left.map(async (sandbox) => {
-      if (await deps.kills.begin(sandbox, "abandon", "abandoned")) await deps.kills.finishInBackground(sandbox);
-    }),
-  );
-}
+  /** Creates that nobody will finish: ours from before this process, and anybody's that should have failed long ago. */
+  async #abandonLeftOvers(): Promise<void> {
+    const { store, kills, clock } = this.#deps;
+    const starting = await store.sandboxes.listUnsettled("starting", clock.now(), SCAN_LIMIT);
+    await Promise.all(
+      starting
+        .filter((sandbox) => this.#isLeft(sandbox))
+        .map(async (sandbox) => {
+          const begun = await kills.begin(sandbox, "abandon", { reason: "abandoned", actor: PLATFORM });
+          if (begun.kind === "moved") await kills.finishInBackground(sandbox);
+        }),
+    );
+  }
 
-async function reconcileNode(deps: ReconcileDeps, node: NodeHandle): Promise<void> {
-  // Entries first: whatever is running in them was on the node before the node is asked.
-  const running = await deps.sandboxes.listRunningOnNode(node.nodeId);
-  const held = await askNode(deps, node);
-  if (!held) return;
-  const lost = running.filter((sandbox) => !held.has(sandbox.id));
-  for (const sandbox of lost) {
-    const move = next(sandbox.state, "gone");
-    if (move.kind !== "move") continue;
-    const change = { from: sandbox.state, to: move.to, now: deps.clock.now(), endReason: "node_lost" } as const;
-    if (await deps.sandboxes.transition(sandbox.id, change)) {
-      deps.logger.warn({ sandbox_id: sandbox.id, node_id: node.nodeId }, "a sandbox is no longer on its node");
+  /** Nobody works on it any more. This process says so itself of what it gave up (`disown`). */
+  #isLeft(sandbox: SandboxEntry): boolean {
+    const { moves, clock } = this.#deps;
+    if (moves.isBusy(sandbox.id)) return false;
+    if (moves.isOrphaned(sandbox.owner)) return true;
+    return clock.now() - sandbox.stateChangedAt > longestMs(sandbox.state, this.#deps);
+  }
+
+  async #reconcileNode(node: NodeHandle): Promise<void> {
+    const { store, timing, logger } = this.#deps;
+    // Entries first: whatever is running or kept in them was on the node before the node is asked.
+    const entries = await store.sandboxes.listOnNode(node.nodeId, NODE_STATES);
+    let view: NodeView;
+    try {
+      view = await viewNode(node, timing.listTimeoutMs);
+    } catch (error) {
+      logger.warn({ err: error, node_id: node.nodeId }, "a node does not answer");
+      return;
+    }
+    const unsettled = entries.filter(({ state }) => state !== "running" && state !== "paused");
+    const lost = entries.filter((entry) => isLost(entry, view));
+    for (const entry of [...unsettled.filter((sandbox) => this.#isLeft(sandbox)), ...lost]) await settle(this.#deps, entry, view);
+    // Its entry is no longer of use to anybody, also where the node cannot give it back for now.
+    const exited = entries.filter(({ id, state }) => state === "running" && view.sandboxes.get(id)?.state === "killing");
+    // The node first here: an entry is written before its node hears of it, so what has none now never had one, or has ended.
+    const live = await store.sandboxes.filterLive([...view.sandboxes.keys()]);
+    const orphans = [...view.sandboxes.keys()].filter((id) => !live.has(id));
+    await Promise.all([
+      ...exited.map((sandbox) => this.#endExited(sandbox, view)),
+      ...orphans.map((id) => this.#killOrphan(node, id)),
+      this.#strays.look(node, view.images),
+    ]);
+  }
+
+  async #endExited(sandbox: SandboxEntry, view: NodeView): Promise<void> {
+    const reason = view.sandboxes.get(sandbox.id)?.endReason === "memory" ? "memory" : "exited";
+    const begun = await this.#deps.kills.begin(sandbox, "exit", { reason, actor: PLATFORM });
+    if (begun.kind === "moved") await this.#deps.kills.finishInBackground(sandbox);
+  }
+
+  async #killOrphan(node: NodeHandle, sandboxId: string): Promise<void> {
+    const { logger, timing } = this.#deps;
+    const facts = { sandbox_id: sandboxId, node_id: node.nodeId };
+    try {
+      await node.client.killSandbox({ sandboxId }, { timeoutMs: timing.killTimeoutMs });
+      logger.warn(facts, "a sandbox without an entry was killed");
+    } catch (error) {
+      logger.warn({ err: error, ...facts }, "killing a sandbox without an entry failed");
     }
   }
-  // Its entry is no longer of use to anybody, also where the node cannot give it back for now.
-  const exited = running.filter((sandbox) => held.get(sandbox.id) === "killing");
-  // The node first here: an entry is written before its node hears of it, so what has none now never had one, or has ended.
-  const live = await deps.sandboxes.filterLive([...held.keys()]);
-  const orphans = [...held.keys()].filter((id) => !live.has(id));
-  await Promise.all([...exited.map((sandbox) => endExited(deps, sandbox)), ...orphans.map((id) => killOrphan(deps, node, id))]);
-}
 
-async function endExited(deps: ReconcileDeps, sandbox: SandboxEntry): Promise<void> {
-  if (await deps.kills.begin(sandbox, "exit", "exited")) await deps.kills.finishInBackground(sandbox);
-}
-
-/** The sandboxes that a node holds, and their states there. */
-async function askNode(deps: ReconcileDeps, node: NodeHandle): Promise<ReadonlyMap<string, string> | undefined> {
-  try {
-    const answer = await node.client.listSandboxes({}, { timeoutMs: deps.timing.listTimeoutMs });
-    return new Map(answer.sandboxes.map((sandbox) => [sandbox.sandboxId, sandbox.state]));
-  } catch (error) {
-    deps.logger.warn({ err: error, node_id: node.nodeId }, "a node does not answer");
-    return undefined;
+  /** Images that nobody will finish or use. Those of sandboxes that are still being paused are settled with these. */
+  async #dropLeftImages(): Promise<void> {
+    const { store, moves, clock, images } = this.#deps;
+    for (const image of await store.images.listUnsettled("creating", SCAN_LIMIT)) {
+      if (image.owner === moves.owner) continue;
+      const isOld = clock.now() - image.stateChangedAt > longestMs("snapshotting", this.#deps) + this.#deps.timing.createTimeoutMs;
+      if (!moves.isOrphaned(image.owner) && !isOld) continue;
+      const sandbox = await store.sandboxes.find(image.sandboxId);
+      if (sandbox?.imageId !== image.id) await images.drop(image);
+    }
   }
 }
 
-async function killOrphan(deps: ReconcileDeps, node: NodeHandle, sandboxId: string): Promise<void> {
-  try {
-    await node.client.killSandbox({ sandboxId }, { timeoutMs: deps.timing.killTimeoutMs });
-    deps.logger.warn({ sandbox_id: sandboxId, node_id: node.nodeId }, "a sandbox without an entry was killed");
-  } catch (error) {
-    deps.logger.warn({ err: error, sandbox_id: sandboxId, node_id: node.nodeId }, "killing a sandbox without an entry failed");
+/** States in which a node has something of a sandbox. */
+const NODE_STATES: readonly SandboxState[] = ["running", "snapshotting", "pausing", "paused", "copying", "resuming"];
+
+function isLost(entry: SandboxEntry, view: NodeView): boolean {
+  if (entry.state === "running") return !view.sandboxes.has(entry.id);
+  return entry.state === "paused" && (entry.imageId === null || !view.images.has(entry.imageId));
+}
+
+/** After this, what another process began is left over, whatever became of that process. */
+function longestMs(state: SandboxState, { timing }: Pick<SandboxDeps, "timing">): number {
+  switch (state) {
+    case "starting":
+      return timing.createTimeoutMs * 2;
+    case "resuming":
+      return timing.resumeTimeoutMs * 2;
+    default:
+      return Math.max(timing.pauseTimeoutMs, timing.snapshotTimeoutMs) * 2;
   }
 }

@@ -1,48 +1,155 @@
-import type { Clock, Logger, Secret } from "@skerry/base";
-import type { Sandbox, Store } from "@skerry/store";
-import type { ApiConfig, ApiTiming } from "../config.ts";
+// What teams do with sandboxes. Each call sees only the team's own. A call that meets a passing state waits for its end and
+// looks again, whichever process works on it; how long, is in the timing.
+
+import type { Sandbox, Snapshot } from "@skerry/store";
 import { invalid, sandboxBusy, sandboxNotFound } from "../errors.ts";
-import { type CreateOptions, createSandbox } from "./create-sandbox.ts";
-import type { SandboxKills } from "./kills.ts";
-import type { NodeDirectory } from "./ports.ts";
+import type { SnapshotName } from "../templates/snapshot-name.ts";
+import { type CreateOptions, createSandbox, type Started } from "./create-sandbox.ts";
+import type { Acting, SandboxDeps } from "./deps.ts";
+import { type ForkResult, forkSandbox } from "./fork-sandbox.ts";
+import { next, PASSING_STATES } from "./lifecycle.ts";
+import { TRAFFIC } from "./moves.ts";
+import { finishPause, newImage } from "./pause-sandbox.ts";
+import { alreadyPaused, busyState, cannotFork, cannotPauseNow, cannotSnapshot, conflict, waitedTooLong } from "./refusals.ts";
+import { resumeSandbox } from "./resume-sandbox.ts";
+import { snapshotSandbox } from "./snapshot-sandbox.ts";
 
 const MIN_REFRESH_MS = 15_000;
+const MIN_WAKE_MS = 300_000;
 
-export interface SandboxServiceDeps {
-  readonly config: Pick<ApiConfig, "ownerId" | "agentVersion" | "maxTimeoutHours">;
-  readonly timing: ApiTiming;
-  readonly store: Store;
-  readonly nodes: NodeDirectory;
-  readonly kills: SandboxKills;
-  readonly tokenSeed: Secret;
-  readonly clock: Clock;
-  readonly logger: Logger;
+/** A sandbox that lists show; `startedAt` and `endAt` are there. */
+export type ShownSandbox = Sandbox & { readonly startedAt: number; readonly endAt: number };
+
+export interface Connected extends Started {
+  readonly sandbox: ShownSandbox;
+  /** It was paused before. */
+  readonly resumed: boolean;
 }
 
-/** A running sandbox; `startedAt` and `endAt` are there. */
-export type RunningSandbox = Sandbox & { readonly startedAt: number; readonly endAt: number };
+export interface WakeOptions {
+  readonly timeoutMs: number;
+  readonly memory: boolean;
+  readonly signal: AbortSignal;
+}
 
-/** What teams do with sandboxes. Each call sees only the team's own. */
 export class SandboxService {
-  readonly #deps: SandboxServiceDeps;
-  constructor(deps: SandboxServiceDeps) {
+  readonly #deps: SandboxDeps;
+  constructor(deps: SandboxDeps) {
     this.#deps = deps;
   }
 
-  async create(options: CreateOptions): Promise<RunningSandbox> {
-    return asRunning(await createSandbox(this.#deps, options));
+  async create(options: CreateOptions): Promise<Started & { readonly sandbox: ShownSandbox }> {
+    const started = await createSandbox(this.#deps, options);
+    return { ...started, sandbox: asShown(started.sandbox) };
   }
 
-  async get(teamId: string, id: string): Promise<RunningSandbox> {
+  async get(teamId: string, id: string): Promise<ShownSandbox> {
     const sandbox = await this.#find(teamId, id);
-    if (sandbox.state !== "running") throw sandboxNotFound(id);
-    return asRunning(sandbox);
+    if (sandbox.state === "starting" || sandbox.state === "killing") throw sandboxNotFound(id);
+    return asShown(sandbox);
   }
 
-  /** Makes sure that it runs for at least `timeoutMs` from now; never shortens. */
-  async connect(teamId: string, id: string, timeoutMs: number): Promise<RunningSandbox> {
-    await this.#setEnd(teamId, id, { timeoutMs, onlyLater: true });
-    return await this.get(teamId, id);
+  /** Makes sure that it runs, and for at least `timeoutMs` from now; never shortens. */
+  async connect(by: Acting, id: string, options: WakeOptions): Promise<Connected> {
+    return await this.#settling(by.teamId, id, options.signal, async (sandbox) => {
+      if (sandbox.state === "starting") throw sandboxNotFound(id);
+      if (sandbox.state === "killing") throw sandboxBusy(id, "killed");
+      if (sandbox.state === "running") {
+        await this.#setEnd(by.teamId, id, { timeoutMs: options.timeoutMs, onlyLater: true });
+        return { sandbox: await this.get(by.teamId, id), memoryLost: undefined, resumed: false };
+      }
+      if (sandbox.state !== "paused") return "wait";
+      return await this.#resume(sandbox, { ...options, actor: by.actor });
+    });
+  }
+
+  /** As older clients ask for it: refused when it runs already. */
+  async resume(by: Acting, id: string, options: WakeOptions & { readonly autoPause: boolean | undefined }): Promise<Connected> {
+    let joined = false;
+    return await this.#settling(by.teamId, id, options.signal, async (sandbox) => {
+      if (sandbox.state === "starting" || sandbox.state === "killing") throw sandboxNotFound(id);
+      if (sandbox.state === "snapshotting") throw conflict(`Sandbox snapshot is currently being created for sandbox '${id}'`);
+      if (sandbox.state === "running") {
+        if (!joined) throw conflict(`Sandbox ${id} is already running`);
+        return { sandbox: asShown(sandbox), memoryLost: undefined, resumed: true };
+      }
+      if (sandbox.state !== "paused") {
+        joined ||= sandbox.state === "resuming";
+        return "wait";
+      }
+      return await this.#resume(sandbox, { ...options, actor: by.actor });
+    });
+  }
+
+  /** Answers when it is paused. Several callers at once wait for one pause. */
+  async pause(by: Acting, id: string, options: { memory: boolean; requireHealthyGuest: boolean; signal: AbortSignal }): Promise<void> {
+    const { moves } = this.#deps;
+    let joined = false;
+    await this.#settling(
+      by.teamId,
+      id,
+      options.signal,
+      async (sandbox) => {
+        const image = newImage(this.#deps, sandbox, { kind: "pause", memory: options.memory });
+        const facts = { actor: by.actor, reason: "request", set: { imageId: image.id }, image: { kind: "begin", image } } as const;
+        const applied = await moves.apply(sandbox, "pause", { ...facts, exact: true });
+        if (applied.kind === "moved") return void (await finishPause(this.#deps, applied.sandbox, { ...options, ...facts }));
+        if (applied.kind === "join") joined = true;
+        if (applied.kind !== "refuse") return applied.kind === "stale" ? "again" : "wait";
+        if (sandbox.state !== "paused" && sandbox.state !== "copying") throw sandboxNotFound(id);
+        if (!joined) throw alreadyPaused(id);
+      },
+      cannotPauseNow,
+    );
+  }
+
+  /**
+   * Resumes it as traffic does, and answers when its state is another one. The time that it gets is the one that it was
+   * created with, but not less than five minutes.
+   */
+  async wake(id: string, signal: AbortSignal): Promise<void> {
+    const { store, clock, config } = this.#deps;
+    const found = await store.sandboxes.find(id);
+    if (!found) throw sandboxNotFound(id);
+    const timeoutMs = Math.min(Math.max(found.timeoutMs, MIN_WAKE_MS), config.maxTimeoutHours * 3_600_000);
+    await this.#settling(found.teamId, id, signal, async (sandbox) => {
+      if (sandbox.state === "paused") {
+        if (!sandbox.autoResume || sandbox.imageHasMemory !== true) throw sandboxNotFound(id);
+        return await this.#resume(sandbox, { timeoutMs, memory: true, signal, actor: TRAFFIC });
+      }
+      if (PASSING_STATES.has(sandbox.state)) return "wait";
+      const now = clock.now();
+      const isDue = asShown(sandbox).endAt <= now && sandbox.autoPause && sandbox.autoResume;
+      // Its time is over, and nobody has begun to pause it: it does not have to go and come back.
+      if (isDue) await store.sandboxes.setEnd(id, { endAt: now + timeoutMs, now, onlyLater: true });
+      return undefined;
+    });
+  }
+
+  async snapshot(
+    by: Acting,
+    id: string,
+    options: { name: SnapshotName; memory: boolean; buildId: string | undefined; signal: AbortSignal },
+  ): Promise<Snapshot> {
+    return await this.#settling(by.teamId, id, options.signal, async (sandbox) => {
+      if (next(sandbox.state, "snapshot").kind !== "move") throw cannotSnapshot(sandbox);
+      return (await snapshotSandbox(this.#deps, sandbox, { ...options, actor: by.actor })) ?? "again";
+    });
+  }
+
+  async fork(
+    by: Acting,
+    id: string,
+    options: { readonly timeoutMs: number; readonly ids: readonly string[]; readonly signal: AbortSignal },
+  ): Promise<readonly ForkResult[]> {
+    const { maxSandboxes } = this.#deps.moves;
+    if (options.ids.length >= maxSandboxes) {
+      throw invalid(`Count must be lower than the maximum number of concurrent sandboxes (${maxSandboxes})`);
+    }
+    return await this.#settling(by.teamId, id, options.signal, async (sandbox) => {
+      if (sandbox.state !== "running" && sandbox.state !== "paused") throw cannotFork(sandbox);
+      return (await forkSandbox(this.#deps, sandbox, { ...options, by })) ?? "again";
+    });
   }
 
   /** Sets the end to `timeoutMs` from now, sooner or later than it was. */
@@ -58,16 +165,19 @@ export class SandboxService {
    * Answers when nothing of it is left. Several callers at once wait for one kill; one who came before it was over
    * counts among them, however long the way to here was.
    */
-  async kill(teamId: string, id: string, arrivedAt: number): Promise<void> {
+  async kill(by: Acting, id: string, arrivedAt: number): Promise<void> {
     const { store, kills } = this.#deps;
+    const deadline = performance.now() + this.#deps.timing.waitTimeoutMs;
     for (;;) {
       const sandbox = await store.sandboxes.find(id);
-      if (!sandbox || sandbox.teamId !== teamId) throw sandboxNotFound(id);
+      if (!sandbox || sandbox.teamId !== by.teamId) throw sandboxNotFound(id);
       if (sandbox.state === "ended") {
         if (sandbox.endReason === "request" && (sandbox.endedAt ?? 0) > arrivedAt) return;
-        throw sandboxNotFound(id);
+        throw sandboxNotFound(id, sandbox);
       }
-      if (await kills.begin(sandbox, "kill", "request")) return await kills.finish(sandbox);
+      const begun = await kills.begin(sandbox, "kill", { reason: "request", actor: by.actor });
+      if (begun.kind === "moved" || begun.kind === "join") return await kills.finish(sandbox);
+      if (begun.kind === "wait") await this.#wait(sandbox, deadline, undefined, waitedTooLong);
     }
   }
 
@@ -77,27 +187,61 @@ export class SandboxService {
     if (timeoutSeconds > maxTimeoutHours * 3600) throw invalid(`Timeout cannot be greater than ${maxTimeoutHours} hours`);
   }
 
+  async #resume(sandbox: Sandbox, options: WakeOptions & { actor: string; autoPause?: boolean | undefined }): Promise<Connected | "again"> {
+    const started = await resumeSandbox(this.#deps, sandbox, options);
+    return started ? { ...started, sandbox: asShown(started.sandbox), resumed: true } : "again";
+  }
+
+  /** Does `work` on the sandbox as it is, again and again until that is done: after whatever is under way where it says `wait`. */
+  async #settling<T>(
+    teamId: string,
+    id: string,
+    signal: AbortSignal,
+    work: (sandbox: Sandbox) => Promise<T | "wait" | "again">,
+    late: (sandbox: Sandbox) => Error = waitedTooLong,
+  ): Promise<T> {
+    const deadline = performance.now() + this.#deps.timing.waitTimeoutMs;
+    for (;;) {
+      const sandbox = await this.#find(teamId, id);
+      const done = await work(sandbox);
+      if (done !== "wait" && done !== "again") return done;
+      if (done === "wait") await this.#wait(sandbox, deadline, signal, late);
+    }
+  }
+
+  async #wait(sandbox: Sandbox, deadline: number, signal: AbortSignal | undefined, late: (sandbox: Sandbox) => Error): Promise<void> {
+    const timeoutMs = deadline - performance.now();
+    if (timeoutMs <= 0 || !(await this.#deps.moves.settled(sandbox.id, { timeoutMs, signal }))) throw late(sandbox);
+  }
+
   async #find(teamId: string, id: string): Promise<Sandbox> {
     const sandbox = await this.#deps.store.sandboxes.find(id);
     if (!sandbox || sandbox.teamId !== teamId) throw sandboxNotFound(id);
+    if (sandbox.state === "ended") throw sandboxNotFound(id, sandbox);
     return sandbox;
   }
 
   async #setEnd(teamId: string, id: string, change: { readonly timeoutMs: number; readonly onlyLater: boolean }): Promise<void> {
     const sandbox = await this.#find(teamId, id);
-    if (sandbox.state === "killing") throw sandboxBusy(id);
-    if (sandbox.state !== "running") throw sandboxNotFound(id);
+    assertHasEnd(sandbox);
     const now = this.#deps.clock.now();
-    const latest = asRunning(sandbox).startedAt + this.#deps.config.maxTimeoutHours * 3_600_000;
+    const latest = asShown(sandbox).startedAt + this.#deps.config.maxTimeoutHours * 3_600_000;
     const endAt = Math.min(now + change.timeoutMs, latest);
     if (await this.#deps.store.sandboxes.setEnd(id, { endAt, now, onlyLater: change.onlyLater })) return;
     // Nothing was changed: it ends later already, or it is over.
     const after = await this.#find(teamId, id);
-    if (after.state === "killing") throw sandboxBusy(id);
-    if (after.state !== "running" || asRunning(after).endAt <= now) throw sandboxNotFound(id);
+    assertHasEnd(after);
+    if (asShown(after).endAt <= now) throw sandboxNotFound(id);
   }
 }
 
-function asRunning(sandbox: Sandbox): RunningSandbox {
-  return sandbox as RunningSandbox;
+/** Only what runs, and is not changing its state, has an end that can be moved. */
+function assertHasEnd(sandbox: Sandbox): void {
+  const busy = busyState(sandbox.state);
+  if (busy !== undefined) throw sandboxBusy(sandbox.id, busy);
+  if (sandbox.state !== "running") throw sandboxNotFound(sandbox.id);
+}
+
+function asShown(sandbox: Sandbox): ShownSandbox {
+  return sandbox as ShownSandbox;
 }

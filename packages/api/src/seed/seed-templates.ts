@@ -75,6 +75,7 @@ async function seedTemplate(store: Store, file: TemplateFile, owner: { readonly 
     defaultWorkdir: file.defaultWorkdir ?? "/home/user",
     agentVersion: "",
     createdAt: now,
+    image: null,
   } as const;
   await templates.addBuild(build, DEFAULT_TAG);
 }

@@ -1,6 +1,6 @@
 import { Type } from "typebox";
 import { defineOperation } from "../operation.ts";
-import { failures } from "../responses.ts";
+import { failures, STARTED } from "../responses.ts";
 import { Int32, SandboxIdParams, SandboxSchema } from "../schemas.ts";
 import { answerConnect, memoryOption } from "./connect-sandbox.ts";
 
@@ -18,7 +18,7 @@ export const connectSandboxV1 = defineOperation({
     { timeout: Int32({ description: "Seconds that it should live at least.", minimum: 0 }), memory: memoryOption },
     { title: "ConnectSandboxV1" },
   ),
-  responses: { 200: { description: "It is running.", schema: SandboxSchema }, ...failures(404, 409, 429, 503, 504) },
+  responses: { 200: { description: "It was running.", schema: SandboxSchema }, 201: STARTED, ...failures(404, 409, 429, 501, 503, 504) },
   repeatable: true,
   handle: (services, request) => answerConnect(services, request, request.body.timeout),
 });

@@ -1,8 +1,9 @@
 import { Type } from "typebox";
-import { encodeSandbox } from "../encode-sandbox.ts";
+import type { Connected } from "../../sandboxes/service.ts";
+import { encodeSandbox, memoryLostHeaders } from "../encode-sandbox.ts";
 import { defineOperation, type OperationRequest, type OperationResponse } from "../operation.ts";
-import { sandboxIdOf, teamOf } from "../request-values.ts";
-import { failures } from "../responses.ts";
+import { actingOf, sandboxIdOf } from "../request-values.ts";
+import { failures, STARTED } from "../responses.ts";
 import { Int32, SandboxIdParams, SandboxSchema } from "../schemas.ts";
 import type { ApiServices } from "../services.ts";
 
@@ -19,7 +20,8 @@ export const connectSandbox = defineOperation({
   tag: "sandboxes",
   summary: "Connect to a sandbox",
   description:
-    "Makes sure that it lives for at least `timeout` seconds from now, and answers with its tokens again. Never shortens its time.",
+    "Makes sure that it runs, and for at least `timeout` seconds from now, and answers with its tokens again. Never shortens its time. " +
+    "A paused sandbox is resumed; what is being paused or snapshotted is waited for.",
   auth: ["apiKey"],
   params: SandboxIdParams,
   body: Type.Object(
@@ -30,18 +32,29 @@ export const connectSandbox = defineOperation({
     { title: "ConnectSandbox" },
   ),
   bodyOptional: true,
-  responses: { 200: { description: "It is running.", schema: SandboxSchema }, ...failures(404, 409, 429, 503, 504) },
+  responses: { 200: { description: "It was running.", schema: SandboxSchema }, 201: STARTED, ...failures(404, 409, 429, 501, 503, 504) },
   repeatable: true,
   handle: (services, request) => answerConnect(services, request, request.body?.timeout ?? DEFAULT_TIMEOUT_SECONDS),
 });
 
 export async function answerConnect(
   services: ApiServices,
-  request: Pick<OperationRequest<{ sandboxID: string }, unknown, unknown>, "caller" | "params">,
+  request: Pick<
+    OperationRequest<{ sandboxID: string }, unknown, { memory?: boolean } | undefined>,
+    "caller" | "params" | "body" | "signal"
+  >,
   timeoutSeconds: number,
 ): Promise<OperationResponse> {
   const id = sandboxIdOf(request.params);
   services.sandboxes.assertTimeout(timeoutSeconds);
-  const sandbox = await services.sandboxes.connect(teamOf(request.caller).id, id, timeoutSeconds * 1000);
-  return { status: 200, body: encodeSandbox(services, sandbox) };
+  const options = { timeoutMs: timeoutSeconds * 1000, memory: request.body?.memory ?? true, signal: request.signal };
+  return answerConnected(services, await services.sandboxes.connect(actingOf(request.caller), id, options));
+}
+
+export function answerConnected(services: ApiServices, connected: Connected): OperationResponse {
+  return {
+    status: connected.resumed ? 201 : 200,
+    body: encodeSandbox(services, connected.sandbox),
+    headers: memoryLostHeaders(connected.memoryLost),
+  };
 }

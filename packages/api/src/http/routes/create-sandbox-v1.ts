@@ -1,7 +1,6 @@
 import { NewSandboxV1Schema } from "../new-sandbox.ts";
 import { defineOperation } from "../operation.ts";
-import { failures } from "../responses.ts";
-import { SandboxSchema } from "../schemas.ts";
+import { failures, STARTED } from "../responses.ts";
 import { answerCreate } from "./create-sandbox.ts";
 
 const DEFAULT_TIMEOUT_SECONDS = 15;
@@ -16,7 +15,8 @@ export const createSandboxV1 = defineOperation({
   deprecated: true,
   auth: ["apiKey"],
   body: NewSandboxV1Schema,
-  responses: { 201: { description: "It is running.", schema: SandboxSchema }, ...failures(404, 409, 413, 429, 501, 503, 504) },
+  idempotent: true,
+  responses: { 201: STARTED, ...failures(404, 409, 413, 422, 429, 501, 503, 504) },
   repeatable: false,
   handle: (services, request) => answerCreate(services, request, DEFAULT_TIMEOUT_SECONDS),
 });

@@ -1,11 +1,13 @@
+import { newSandboxId } from "../../sandboxes/create-sandbox.ts";
 import { parseTemplateReference } from "../../templates/reference.ts";
 import { resolveTemplate } from "../../templates/resolve.ts";
-import { encodeSandbox } from "../encode-sandbox.ts";
+import { encodeSandbox, memoryLostHeaders } from "../encode-sandbox.ts";
+import { answerOnce } from "../idempotency/answer-once.ts";
+import { recoverCreate } from "../idempotency/recover.ts";
 import { assertNewSandbox, type NewSandboxBody, NewSandboxSchema } from "../new-sandbox.ts";
 import { defineOperation, type OperationRequest, type OperationResponse } from "../operation.ts";
-import { teamOf } from "../request-values.ts";
-import { failures } from "../responses.ts";
-import { SandboxSchema } from "../schemas.ts";
+import { actingOf, teamOf } from "../request-values.ts";
+import { failures, STARTED } from "../responses.ts";
 import type { ApiServices } from "../services.ts";
 
 const DEFAULT_TIMEOUT_SECONDS = 300;
@@ -21,7 +23,8 @@ export const createSandbox = defineOperation({
     "All traffic to the API inside it must carry the `envdAccessToken` of the answer.",
   auth: ["apiKey"],
   body: NewSandboxSchema,
-  responses: { 201: { description: "It is running.", schema: SandboxSchema }, ...failures(404, 409, 413, 429, 501, 503, 504) },
+  idempotent: true,
+  responses: { 201: STARTED, ...failures(404, 409, 413, 422, 429, 501, 503, 504) },
   repeatable: false,
   handle: (services, request) => answerCreate(services, request, DEFAULT_TIMEOUT_SECONDS),
 });
@@ -29,23 +32,35 @@ export const createSandbox = defineOperation({
 /** Both generations of the operation; they differ in the time that a sandbox gets when none is asked for. */
 export async function answerCreate(
   services: ApiServices,
-  request: Pick<OperationRequest<unknown, unknown, NewSandboxBody>, "caller" | "body" | "signal">,
+  request: Pick<OperationRequest<unknown, unknown, NewSandboxBody>, "caller" | "body" | "signal" | "headers">,
   defaultTimeoutSeconds: number,
 ): Promise<OperationResponse> {
-  const { body } = request;
+  const { body, caller } = request;
   assertNewSandbox(body);
   const timeoutSeconds = body.timeout ?? defaultTimeoutSeconds;
   services.sandboxes.assertTimeout(timeoutSeconds);
-  const team = teamOf(request.caller);
-  const template = await resolveTemplate(services.store.templates, team, parseTemplateReference(body.templateID));
-  const sandbox = await services.sandboxes.create({
-    team,
-    template,
-    timeoutMs: timeoutSeconds * 1000,
-    metadata: body.metadata,
-    envVars: body.envVars ?? {},
-    allowInternetAccess: body.allow_internet_access,
-    signal: request.signal,
+  const reference = parseTemplateReference(body.templateID);
+  return await answerOnce(services, request, {
+    // A client that turns from one generation to the other asks for the same thing.
+    asked: { operation: "create", timeoutSeconds, body },
+    subjects: () => [newSandboxId()],
+    recover: (ids) => recoverCreate(services, ids),
+    work: async ([id = newSandboxId()], signal) => {
+      const template = await resolveTemplate(services.store.templates, teamOf(caller), reference);
+      const created = await services.sandboxes.create({
+        by: actingOf(caller),
+        id,
+        template,
+        timeoutMs: timeoutSeconds * 1000,
+        metadata: body.metadata,
+        envVars: body.envVars ?? {},
+        allowInternetAccess: body.allow_internet_access,
+        autoPause: body.autoPause ?? false,
+        autoPauseMemory: body.autoPauseMemory ?? true,
+        autoResume: body.autoResume?.enabled ?? false,
+        signal,
+      });
+      return { status: 201, body: encodeSandbox(services, created.sandbox), headers: memoryLostHeaders(created.memoryLost) };
+    },
   });
-  return { status: 201, body: encodeSandbox(services, sandbox) };
 }

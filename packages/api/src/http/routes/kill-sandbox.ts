@@ -1,5 +1,5 @@
 import { defineOperation } from "../operation.ts";
-import { sandboxIdOf, teamOf } from "../request-values.ts";
+import { actingOf, sandboxIdOf } from "../request-values.ts";
 import { failures } from "../responses.ts";
 import { SandboxIdParams } from "../schemas.ts";
 
@@ -9,13 +9,14 @@ export const killSandbox = defineOperation({
   path: "/sandboxes/{sandboxID}",
   tag: "sandboxes",
   summary: "Kill a sandbox",
-  description: "Answers when nothing of it is left. Several calls at once all answer 204; a later one answers 404.",
+  description:
+    "Answers when nothing of it is left, of a paused one neither. A pause or snapshot under way is waited for. Several calls at once all answer 204; a later one answers 404.",
   auth: ["apiKey"],
   params: SandboxIdParams,
-  responses: { 204: { description: "It is gone." }, ...failures(404, 503) },
+  responses: { 204: { description: "It is gone." }, ...failures(404, 409, 503) },
   repeatable: true,
   handle: async (services, request) => {
-    await services.sandboxes.kill(teamOf(request.caller).id, sandboxIdOf(request.params), request.arrivedAt);
+    await services.sandboxes.kill(actingOf(request.caller), sandboxIdOf(request.params), request.arrivedAt);
     return { status: 204 };
   },
 });

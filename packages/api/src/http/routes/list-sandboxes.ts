@@ -1,7 +1,7 @@
 import type { SandboxFilter } from "@skerry/store";
 import { type Static, Type } from "typebox";
 import { invalid, validationError } from "../../errors.ts";
-import type { RunningSandbox } from "../../sandboxes/service.ts";
+import type { ShownSandbox } from "../../sandboxes/service.ts";
 import { parseTemplateReference } from "../../templates/reference.ts";
 import { findTemplate } from "../../templates/resolve.ts";
 import { encodeCursor, parseCursor } from "../cursor.ts";
@@ -66,22 +66,25 @@ async function answerList(services: ApiServices, request: OperationRequest<unkno
   const order = query.order ?? "desc";
   const limit = query.limit ?? MAX_LIMIT;
   const after = query.nextToken === undefined ? undefined : parseCursor(query.nextToken, order);
-  const wantsRunning = parseStates(query.state).has("running");
+  const states = parseStates(query.state);
+  const wantsRunning = states.has("running");
   const filter = await readFilter(services, request);
-  // Nothing can be paused yet, so only the running ones are looked for.
-  if (!wantsRunning) return { status: 200, body: [] };
-  if (!filter) return { status: 200, body: [], headers: { "X-Total-Running": "0" } };
+  if (!filter) return { status: 200, body: [], headers: wantsRunning ? { "X-Total-Running": "0" } : {} };
+  const listed = states.size > 1 ? {} : { listed: wantsRunning ? ("running" as const) : ("paused" as const) };
   const page = { order, limit: limit + 1, ...(after ? { after } : {}) };
   const [rows, total] = await Promise.all([
-    services.store.sandboxes.listRunning(filter, page),
-    services.store.sandboxes.countRunning(filter),
+    services.store.sandboxes.list({ ...filter, ...listed }, page),
+    wantsRunning ? services.store.sandboxes.count({ ...filter, listed: "running" }) : undefined,
   ]);
-  const shown = rows.slice(0, limit) as RunningSandbox[];
+  const shown = rows.slice(0, limit) as ShownSandbox[];
   const last = rows.length > limit ? shown.at(-1) : undefined;
   return {
     status: 200,
     body: shown.map((sandbox) => encodeListedSandbox(services, sandbox)),
-    headers: { "X-Total-Running": String(total), ...(last ? { "X-Next-Token": encodeCursor(last, order) } : {}) },
+    headers: {
+      ...(total === undefined ? {} : { "X-Total-Running": String(total) }),
+      ...(last ? { "X-Next-Token": encodeCursor(last, order) } : {}),
+    },
   };
 }
 

@@ -1,0 +1,28 @@
+import type { Clock, Logger, Secret } from "@skerry/base";
+import type { Store } from "@skerry/store";
+import type { ApiConfig, ApiTiming } from "../config.ts";
+import type { ImageDeletions } from "./image-deletions.ts";
+import type { SandboxKills } from "./kills.ts";
+import type { SandboxMoves } from "./moves.ts";
+import type { NodeDirectory } from "./ports.ts";
+
+/** What the work on sandboxes needs. */
+export interface SandboxDeps {
+  readonly config: Pick<ApiConfig, "agentVersion" | "maxTimeoutHours">;
+  readonly timing: ApiTiming;
+  readonly store: Store;
+  readonly nodes: NodeDirectory;
+  readonly moves: SandboxMoves;
+  readonly kills: SandboxKills;
+  readonly images: ImageDeletions;
+  readonly tokenSeed: Secret;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** Who asks: only the sandboxes of that team are there for them. */
+export interface Acting {
+  readonly teamId: string;
+  /** For the journal: `key:<id>`, `admin`, `traffic`, `platform`. */
+  readonly actor: string;
+}

@@ -1,0 +1,74 @@
+// The order matters, as in create-sandbox.ts: `pausing` and the image's entry in one step, the node second, `paused` last.
+
+import { randomBytes } from "node:crypto";
+import type { EndReason, ImageKind, NewImage, Sandbox } from "@skerry/store";
+import { sandboxIdFrom } from "@skerry/wire";
+import { findNode } from "../nodes/find-node.ts";
+import { pauseErrorFrom } from "../nodes/node-error.ts";
+import type { SandboxDeps } from "./deps.ts";
+import { settleNow } from "./settle.ts";
+
+export interface PauseOptions {
+  readonly memory: boolean;
+  /** Rather no pause than one of a sandbox whose agent is silent. */
+  readonly requireHealthyGuest: boolean;
+  readonly actor: string;
+  readonly reason: EndReason;
+}
+
+/** The entry of an image of a sandbox. */
+export function newImage(
+  deps: Pick<SandboxDeps, "moves" | "clock">,
+  sandbox: Pick<Sandbox, "id" | "teamId" | "nodeId">,
+  about: { readonly kind: ImageKind; readonly memory: boolean },
+): NewImage {
+  return {
+    id: newImageId(),
+    teamId: sandbox.teamId,
+    nodeId: sandbox.nodeId,
+    sandboxId: sandbox.id,
+    kind: about.kind,
+    owner: deps.moves.owner,
+    hasMemory: about.memory,
+    createdAt: deps.clock.now(),
+  };
+}
+
+/** 20 of `a-z` and `0-9`. */
+export function newImageId(): string {
+  return sandboxIdFrom(randomBytes).slice(1);
+}
+
+/** Answers with the paused sandbox. It must be in `pausing`, with its image's entry; when this throws, it runs on or is being found out. */
+export async function finishPause(deps: SandboxDeps, sandbox: Sandbox, options: PauseOptions): Promise<Sandbox> {
+  return await deps.moves.during(sandbox.id, async () => {
+    const begunAt = performance.now();
+    const imageId = sandbox.imageId ?? "";
+    try {
+      const node = findNode(deps.nodes, sandbox.nodeId);
+      const answer = await node.client.pauseSandbox(
+        { sandboxId: sandbox.id, imageId, memory: options.memory, requireHealthyGuest: options.requireHealthyGuest },
+        { timeoutMs: deps.timing.pauseTimeoutMs },
+      );
+      const { hasMemory, agentUnresponsive } = answer;
+      const sizeBytes = Number(answer.sizeBytes);
+      const applied = await deps.moves.apply(sandbox, "paused", {
+        actor: options.actor,
+        reason: options.reason,
+        set: { pausedAt: deps.clock.now(), imageHasMemory: hasMemory, agentUnresponsive },
+        image: { kind: "keep", id: imageId, hasMemory, sizeBytes },
+      });
+      const facts = { sandbox_id: sandbox.id, node_id: sandbox.nodeId, image_id: imageId, has_memory: hasMemory, size_bytes: sizeBytes };
+      const nodeMs = Math.round(performance.now() - begunAt);
+      deps.logger.info({ ...facts, agent_unresponsive: agentUnresponsive, node_ms: nodeMs }, "a sandbox was paused");
+      if (applied.kind === "moved") return applied.sandbox;
+    } catch (error) {
+      deps.logger.warn({ err: error, sandbox_id: sandbox.id, node_id: sandbox.nodeId }, "pausing a sandbox failed");
+      const after = await settleNow(deps, sandbox);
+      if (after?.state === "paused") return after;
+      throw pauseErrorFrom(error, { sandboxId: sandbox.id, runsOn: after?.state === "running" });
+    }
+    // Somebody who found it in `pausing` was faster to see that it is paused.
+    return (await deps.store.sandboxes.find(sandbox.id)) ?? sandbox;
+  });
+}

@@ -1,0 +1,82 @@
+// `resuming` first, the node second, `running` last. Its node has the image until the sandbox runs, so that whatever
+// happens in between, one of the two is there.
+
+import type { Sandbox } from "@skerry/store";
+import { publicError, sandboxNotFound } from "../errors.ts";
+import { findNode } from "../nodes/find-node.ts";
+import { resumeErrorFrom } from "../nodes/node-error.ts";
+import { logStart, lostReason, type Started } from "./create-sandbox.ts";
+import type { SandboxDeps } from "./deps.ts";
+import { CLEARED_IMAGE, settleNow } from "./settle.ts";
+import { startSpecOf } from "./start-spec.ts";
+
+export interface ResumeOptions {
+  readonly timeoutMs: number;
+  /** False: from its disk alone, whatever the image has. */
+  readonly memory: boolean;
+  readonly actor: string;
+  /** Undefined keeps what it was created with. */
+  readonly autoPause?: boolean | undefined;
+}
+
+/** Undefined when somebody else changed the sandbox first. */
+export async function resumeSandbox(deps: SandboxDeps, sandbox: Sandbox, options: ResumeOptions): Promise<Started | undefined> {
+  assertRestorable(sandbox, options.memory);
+  const begun = await deps.moves.apply(sandbox, "resume", {
+    actor: options.actor,
+    withinLimit: true,
+    exact: true,
+    set: {
+      endAt: deps.clock.now() + options.timeoutMs,
+      expireNotBefore: null,
+      ...(options.autoPause === undefined ? {} : { autoPause: options.autoPause }),
+    },
+  });
+  if (begun.kind !== "moved") return undefined;
+  return await deps.moves.during(sandbox.id, () => resumeOnNode(deps, begun.sandbox, options));
+}
+
+/** Memory that was taken while the agent was silent can't be woken to an agent that answers. */
+export function assertRestorable(sandbox: Pick<Sandbox, "id" | "imageHasMemory" | "agentUnresponsive">, memory: boolean): void {
+  if (!memory || sandbox.imageHasMemory !== true || sandbox.agentUnresponsive !== true) return;
+  throw publicError(
+    "conflict",
+    `Sandbox '${sandbox.id}' was paused while the agent inside it did not answer, so its memory cannot be resumed; with memory=false it starts from its disk`,
+    { detailCode: "sandbox_snapshot_guest_agent_unresponsive" },
+  );
+}
+
+async function resumeOnNode(deps: SandboxDeps, sandbox: Sandbox, options: ResumeOptions): Promise<Started> {
+  const begunAt = performance.now();
+  const imageId = sandbox.imageId ?? "";
+  try {
+    const node = findNode(deps.nodes, sandbox.nodeId);
+    const build = await deps.store.templates.findAnyBuild(sandbox.buildId);
+    const image = { id: imageId, sourceSandboxId: sandbox.id };
+    const spec = startSpecOf(deps, sandbox, { build, envVars: {}, image, withoutMemory: !options.memory });
+    const answer = await node.client.resumeSandbox({ spec }, { timeoutMs: deps.timing.resumeTimeoutMs });
+    const nodeMs = performance.now() - begunAt;
+    const startedAt = deps.clock.now();
+    const applied = await deps.moves.apply(sandbox, "resumed", {
+      actor: options.actor,
+      ...lostReason(answer),
+      set: {
+        startedAt,
+        endAt: startedAt + options.timeoutMs,
+        runtime: answer.runtime,
+        agentVersion: answer.agentVersion || deps.config.agentVersion,
+        ...CLEARED_IMAGE,
+      },
+      image: { kind: "drop", id: imageId },
+    });
+    deps.images.finishInBackground({ id: imageId, nodeId: sandbox.nodeId });
+    const after = applied.kind === "moved" ? applied.sandbox : await deps.store.sandboxes.find(sandbox.id);
+    if (after?.state !== "running") throw sandboxNotFound(sandbox.id);
+    return { sandbox: after, memoryLost: logStart(deps, { sandbox: after, answer, nodeMs }) };
+  } catch (error) {
+    deps.logger.warn({ err: error, sandbox_id: sandbox.id, node_id: sandbox.nodeId }, "resuming a sandbox failed");
+    const after = await settleNow(deps, sandbox);
+    if (after?.state === "running") return { sandbox: after, memoryLost: undefined };
+    throw after?.state === "ended" ? sandboxNotFound(sandbox.id) : resumeErrorFrom(error, sandbox.id);
+  }
+}

@@ -1,0 +1,118 @@
+// Finds out from its node what became of a sandbox in a passing state, when nobody works on it any more:
+// its process is gone, or its node's answer was lost.
+// Failure policy: what the node still works on stays as it is; a node that does not answer proves nothing.
+
+import type { Sandbox, SandboxEntry } from "@skerry/store";
+import { findNode } from "../nodes/find-node.ts";
+import type { SandboxDeps } from "./deps.ts";
+import type { SandboxEvent } from "./lifecycle.ts";
+import { type MoveFacts, PLATFORM } from "./moves.ts";
+import type { NodeHandle } from "./ports.ts";
+
+export interface NodeView {
+  /** The sandboxes that a node holds, their states there, and why those end that do so unasked. */
+  readonly sandboxes: ReadonlyMap<string, { readonly state: string; readonly endReason: string }>;
+  readonly images: ReadonlySet<string>;
+}
+
+export type SettleDeps = Pick<SandboxDeps, "store" | "nodes" | "moves" | "images" | "timing" | "clock" | "logger">;
+
+/**
+ * Images before and after the sandboxes: one that is paused in between has its image afterwards, and one that is resumed
+ * in between had its image before.
+ */
+export async function viewNode(node: NodeHandle, timeoutMs: number): Promise<NodeView> {
+  const before = await node.client.listImages({}, { timeoutMs });
+  const held = await node.client.listSandboxes({}, { timeoutMs });
+  const after = await node.client.listImages({}, { timeoutMs });
+  return {
+    images: new Set([...before.imageIds, ...after.imageIds]),
+    sandboxes: new Map(held.sandboxes.map(({ sandboxId, state, endReason }) => [sandboxId, { state, endReason }])),
+  };
+}
+
+/** What the view says about a sandbox; undefined when it is too early to say. */
+export function judge(entry: Pick<SandboxEntry, "id" | "state" | "imageId">, view: NodeView): SandboxEvent | undefined {
+  const held = view.sandboxes.get(entry.id)?.state;
+  const hasImage = entry.imageId !== null && view.images.has(entry.imageId);
+  switch (entry.state) {
+    case "snapshotting":
+      if (held === undefined) return "gone";
+      return held === "pausing" ? undefined : "snapshot_over";
+    case "pausing":
+      if (held === undefined) return hasImage ? "paused" : "gone";
+      return held === "pausing" || (held === "killing" && hasImage) ? undefined : "pause_failed";
+    case "resuming":
+      if (held === "running") return "resumed";
+      if (held !== undefined) return undefined;
+      return hasImage ? "resume_failed" : "gone";
+    case "copying":
+      return hasImage ? "copy_over" : "gone";
+    case "paused":
+      return hasImage ? undefined : "gone";
+    case "running":
+      return held === undefined ? "gone" : undefined;
+    case "starting":
+    case "killing":
+    case "ended":
+      return undefined;
+  }
+}
+
+/** Writes what the view says. Preconditions: the entry was read before the node was asked, unless nobody else may change it. */
+export async function settle(deps: SettleDeps, entry: SandboxEntry, view: NodeView): Promise<Sandbox | undefined> {
+  const event = judge(entry, view);
+  if (event === undefined) return undefined;
+  const applied = await deps.moves.apply(entry, event, { actor: PLATFORM, exact: true, ...(await factsOf(deps, entry, event)) });
+  if (applied.kind !== "moved") return undefined;
+  const facts = { sandbox_id: entry.id, node_id: entry.nodeId, from: entry.state, to: applied.sandbox.state };
+  deps.logger.warn(facts, event === "gone" ? "a sandbox is no longer on its node" : "a sandbox was found in another state");
+  if (entry.imageId !== null && (event === "resumed" || event === "pause_failed" || event === "gone")) {
+    deps.images.finishInBackground({ id: entry.imageId, nodeId: entry.nodeId });
+  }
+  return applied.sandbox;
+}
+
+/** Asks the node about one sandbox that this process has worked on in vain. Undefined when it can't be told now; others go on then. */
+export async function settleNow(deps: SettleDeps, sandbox: Sandbox): Promise<Sandbox | undefined> {
+  try {
+    const view = await viewNode(findNode(deps.nodes, sandbox.nodeId), deps.timing.listTimeoutMs);
+    const settled = await settle(deps, sandbox, view);
+    if (settled) return settled;
+  } catch (error) {
+    deps.logger.warn({ err: error, sandbox_id: sandbox.id, node_id: sandbox.nodeId }, "what became of a sandbox is not known yet");
+  }
+  await deps.store.sandboxes.disown(sandbox);
+  return undefined;
+}
+
+async function factsOf(deps: SettleDeps, entry: SandboxEntry, event: SandboxEvent): Promise<Omit<MoveFacts, "actor">> {
+  const now = deps.clock.now();
+  const drop = entry.imageId === null ? {} : ({ image: { kind: "drop", id: entry.imageId } } as const);
+  switch (event) {
+    case "gone":
+      return { reason: "node_lost", ...drop };
+    case "pause_failed":
+      // Not at once again, where its time is over and it is to be paused then.
+      return { set: { imageId: null, expireNotBefore: now + PAUSE_AGAIN_MS }, ...drop };
+    case "resumed": {
+      // It was given its end when its resume began.
+      return { set: { startedAt: now, ...CLEARED_IMAGE }, ...drop };
+    }
+    case "paused": {
+      const image = entry.imageId === null ? undefined : await deps.store.images.find(entry.imageId);
+      const hasMemory = image?.hasMemory ?? false;
+      return {
+        set: { pausedAt: now, imageHasMemory: hasMemory, agentUnresponsive: false },
+        ...(image ? { image: { kind: "keep", id: image.id, hasMemory, sizeBytes: image.sizeBytes } } : {}),
+      };
+    }
+    default:
+      return {};
+  }
+}
+
+const PAUSE_AGAIN_MS = 1_000;
+
+/** Of a sandbox that runs: what its pause left. */
+export const CLEARED_IMAGE = { imageId: null, imageHasMemory: null, agentUnresponsive: null, pausedAt: null } as const;

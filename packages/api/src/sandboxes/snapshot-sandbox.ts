@@ -1,0 +1,62 @@
+import { randomUUID } from "node:crypto";
+import type { Sandbox, Snapshot } from "@skerry/store";
+import { publicError } from "../errors.ts";
+import type { SnapshotName } from "../templates/snapshot-name.ts";
+import { newSandboxId } from "./create-sandbox.ts";
+import type { SandboxDeps } from "./deps.ts";
+import { takeImage } from "./take-image.ts";
+
+export interface SnapshotOptions {
+  readonly name: SnapshotName;
+  readonly memory: boolean;
+  readonly actor: string;
+  /** Chosen beforehand where the caller's key stands for it. */
+  readonly buildId?: string | undefined;
+}
+
+/** Undefined when somebody else changed the sandbox first. */
+export async function snapshotSandbox(deps: SandboxDeps, sandbox: Sandbox, options: SnapshotOptions): Promise<Snapshot | undefined> {
+  const { name } = options;
+  const source = await deps.store.templates.findAnyBuild(sandbox.buildId);
+  if (name.alias) await assertFree(deps, sandbox.teamId, name.alias);
+  const taken = await takeImage(deps, sandbox, { kind: "snapshot", memory: options.memory, actor: options.actor });
+  if (!taken) return undefined;
+  const { image, hasMemory, sizeBytes } = taken;
+  try {
+    const snapshot = await deps.store.snapshots.add({
+      teamId: sandbox.teamId,
+      alias: name.alias,
+      tag: name.tag,
+      sizeBytes,
+      build: {
+        id: options.buildId ?? randomUUID(),
+        templateId: newSandboxId().slice(1),
+        status: "ready",
+        cpuCount: sandbox.cpuCount,
+        memoryMb: sandbox.memoryMb,
+        diskSizeMb: sandbox.diskSizeMb,
+        layers: [],
+        defaultUser: source?.defaultUser ?? "user",
+        defaultWorkdir: source?.defaultWorkdir ?? "/home/user",
+        agentVersion: sandbox.agentVersion ?? deps.config.agentVersion,
+        createdAt: deps.clock.now(),
+        image: { id: image.id, hasMemory, nodeId: image.nodeId, sourceSandboxId: sandbox.id },
+      },
+    });
+    if (snapshot === "taken") throw nameTaken(name.alias?.alias ?? "");
+    return snapshot;
+  } catch (error) {
+    await deps.images.drop(image);
+    throw error;
+  }
+}
+
+/** Asked before the sandbox stands still for nothing; the commit asks again. */
+async function assertFree(deps: SandboxDeps, teamId: string, alias: NonNullable<SnapshotName["alias"]>): Promise<void> {
+  const holder = await deps.store.templates.findAlias(alias);
+  if (holder && (holder.teamId !== teamId || holder.kind !== "snapshot")) throw nameTaken(alias.alias);
+}
+
+function nameTaken(alias: string) {
+  return publicError("conflict", `Alias '${alias}' is already used`);
+}

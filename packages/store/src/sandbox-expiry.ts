@@ -1,0 +1,54 @@
+import { type Kysely, sql } from "kysely";
+import { ENTRY_COLUMNS, entryFrom, LISTED_AS, type SandboxEntry } from "./sandbox.ts";
+import type { Database } from "./tables.ts";
+
+export interface Expiry {
+  /** Where those go that are not to be paused when their time is over, and where the others. */
+  readonly to: "killing" | "pausing";
+  readonly event: string;
+  readonly actor: string;
+  readonly owner: string;
+  readonly now: number;
+  readonly limit: number;
+}
+
+/**
+ * Moves running sandboxes whose time is over to another state, the longest overdue first, in one statement:
+ * when hundreds expire together none waits for the others. Returns those that this call moved.
+ */
+export async function expireSandboxes(tx: Kysely<Database>, expiry: Expiry): Promise<readonly SandboxEntry[]> {
+  const { now, to } = expiry;
+  const rows = await tx
+    .updateTable("sandboxes")
+    .set({ state: to, state_changed_at: now, listed: LISTED_AS[to], owner: expiry.owner })
+    .set((eb) => ({ version: eb("version", "+", 1) }))
+    .$if(to === "killing", (update) => update.set({ end_reason: "timeout", end_actor: expiry.actor }))
+    .where("id", "in", (eb) =>
+      eb
+        .selectFrom("sandboxes")
+        .where("state", "=", sql.lit("running"))
+        .where("end_at", "<=", now)
+        .where("auto_pause", "=", to === "pausing" ? 1 : 0)
+        .where((or) => or.or([or("expire_not_before", "is", null), or("expire_not_before", "<=", now)]))
+        .orderBy("end_at")
+        .limit(expiry.limit)
+        .select("id"),
+    )
+    // Again, for the process that waited for another one's row lock.
+    .where("state", "=", sql.lit("running"))
+    .where("end_at", "<=", now)
+    .returning(ENTRY_COLUMNS)
+    .execute();
+  const lines = rows.map((row) => ({
+    sandbox_id: row.id,
+    version: row.version,
+    at: now,
+    from_state: "running",
+    to_state: to,
+    event: expiry.event,
+    reason: "timeout",
+    actor: expiry.actor,
+  }));
+  if (lines.length > 0) await tx.insertInto("sandbox_events").values(lines).execute();
+  return rows.map(entryFrom);
+}

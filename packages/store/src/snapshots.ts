@@ -1,0 +1,167 @@
+import { type Kysely, sql } from "kysely";
+import { type DialectName, lockTeam } from "./dialect/lock-team.ts";
+import { changeImage } from "./sandbox-transition.ts";
+import type { Database } from "./tables.ts";
+import { assignTag, type Build, buildFrom, buildRow, type Template, type TemplateAlias, templateFrom } from "./templates.ts";
+
+export interface NewSnapshot {
+  readonly teamId: string;
+  /** Whose name it is, or undefined for one without a name. */
+  readonly alias: TemplateAlias | undefined;
+  readonly tag: string;
+  /** `templateId` is taken where there is no template of that name yet. */
+  readonly build: Build & { readonly image: NonNullable<Build["image"]> };
+  readonly sizeBytes: number;
+}
+
+export interface Snapshot {
+  readonly template: Template;
+  readonly alias: TemplateAlias | undefined;
+  readonly build: Build;
+  readonly tag: string;
+}
+
+export interface SnapshotFilter {
+  readonly teamId: string;
+  readonly sourceSandboxId?: string;
+  readonly templateId?: string;
+  /** Default: whatever was taken last. */
+  readonly tag?: string;
+}
+
+export interface SnapshotPage {
+  readonly limit: number;
+  readonly after?: { readonly createdAt: number; readonly id: string };
+}
+
+/** Snapshots: templates whose builds are images of sandboxes. */
+export class SnapshotRepository {
+  readonly #db: Kysely<Database>;
+  readonly #dialect: DialectName;
+  constructor(db: Kysely<Database>, dialect: DialectName) {
+    this.#db = db;
+    this.#dialect = dialect;
+  }
+
+  /** Makes an image that was taken a build that sandboxes can be made from, in one commit. "taken": the name is another thing's. */
+  async add(snapshot: NewSnapshot): Promise<Snapshot | "taken"> {
+    const { build, alias, teamId } = snapshot;
+    const now = build.createdAt;
+    return await this.#db.transaction().execute(async (tx) => {
+      await lockTeam(tx, this.#dialect, teamId);
+      const named = alias && (await findNamed(tx, alias));
+      if (named && (named.teamId !== teamId || named.kind !== "snapshot")) return "taken";
+      const template = named ?? (await insertTemplate(tx, { id: build.templateId, teamId, now }));
+      if (alias && !named) {
+        await tx
+          .insertInto("template_aliases")
+          .values({ ...alias, template_id: template.id, created_at: now })
+          .execute();
+      }
+      const kept = { ...build, templateId: template.id };
+      await tx.insertInto("builds").values(buildRow(kept)).execute();
+      await assignTag(tx, { templateId: template.id, buildId: build.id, tag: snapshot.tag, now });
+      await tx.updateTable("templates").set({ updated_at: now }).where("id", "=", template.id).execute();
+      const { id, hasMemory } = build.image;
+      await changeImage(tx, { kind: "keep", id, hasMemory, sizeBytes: snapshot.sizeBytes }, now);
+      return { template, alias, build: kept, tag: snapshot.tag };
+    });
+  }
+
+  /** Of each snapshot that matches its newest build, the newest snapshot first. */
+  async list(filter: SnapshotFilter, page: SnapshotPage): Promise<readonly Snapshot[]> {
+    let query = this.#db
+      .selectFrom("templates")
+      .where("team_id", "=", filter.teamId)
+      .where("kind", "=", "snapshot")
+      .where("deleted_at", "is", null);
+    if (filter.templateId !== undefined) query = query.where("id", "=", filter.templateId);
+    const { sourceSandboxId, tag } = filter;
+    if (sourceSandboxId !== undefined) {
+      query = query.where("id", "in", (eb) =>
+        eb.selectFrom("builds").where("source_sandbox_id", "=", sourceSandboxId).select("template_id"),
+      );
+    }
+    if (tag !== undefined) {
+      query = query.where("id", "in", (eb) => eb.selectFrom("tag_assignments").where("tag", "=", tag).select("template_id"));
+    }
+    const after = page.after;
+    if (after) {
+      query = query.where((eb) =>
+        eb.or([eb("created_at", "<", after.createdAt), eb.and([eb("created_at", "=", after.createdAt), eb("id", ">", after.id)])]),
+      );
+    }
+    const rows = await query.orderBy("created_at", "desc").orderBy("id", "asc").limit(page.limit).selectAll().execute();
+    const found = await Promise.all(rows.map((row) => this.#describe(templateFrom(row), tag)));
+    return found.filter((snapshot) => snapshot !== undefined);
+  }
+
+  /** The snapshot that a build is. */
+  async findOfBuild(buildId: string): Promise<Snapshot | undefined> {
+    const row = await this.#db
+      .selectFrom("tag_assignments")
+      .innerJoin("templates", "templates.id", "tag_assignments.template_id")
+      .innerJoin("builds", "builds.id", "tag_assignments.build_id")
+      .where("builds.id", "=", buildId)
+      .select(["templates.id as template_id", "tag_assignments.tag"])
+      .executeTakeFirst();
+    if (!row) return undefined;
+    const template = await this.#db.selectFrom("templates").where("id", "=", row.template_id).selectAll().executeTakeFirstOrThrow();
+    const build = await this.#db.selectFrom("builds").where("id", "=", buildId).selectAll().executeTakeFirstOrThrow();
+    return { template: templateFrom(template), alias: await this.#aliasOf(row.template_id), build: buildFrom(build), tag: row.tag };
+  }
+
+  async #describe(template: Template, tag: string | undefined): Promise<Snapshot | undefined> {
+    let query = this.#db
+      .selectFrom("tag_assignments")
+      .innerJoin("builds", "builds.id", "tag_assignments.build_id")
+      .where("tag_assignments.template_id", "=", template.id)
+      .where("builds.status", "=", "ready");
+    if (tag !== undefined) query = query.where("tag_assignments.tag", "=", tag);
+    const row = await query
+      .orderBy("tag_assignments.assigned_at", "desc")
+      .orderBy("tag_assignments.position", "desc")
+      .limit(1)
+      .selectAll("builds")
+      .select(sql<string>`tag_assignments.tag`.as("tag"))
+      .executeTakeFirst();
+    return row && { template, alias: await this.#aliasOf(template.id), build: buildFrom(row), tag: row.tag };
+  }
+
+  async #aliasOf(templateId: string): Promise<TemplateAlias | undefined> {
+    return await this.#db
+      .selectFrom("template_aliases")
+      .where("template_id", "=", templateId)
+      .select(["namespace", "alias"])
+      .orderBy("created_at")
+      .limit(1)
+      .executeTakeFirst();
+  }
+}
+
+async function findNamed(tx: Kysely<Database>, alias: TemplateAlias): Promise<Template | undefined> {
+  const row = await tx
+    .selectFrom("template_aliases")
+    .innerJoin("templates", "templates.id", "template_aliases.template_id")
+    .where("template_aliases.namespace", "=", alias.namespace)
+    .where("template_aliases.alias", "=", alias.alias)
+    .selectAll("templates")
+    .executeTakeFirst();
+  return row && templateFrom(row);
+}
+
+async function insertTemplate(tx: Kysely<Database>, about: { id: string; teamId: string; now: number }): Promise<Template> {
+  const row = {
+    id: about.id,
+    team_id: about.teamId,
+    is_public: 0,
+    created_at: about.now,
+    updated_at: about.now,
+    last_spawned_at: null,
+    spawn_count: 0,
+    kind: "snapshot",
+    deleted_at: null,
+  };
+  await tx.insertInto("templates").values(row).execute();
+  return templateFrom(row);
+}
