@@ -15,6 +15,8 @@ export interface ImageOrigin {
   readonly digest: string;
 }
 
+/** What the recipe is carried out with: what comes from an archive always has them, an image may not. */
+const TOOLS = ["findutils", "passwd", "tar"];
 const INSTALL_TIMEOUT_MS = 900_000;
 
 /** Fills `target` with an image and the packages of the recipe, installed in there. */
@@ -75,7 +77,7 @@ async function installPackages(options: { tree: Tree; setupDir: string; distribu
   await aptGet(["update"]);
   // An image is as old as its last build; an archive is not.
   await aptGet(["dist-upgrade"]);
-  await aptGet(["install", ...Object.keys(BASE_PACKAGES)]);
+  await aptGet(["install", ...TOOLS, ...Object.keys(BASE_PACKAGES)]);
 }
 
 async function aptConfiguration(setupDir: string, sources: readonly string[]): Promise<string> {
