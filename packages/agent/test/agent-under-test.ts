@@ -1,7 +1,8 @@
 // A real agent for tests: the assembled tree, started as a sandbox starts it except for the port.
 
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
+import { readdirSync, readlinkSync } from "node:fs";
 import { mkdtemp, readdir, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -128,4 +129,30 @@ export async function run(
 
 function text(chunks: readonly Uint8Array[]): string {
   return Buffer.concat(chunks).toString("utf8");
+}
+
+/** The agent's own process: whoever listens on its port. */
+export function agentPid(agent: AgentUnderTest): number {
+  const port = agent.port.toString(16).toUpperCase().padStart(4, "0");
+  const inode = execFileSync("awk", [`$2 ~ /:${port}$/ && $4 == "0A" { print $10 }`, "/proc/net/tcp"], { encoding: "utf8" }).trim();
+  for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
+    try {
+      if (descriptorsOf(Number(pid)).includes(`socket:[${inode}]`)) return Number(pid);
+    } catch {
+      // Gone meanwhile.
+    }
+  }
+  throw new Error("no process listens on the agent's port");
+}
+
+/** What a process's descriptors are open on. */
+export function descriptorsOf(pid: number): string[] {
+  return readdirSync(`/proc/${pid}/fd`).flatMap((fd) => {
+    try {
+      return [readlinkSync(`/proc/${pid}/fd/${fd}`)];
+    } catch {
+      // Closed meanwhile.
+      return [];
+    }
+  });
 }

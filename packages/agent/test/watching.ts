@@ -1,10 +1,8 @@
 // What the tests of watching share.
 
-import { execFileSync } from "node:child_process";
-import { readdirSync, readlinkSync } from "node:fs";
 import { EventType, type FilesystemEvent } from "@skerry/wire/filesystem";
 import { expect } from "vitest";
-import type { AgentUnderTest } from "./agent-under-test.ts";
+import { type AgentUnderTest, agentPid, descriptorsOf } from "./agent-under-test.ts";
 
 export interface Watch {
   readonly id: string;
@@ -60,29 +58,4 @@ export function whileStopped(agent: AgentUnderTest, action: () => void): void {
   } finally {
     process.kill(pid, "SIGCONT");
   }
-}
-
-function descriptorsOf(pid: number): string[] {
-  return readdirSync(`/proc/${pid}/fd`).flatMap((fd) => {
-    try {
-      return [readlinkSync(`/proc/${pid}/fd/${fd}`)];
-    } catch {
-      // Closed meanwhile.
-      return [];
-    }
-  });
-}
-
-/** Whoever listens on the agent's port. */
-function agentPid(agent: AgentUnderTest): number {
-  const port = agent.port.toString(16).toUpperCase().padStart(4, "0");
-  const inode = execFileSync("awk", [`$2 ~ /:${port}$/ && $4 == "0A" { print $10 }`, "/proc/net/tcp"], { encoding: "utf8" }).trim();
-  for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
-    try {
-      if (descriptorsOf(Number(pid)).includes(`socket:[${inode}]`)) return Number(pid);
-    } catch {
-      // Gone meanwhile.
-    }
-  }
-  throw new Error("no process listens on the agent's port");
 }

@@ -1,7 +1,7 @@
-// Users and groups as the guest's files say right now: a guest may add one at any time, so nothing is kept.
+// Users and groups as the guest's files say right now: a guest may add one at any time.
 
-import { readFileSync } from "node:fs";
-import { type GroupEntry, type PasswdEntry, parseGroup, parsePasswd } from "./parse.ts";
+import { type PasswdEntry, parseGroup, parsePasswd } from "./parse.ts";
+import { ParsedFile } from "./parsed-file.ts";
 
 export interface Credentials {
   readonly uid: number;
@@ -15,6 +15,9 @@ export interface User extends Credentials {
   readonly home: string;
 }
 
+const PASSWD = new ParsedFile("/etc/passwd", parsePasswd);
+const GROUP = new ParsedFile("/etc/group", parseGroup);
+
 /** An image without /etc/passwd still has a root. */
 const ROOT: PasswdEntry = { name: "root", uid: 0, gid: 0, home: "/root" };
 
@@ -26,9 +29,9 @@ export class UnknownUserError extends Error {
 }
 
 export function findUser(name: string): User {
-  const entry = readPasswd().find((candidate) => candidate.name === name) ?? (name === ROOT.name ? ROOT : undefined);
+  const entry = PASSWD.read().find((candidate) => candidate.name === name) ?? (name === ROOT.name ? ROOT : undefined);
   if (!entry) throw new UnknownUserError(name);
-  const groups = readGroups()
+  const groups = GROUP.read()
     .filter((group) => group.members.includes(name))
     .map((group) => group.gid);
   return { ...entry, groups: [...new Set([entry.gid, ...groups])] };
@@ -41,12 +44,8 @@ export class NameTable {
 
   constructor() {
     // The first entry of an id wins, as in the C library.
-    this.#users = new Map([...readPasswd(), ROOT].reverse().map((entry) => [entry.uid, entry.name]));
-    this.#groups = new Map(
-      readGroups()
-        .reverse()
-        .map((entry) => [entry.gid, entry.name]),
-    );
+    this.#users = new Map([...PASSWD.read(), ROOT].reverse().map((entry) => [entry.uid, entry.name]));
+    this.#groups = new Map([...GROUP.read()].reverse().map((entry) => [entry.gid, entry.name]));
   }
 
   user(uid: number): string {
@@ -55,22 +54,5 @@ export class NameTable {
 
   group(gid: number): string {
     return this.#groups.get(gid) ?? String(gid);
-  }
-}
-
-function readPasswd(): PasswdEntry[] {
-  return parsePasswd(readText("/etc/passwd"));
-}
-
-function readGroups(): GroupEntry[] {
-  return parseGroup(readText("/etc/group"));
-}
-
-function readText(path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch {
-    // Absent in images without users; an unreadable file means the same to us.
-    return "";
   }
 }

@@ -20,11 +20,12 @@ export function headerToken(req: IncomingMessage): string | undefined {
   return Array.isArray(value) ? value[0] : value;
 }
 
-/** Takes as long for a near miss as for a far one. */
+/** Takes as long for a near miss as for a far one. Every request comes here, and Node's own comparison would load all its cryptography. */
 export function equalSecrets(a: string, b: string): boolean {
-  // Loaded on first use: it is one of the largest built-in modules, and the first /health and /init do without.
-  const { timingSafeEqual } = process.getBuiltinModule("node:crypto");
   const left = Buffer.from(a, "utf8");
   const right = Buffer.from(b, "utf8");
-  return left.length === right.length && timingSafeEqual(left, right);
+  if (left.length !== right.length) return false;
+  let difference = 0;
+  for (let index = 0; index < left.length; index++) difference |= (left[index] ?? 0) ^ (right[index] ?? 0);
+  return difference === 0;
 }

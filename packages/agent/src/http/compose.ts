@@ -1,13 +1,13 @@
 // Joins files into one. Nothing of the old destination or the sources is touched before the new one is whole: the data
 // goes into a file of its own beside the destination, which is then renamed over it.
 
-import { randomUUID } from "node:crypto";
 import { constants } from "node:fs";
 import { type FileHandle, lstat, open, rename, rm, stat } from "node:fs/promises";
 import { posix } from "node:path";
 import { asError, errnoOf } from "@skerry/base";
 import type { User } from "../accounts/accounts.ts";
 import { makeDirectories } from "../filesystem/make-parents.ts";
+import { crypto } from "../late-crypto.ts";
 import { PathError } from "../paths.ts";
 import type { AgentState } from "../state.ts";
 import { type ComposeRequest, parseComposeRequest } from "./compose-request.ts";
@@ -30,7 +30,7 @@ export async function compose({ req, res, state }: Exchange): Promise<void> {
   const sources = resolveSources({ state, user, request, destination });
   for (const source of sources) await assertRegular(source);
   await makeParents(destination, user);
-  const temporary = `${destination}.e2b-compose.${randomUUID()}.tmp`;
+  const temporary = `${destination}.e2b-compose.${crypto().randomUUID()}.tmp`;
   try {
     await writeTogether({ sources, temporary, user, isWanted: () => !res.destroyed });
     await rename(temporary, destination);

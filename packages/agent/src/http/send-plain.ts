@@ -1,8 +1,8 @@
 // A file as it is: whole or in parts, with the conditional requests of HTTP.
 
-import { randomBytes } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { pipeline } from "node:stream/promises";
+import { crypto } from "../late-crypto.ts";
 import { checkConditions, rangesApply } from "./conditions.ts";
 import { SNIFF_BYTES, sniffType, typeByExtension } from "./content-type.ts";
 import type { DownloadSource } from "./download.ts";
@@ -59,7 +59,7 @@ async function sendParts(
     });
     return await sendBytes(source, only, res);
   }
-  const boundary = randomBytes(30).toString("hex");
+  const boundary = crypto().randomBytes(30).toString("hex");
   const heads = parts.ranges.map(
     (range, index) =>
       `${index === 0 ? "" : "\r\n"}--${boundary}\r\nContent-Range: ${contentRange(range)}\r\nContent-Type: ${parts.type}\r\n\r\n`,

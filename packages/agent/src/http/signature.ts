@@ -1,6 +1,6 @@
 // Signed file URLs, version 1: whoever knows the access token can let others read or write one path for a while.
 
-import { createHash } from "node:crypto";
+import { crypto } from "../late-crypto.ts";
 
 export interface SignedRequest {
   /** As received, not resolved; empty when absent. */
@@ -15,5 +15,5 @@ export interface SignedRequest {
 export function fileSignature(request: SignedRequest, token: string): string {
   const parts = [request.path, request.operation, request.username, token];
   if (request.expiration !== undefined) parts.push(String(request.expiration));
-  return `v1_${createHash("sha256").update(parts.join(":"), "utf8").digest("base64").replace(/=+$/, "")}`;
+  return `v1_${crypto().createHash("sha256").update(parts.join(":"), "utf8").digest("base64").replace(/=+$/, "")}`;
 }

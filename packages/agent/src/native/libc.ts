@@ -27,6 +27,7 @@ export interface Libc {
   setxattr(path: string, name: string, value: Uint8Array, size: number, flags: number): number;
   removexattr(path: string, name: string): number;
   dup3(fd: number, target: number, flags: number): number;
+  mallocTrim(keepBytes: number): number;
   read(fd: number, buffer: Uint8Array, size: number): number;
   inotifyInit1(flags: number): number;
   /** The path ends with a NUL: names of files are bytes. */
@@ -80,6 +81,7 @@ function bind(koffi: typeof koffiModule): Libc {
     setxattr: lib.func("int setxattr(const char *path, const char *name, void *value, size_t size, int flags)"),
     removexattr: lib.func("int removexattr(const char *path, const char *name)"),
     dup3: lib.func("int dup3(int fd, int target, int flags)"),
+    mallocTrim: lib.func("int malloc_trim(size_t keep)"),
     read: lib.func("long read(int fd, void *buffer, size_t size)"),
     inotifyInit1: lib.func("int inotify_init1(int flags)"),
     inotifyAddWatch: lib.func("int inotify_add_watch(int fd, void *path, unsigned int mask)"),

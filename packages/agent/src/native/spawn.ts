@@ -38,16 +38,11 @@ export class SpawnError extends Error {
 export function spawnProgram(target: SpawnTarget): number {
   const c = libc();
   const actions = new Uint8Array(ACTIONS_BYTES);
-  const attributes = new Uint8Array(ATTRIBUTES_BYTES);
   c.actionsInit(actions);
   try {
     addStdio(actions, target.stdio);
     c.actionsChdir(actions, target.cwd);
-    c.attributesInit(attributes);
-    c.attributesFlags(attributes, SETSIGDEF | SETSIGMASK | ("terminal" in target.stdio ? SETSID : 0));
-    // Node.js ignores SIGPIPE; a guest program must not inherit that, nor a blocked signal.
-    c.attributesSignalDefault(attributes, new Uint8Array(SIGNAL_SET_BYTES).fill(0xff));
-    c.attributesSignalMask(attributes, new Uint8Array(SIGNAL_SET_BYTES));
+    const attributes = "terminal" in target.stdio ? ofLeader() : ofChild();
     const argv = stringVector(target.argv);
     const envp = stringVector(Object.entries(target.env).map(([name, value]) => `${name}=${value}`));
     const pid = new Int32Array(1);
@@ -58,6 +53,29 @@ export function spawnProgram(target: SpawnTarget): number {
   } finally {
     c.actionsDestroy(actions);
   }
+}
+
+/** The attributes are the same for all programs of a kind, and posix_spawn only reads them. */
+function attributesOnce(extraFlags: number): () => Uint8Array {
+  let made: Uint8Array | undefined;
+  return () => {
+    made ??= makeAttributes(SETSIGDEF | SETSIGMASK | extraFlags);
+    return made;
+  };
+}
+
+const ofChild = attributesOnce(0);
+const ofLeader = attributesOnce(SETSID);
+
+function makeAttributes(flags: number): Uint8Array {
+  const c = libc();
+  const attributes = new Uint8Array(ATTRIBUTES_BYTES);
+  c.attributesInit(attributes);
+  c.attributesFlags(attributes, flags);
+  // Node.js ignores SIGPIPE; a guest program must not inherit that, nor a blocked signal.
+  c.attributesSignalDefault(attributes, new Uint8Array(SIGNAL_SET_BYTES).fill(0xff));
+  c.attributesSignalMask(attributes, new Uint8Array(SIGNAL_SET_BYTES));
+  return attributes;
 }
 
 function addStdio(actions: Uint8Array, stdio: SpawnTarget["stdio"]): void {

@@ -1,5 +1,5 @@
-import { randomInt } from "node:crypto";
 import { Code, ConnectError } from "@connectrpc/connect";
+import { crypto } from "../../late-crypto.ts";
 import type { OpenWatcher } from "./open-watcher.ts";
 
 const ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789";
@@ -10,6 +10,7 @@ export class WatcherTable {
   readonly #watchers = new Map<string, OpenWatcher>();
 
   add(opened: OpenWatcher): string {
+    const { randomInt } = crypto();
     const id = `w${Array.from({ length: ID_LENGTH }, () => ALPHABET[randomInt(ALPHABET.length)]).join("")}`;
     this.#watchers.set(id, opened);
     return id;

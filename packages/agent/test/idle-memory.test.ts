@@ -1,0 +1,28 @@
+import { readFileSync } from "node:fs";
+import { expect, it } from "vitest";
+import { agentPid, run, startAgentUnderTest } from "./agent-under-test.ts";
+
+/** Memory that is nobody else's and no file's. */
+function ownMiB(pid: number): number {
+  return Number(/^RssAnon:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024;
+}
+
+it("gives what work left behind back to the host when there is no work", async () => {
+  await using agent = await startAgentUnderTest();
+  const pid = agentPid(agent);
+  await agent.init({});
+  await run(agent, "/bin/true");
+  const started = ownMiB(pid);
+  await expect.poll(() => started - ownMiB(pid), { timeout: 30_000, interval: 1_000 }).toBeGreaterThan(2);
+  const idle = ownMiB(pid);
+
+  await Promise.all(Array.from({ length: 300 }, () => run(agent, "head", ["-c", "100000", "/dev/zero"])));
+  const busy = ownMiB(pid);
+  expect(busy - idle).toBeGreaterThan(20);
+  // Being asked whether it is well is no work.
+  const left = async () => {
+    await agent.fetch("/health");
+    return ownMiB(pid) - idle;
+  };
+  await expect.poll(left, { timeout: 30_000, interval: 1_000 }).toBeLessThan((busy - idle) / 3);
+});
