@@ -18,6 +18,7 @@ export interface BaseTemplate {
   readonly layers: readonly string[];
   readonly cpuCount: number;
   readonly memoryMB: number;
+  readonly diskSizeMB: number;
   readonly distribution: string;
   /** The image that was asked for, or "none". */
   readonly wantedImage?: string;
@@ -25,6 +26,8 @@ export interface BaseTemplate {
   readonly recipe: string;
   readonly builtAt: string;
 }
+
+const DISK_SIZE_MB = 10_240;
 
 export interface EnsureBaseOptions {
   readonly repoRoot: string;
@@ -50,7 +53,12 @@ export async function ensureBaseTemplate(
   const image = parseBaseImage(wantedImage);
   const store = await openLayerStore(folder.layersDir);
   const isSame = before?.recipe === recipe && (before.wantedImage ?? NO_IMAGE) === wantedImage;
-  if (before && isSame && (await everyLayer(store, before.layers))) return { template: before, built: false };
+  if (before && isSame && (await everyLayer(store, before.layers))) {
+    // Records of earlier versions say nothing of a disk.
+    const template = { ...before, diskSizeMB: before.diskSizeMB ?? DISK_SIZE_MB };
+    if (before.diskSizeMB === undefined) await writeJsonFile(folder.templateFile, template);
+    return { template, built: false };
+  }
 
   const setupDir = join(folder.workDir, "base-setup");
   const newTarget = () => store.stagingDir();
@@ -67,6 +75,7 @@ export async function ensureBaseTemplate(
     layers: [digest],
     cpuCount: 2,
     memoryMB: 512,
+    diskSizeMB: DISK_SIZE_MB,
     distribution: `${built.distribution.id} ${built.distribution.codename}`,
     wantedImage,
     origin: built.origin,
