@@ -37,9 +37,9 @@ export async function runCheck(check: Check, context: CheckContext): Promise<Fin
 }
 
 /** Tries something for real. Returns undefined when it works, else what the system said. */
-export async function failureOf(command: string, args: readonly string[], input?: string): Promise<string | undefined> {
+export async function failureOf(command: string, args: readonly string[]): Promise<string | undefined> {
   try {
-    await runCommand(command, args, { timeoutMs: 20_000, ...(input !== undefined && { input }) });
+    await runCommand(command, args, { timeoutMs: 20_000 });
     return undefined;
   } catch (error) {
     return firstLine(error);

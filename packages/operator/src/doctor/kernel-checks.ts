@@ -83,7 +83,7 @@ export const KERNEL_CHECKS: readonly Check[] = [
     name: "nftables",
     run: async () => {
       const rules = "table inet doctor { chain post { type nat hook postrouting priority 100; masquerade; }; }";
-      const failure = await failureOf("unshare", ["--net", "nft", "-f", "-"], rules);
+      const failure = await failureOf("unshare", ["--net", "nft", rules]);
       return failure
         ? bad(failure, "apt-get install nftables; the kernel needs nf_tables and nft_masq (modprobe nf_tables).")
         : good("work, with NAT");
