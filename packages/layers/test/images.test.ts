@@ -33,6 +33,8 @@ afterAll(async () => {
   rmSync(dir, { recursive: true, force: true });
 });
 
+const OCI_TYPES = "application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json";
+
 let count = 0;
 function emptyDir(): string {
   const path = join(dir, `d${++count}`);
@@ -59,7 +61,7 @@ describe("pulling", () => {
     const reference = await registry.push("configured:v1", { layers: [layer], config });
     const image = await pull(reference);
     const answer = await fetch(`http://${registry.host}/v2/configured/manifests/v1`, {
-      headers: { accept: "application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json" },
+      headers: { accept: OCI_TYPES },
     });
     expect(image.digest).toBe(
       `sha256:${createHash("sha256")
@@ -356,6 +358,8 @@ describe("unpacking", () => {
 
   it("unpacks layers that are compressed with Zstandard", async () => {
     const reference = await registry.push("zstd:1", { layers: [tarArchive([{ path: "hello", content: "world" }])], compression: "zstd" });
+    const stored = await fetch(`http://${registry.host}/v2/zstd/manifests/1`, { headers: { accept: OCI_TYPES } });
+    expect(await stored.text()).toContain("tar+zstd");
     const target = emptyDir();
     await unpackImage(await pull(reference), { target });
     expect(readFileSync(join(target, "hello"), "utf8")).toBe("world");

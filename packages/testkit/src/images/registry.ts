@@ -54,7 +54,7 @@ export async function startRegistry(options: { readonly asksForUser?: boolean } 
     async push(name, ...images) {
       const layout = await mkdtemp(join(dir, "layout-"));
       await writeOciLayout(layout, images);
-      const flags = ["--all", "--quiet", "--preserve-digests", "--dest-tls-verify=false", "--dest-authfile", authFile];
+      const flags = ["--all", "--quiet", "--dest-tls-verify=false", "--dest-authfile", authFile];
       await runCommand("skopeo", ["copy", ...flags, `oci:${layout}`, `docker://${host}/${name}`], { timeoutMs: 120_000 });
       await rm(layout, { recursive: true });
       return `${host}/${name}`;
