@@ -15,17 +15,27 @@ import { ClusterIdentity, forOwnCluster } from "./rpc/cluster-identity.privilege
 import { dialSandbox } from "./rpc/dial.ts";
 import { listenNodeServer } from "./rpc/server.ts";
 import { nodeService } from "./rpc/service.ts";
-import { Containers } from "./sandboxes/containers.ts";
+import { Containers, type ContainersOptions } from "./sandboxes/containers.ts";
 import { areasOf } from "./sandboxes/disk-areas.privileged.ts";
-import { runtimeOf } from "./sandboxes/host.privileged.ts";
+import { type HostDeps, runtimeOf } from "./sandboxes/host.privileged.ts";
 import { ImageWriter } from "./sandboxes/image-writer.ts";
-import { adoptSandboxes, emptyTrash, makeNodeFolders, removeRemains, removeStrayAreas } from "./sandboxes/recover.privileged.ts";
+import type { SandboxRecord } from "./sandboxes/journal.privileged.ts";
+import {
+  type Adopted,
+  adoptSandboxes,
+  emptyTrash,
+  makeNodeFolders,
+  removeRemains,
+  removeStrayAreas,
+} from "./sandboxes/recover.privileged.ts";
 import { Sandboxes } from "./sandboxes/sandboxes.ts";
 import { Snapshots } from "./sandboxes/snapshots.ts";
 import { StartGate } from "./sandboxes/start-gate.ts";
 import { Starter } from "./sandboxes/starter.ts";
 
 const MAX_WAITING_STARTS = 1000;
+/** Less than clients wait for a create. */
+const MAX_WAIT_MS = 30_000;
 
 export interface Node {
   readonly service: ServiceImpl<typeof NodeService>;
@@ -40,29 +50,56 @@ export interface Node {
 /** Starts the daemon of this machine: adopts what runs, clears what doesn't, prepares slots. Preconditions: root. */
 export async function createNode(config: NodeConfig, logger: Logger): Promise<Node> {
   const paths = nodePaths(config.dir);
-  const names = networkNames(config.instance);
-  const deps = { config, paths, names, areas: areasOf(config, logger) };
+  const deps = { config, paths, names: networkNames(config.instance), areas: areasOf(config, logger) };
   makeNodeFolders(paths, config.dir);
   if (config.diskLimitMissing !== undefined) logger.warn({ why: config.diskLimitMissing }, "the disks of sandboxes are not limited");
   const lock = lockInstance(config.dir);
-  // What can't be given back now must not keep the sandboxes that run from being served.
-  const onFailure = (error: unknown, what: string) =>
-    logger.error({ err: asError(error), what }, "remains not removed, will be tried at the next start");
   const images = new ImageStore(paths);
   images.load();
-  const { running, interrupted } = await adoptSandboxes(deps, images, { logger, onFailure });
-  const adopted = [...running, ...interrupted];
-  await removeRemains(deps, adopted, { logger, onFailure });
-  await removeStrayAreas(deps.areas, images, { keep: adopted, onFailure });
-  void emptyTrash(paths, logger);
+  const adopted = await recover(deps, images, logger);
+  const pools = await openNetwork(deps, { images, adopted: [...adopted.running, ...adopted.interrupted], logger });
+  const { sandboxes, warmPool } = await assemble(deps, { images, pools, adopted, logger });
 
+  const holdsAnything = () => sandboxes.list().length > 0 || images.list().some(({ kind }) => kind !== "template");
+  const identity = new ClusterIdentity({ file: paths.cluster, holdsAnything, logger });
+  const service = forOwnCluster(nodeService(config, sandboxes, images), identity);
+  async function close(): Promise<void> {
+    await warmPool.close();
+    await sandboxes.close();
+    await Promise.all([pools.plain.close(), pools.withUserNamespace.close(), deps.areas.stop()]);
+    lock.release();
+  }
+  let closing: Promise<void> | undefined;
+  return {
+    service,
+    dial: (target, signal) => dialSandbox(sandboxes, target, signal),
+    listen: ({ host, port, secret }) => listenNodeServer({ service, sandboxes, secret, logger }, host, port),
+    close: () => (closing ??= close()),
+  };
+}
+
+/** What can't be given back now must not keep the sandboxes that run from being served. */
+async function recover(deps: HostDeps, images: ImageStore, logger: Logger): Promise<Adopted> {
+  const onFailure = (error: unknown, what: string) =>
+    logger.error({ err: asError(error), what }, "remains not removed, will be tried at the next start");
+  const adopted = await adoptSandboxes(deps, images, { logger, onFailure });
+  const keep = [...adopted.running, ...adopted.interrupted];
+  await removeRemains(deps, keep, { logger, onFailure });
+  await removeStrayAreas(deps.areas, images, { keep, onFailure });
+  void emptyTrash(deps.paths, logger);
+  return adopted;
+}
+
+async function openNetwork(
+  { config, paths, names }: HostDeps,
+  { images, adopted, logger }: { images: ImageStore; adopted: readonly SandboxRecord[]; logger: Logger },
+): Promise<ContainersOptions["pools"]> {
   const addresses = await chooseAddressPool({ file: paths.network, wanted: config.networkPool, instance: config.instance });
-  const blocked = adopted.filter((record) => !record.allowInternetAccess).map((record) => record.slot.hostInterface);
   await applyFirewall({
     names,
     pool: addresses.pool,
     resolvers: config.resolvers,
-    blocked,
+    blocked: adopted.filter((record) => !record.allowInternetAccess).map((record) => record.slot.hostInterface),
     adopted: adopted.map((record) => record.slot.addresses.guest),
   });
   if (config.runtimes.some((runtime) => runtime.capabilities.userNamespace)) raiseHostLimits();
@@ -71,13 +108,30 @@ export async function createNode(config: NodeConfig, logger: Logger): Promise<No
   );
   const keptNumbers = images.list().flatMap((image) => image.owner?.slotNumber ?? []);
   const taken = new Set([...adopted.map((record) => record.slot.number), ...keptNumbers]);
-  const pool = (withUserNamespace: boolean, isUsed: boolean) =>
-    new SlotPool({ names, addresses, usernsDir: paths.userns, withUserNamespace, ready: isUsed ? config.readySlots : 0, taken, logger });
-  const needs = (userNamespace: boolean) => config.runtimes[0]?.capabilities.userNamespace === userNamespace;
-  const pools = { plain: pool(false, needs(false)), withUserNamespace: pool(true, needs(true)) };
+  const pool = (withUserNamespace: boolean) => {
+    const isUsed = config.runtimes[0]?.capabilities.userNamespace === withUserNamespace;
+    return new SlotPool({
+      names,
+      addresses,
+      usernsDir: paths.userns,
+      withUserNamespace,
+      ready: isUsed ? config.readySlots : 0,
+      taken,
+      logger,
+    });
+  };
+  const pools = { plain: pool(false), withUserNamespace: pool(true) };
   await Promise.all([pools.plain.start(), pools.withUserNamespace.start()]);
+  return pools;
+}
 
-  const gate = new StartGate({ limit: 2 * availableParallelism(), maxWaiting: MAX_WAITING_STARTS });
+async function assemble(
+  deps: HostDeps,
+  { images, pools, adopted, logger }: { images: ImageStore; pools: ContainersOptions["pools"]; adopted: Adopted; logger: Logger },
+): Promise<{ sandboxes: Sandboxes; warmPool: WarmPool }> {
+  const { config, names } = deps;
+  const cores = availableParallelism();
+  const gate = new StartGate({ limit: { min: cores, max: 8 * cores }, maxWaiting: MAX_WAITING_STARTS, maxWaitMs: MAX_WAIT_MS });
   const containers = new Containers({ deps, images, pools, logger });
   const starter = new Starter({ deps, images, containers, pools, logger });
   const writer = new ImageWriter({ deps, images, containers, logger });
@@ -95,25 +149,11 @@ export async function createNode(config: NodeConfig, logger: Logger): Promise<No
     logger,
   });
   const sandboxes = new Sandboxes({ deps, containers, images, starter, writer, snapshots, pool: warmPool, gate, logger });
-  for (const record of running) containers.add(record);
-  for (const record of interrupted) sandboxes.continueSnapshot(containers.add(record));
-  for (const { imageId = "" } of running) if (images.get(imageId)?.kind === "pause") await containers.discardImage(imageId);
+  for (const record of adopted.running) containers.add(record);
+  for (const record of adopted.interrupted) sandboxes.continueSnapshot(containers.add(record));
+  // Resumed, and cut off before the image that it came from was removed.
+  for (const { imageId = "" } of adopted.running) if (images.get(imageId)?.kind === "pause") await containers.discardImage(imageId);
   sandboxes.watch();
   warmPool.start();
-  const holdsAnything = () => sandboxes.list().length > 0 || images.list().some(({ kind }) => kind !== "template");
-  const identity = new ClusterIdentity({ file: paths.cluster, holdsAnything, logger });
-  const service = forOwnCluster(nodeService(config, sandboxes, images), identity);
-  async function close(): Promise<void> {
-    await warmPool.close();
-    await sandboxes.close();
-    await Promise.all([pools.plain.close(), pools.withUserNamespace.close(), deps.areas.stop()]);
-    lock.release();
-  }
-  let closing: Promise<void> | undefined;
-  return {
-    service,
-    dial: (target, signal) => dialSandbox(sandboxes, target, signal),
-    listen: ({ host, port, secret }) => listenNodeServer({ service, sandboxes, secret, logger }, host, port),
-    close: () => (closing ??= close()),
-  };
+  return { sandboxes, warmPool };
 }
