@@ -15,13 +15,22 @@ export interface RemoteNodes extends NodeDirectory {
   close(): void;
 }
 
-export function remoteNodes(options: { urls: readonly string[]; secret: Secret; logger: Logger }): RemoteNodes {
+export interface RemoteNodesOptions {
+  readonly urls: readonly string[];
+  readonly secret: Secret;
+  /** Nodes that hold something of another cluster are not taken in. */
+  readonly clusterId: string;
+  readonly interceptors: readonly Interceptor[];
+  readonly logger: Logger;
+}
+
+export function remoteNodes(options: RemoteNodesOptions): RemoteNodes {
   const known = new Map<string, NodeHandle>();
   const stop = new AbortController();
   const all = Promise.all(
     options.urls.map(async (url) => {
-      const client = createClient(NodeService, rpcTransport(url, options.secret));
-      const nodeId = await askName(client, { url, logger: options.logger, signal: stop.signal });
+      const client = createClient(NodeService, rpcTransport(url, options.secret, options.interceptors));
+      const nodeId = await askName(client, { ...options, url, signal: stop.signal });
       if (nodeId !== undefined) known.set(nodeId, { nodeId, url, client });
     }),
   );
@@ -35,26 +44,29 @@ export function remoteNodes(options: { urls: readonly string[]; secret: Secret; 
 }
 
 /** Connect over HTTP/1.1 with the cluster secret on every call. */
-export function rpcTransport(baseUrl: string, secret: Secret) {
+export function rpcTransport(baseUrl: string, secret: Secret, interceptors: readonly Interceptor[] = []) {
   const authorise: Interceptor = (next) => (request) => {
     request.header.set("Authorization", `Bearer ${secret.reveal()}`);
     return next(request);
   };
-  return createConnectTransport({ baseUrl, httpVersion: "1.1", interceptors: [authorise] });
+  return createConnectTransport({ baseUrl, httpVersion: "1.1", interceptors: [authorise, ...interceptors] });
 }
 
 async function askName(
   client: Client<typeof NodeService>,
-  options: { url: string; logger: Logger; signal: AbortSignal },
+  options: { url: string; clusterId: string; logger: Logger; signal: AbortSignal },
 ): Promise<string | undefined> {
-  const { url, logger, signal } = options;
+  const { url, clusterId, logger, signal } = options;
   while (!signal.aborted) {
     try {
-      return (await client.getInfo({}, { timeoutMs: INFO_TIMEOUT_MS, signal })).nodeId;
+      const info = await client.getInfo({}, { timeoutMs: INFO_TIMEOUT_MS, signal });
+      if (info.clusterId === "" || info.clusterId === clusterId) return info.nodeId;
+      const facts = { node_url: url, node_id: info.nodeId, cluster_id: clusterId, node_cluster_id: info.clusterId };
+      logger.error(facts, "a node holds sandboxes of another cluster, and is not taken in: is this the right database?");
     } catch (error) {
       logger.warn({ node_url: url, err: asError(error) }, "node does not answer yet");
-      await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
     }
+    await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
   }
   return undefined;
 }

@@ -1,10 +1,9 @@
 // `skerry serve`: one process with all roles, or any subset of them. In one process the roles meet through in-memory
 // transports of the same interfaces that they use over the network.
 
-import { hostname } from "node:os";
 import { join } from "node:path";
 import { createClient, createRouterTransport } from "@connectrpc/connect";
-import { createApi, type NodeDirectory, seedIdentity, seedTemplates } from "@skerry/api";
+import { clusterInterceptor, createApi, type NodeDirectory, seedIdentity, seedTemplates } from "@skerry/api";
 import { createLogger, type Logger, PlatformError, systemClock } from "@skerry/base";
 import { connectDialer, createEdge, type Dial, routeTableFrom } from "@skerry/edge";
 import { createNode, type Node } from "@skerry/node";
@@ -15,6 +14,7 @@ import { NodeService } from "@skerry/wire/node";
 import { parseServeConfig, type ServeConfig } from "./config.ts";
 import { listenControlServer } from "./control-server.ts";
 import { nodeConfigOf } from "./node-host.ts";
+import { ownerIdOf } from "./owner-id.ts";
 import { remoteNodes, rpcTransport } from "./remote-nodes.ts";
 import { type PlatformSecrets, readSecrets } from "./secrets.ts";
 
@@ -80,13 +80,14 @@ async function startApi({ config, secrets, logger }: RoleContext, stack: AsyncDi
       host: config.listen,
       port: config.apiPort,
       maxTimeoutHours: config.maxTimeoutHours,
-      ownerId: `${hostname()}-${config.listen}:${config.apiPort}`,
+      maxSandboxes: config.maxSandboxes,
+      ownerId: ownerIdOf({ dataDir: config.dataDir, port: config.apiPort, logger }),
       agentVersion: AGENT_VERSION,
       ...(config.advertiseDomain === undefined ? {} : { advertiseDomain: config.advertiseDomain }),
     },
     {
       store,
-      nodes: await nodeDirectory({ config, secrets, logger }, stack, node),
+      nodes: await nodeDirectory({ config, secrets, logger }, stack, { node, clusterId: store.clusterId }),
       secrets: secrets.control,
       clock: systemClock,
       logger: logger.child({ role: "api" }),
@@ -109,18 +110,26 @@ async function startApi({ config, secrets, logger }: RoleContext, stack: AsyncDi
 async function nodeDirectory(
   { config, secrets, logger }: RoleContext,
   stack: AsyncDisposableStack,
-  node: Node | undefined,
+  { node, clusterId }: { node: Node | undefined; clusterId: string },
 ): Promise<NodeDirectory> {
+  const interceptors = [clusterInterceptor(clusterId, logger)];
   if (node) {
     const client = createClient(
       NodeService,
-      createRouterTransport((router) => router.service(NodeService, node.service)),
+      createRouterTransport((router) => router.service(NodeService, node.service), { transport: { interceptors } }),
     );
-    const { nodeId } = await client.getInfo({});
+    const { nodeId, clusterId: theirs } = await client.getInfo({});
+    if (theirs !== "" && theirs !== clusterId) {
+      throw new PlatformError(
+        "config_invalid",
+        `this machine holds sandboxes that this database (SKERRY_DATABASE_URL, or skerry.db) does not know, because they belong to another one. ` +
+          `Use the database of before. To lose what is here instead, delete ${join(config.dataDir, "node/cluster.json")} and start again`,
+      );
+    }
     const handle = { nodeId, url: `http://${config.listen}:${config.nodePort}`, client };
     return { list: () => [handle] };
   }
-  const nodes = remoteNodes({ urls: config.nodes, secret: secrets.internalSecret, logger });
+  const nodes = remoteNodes({ urls: config.nodes, secret: secrets.internalSecret, clusterId, interceptors, logger });
   stack.defer(() => nodes.close());
   await nodes.ready();
   return nodes;
