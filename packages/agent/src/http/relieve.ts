@@ -6,6 +6,8 @@ const MAX_BODY_BYTES = 1024;
 
 /** The node's word that this sandbox is over its memory: the largest processes are ended, and named in the answer. */
 export async function relieve({ req, res }: Exchange): Promise<void> {
+  // Anywhere else the largest process is somebody else's.
+  if (process.pid !== 1) throw new HttpError(501, "only the first process of a sandbox ends others");
   const bytes = parseBytes(await readBody(req, MAX_BODY_BYTES));
   if (bytes === undefined) throw new HttpError(400, "bytes: how much memory to free, a positive number");
   sendJson(res, { killed: killLargest(bytes) });

@@ -1,28 +1,32 @@
 // Keeps the sandboxes of this machine within their memory: over its limit, a sandbox loses its largest process and lives.
 //
-// gVisor gives a guest no memory limit of its own, so each sandbox's group is looked at, as often as it could have reached its
-// limit since the last look, and its agent is told to end the largest process. What is faster than that runs into the kernel's
-// limit above, where stubs of the guest's processes are marked to go first: the same outcome, with less choice. So nothing
-// depends on this process being quick, or running at all.
+// Left to the host, a gVisor sandbox that reaches its limit may end as a whole, and one on the host's kernel stands still for
+// seconds first. So each group is looked at, as often as it could have reached its limit since the last look, and the agent is
+// told to end the largest process. What is faster than that runs into the kernel's limit above, where the guest's processes are
+// marked to go first: the same outcome, with less choice. So nothing depends on this process being quick, or running at all.
 
 import { asError, type Logger } from "@skerry/base";
 import { cgroupProcesses, MemoryGroup, type RuntimeName, sacrificeGuestsFirst, setNiceness, sparedProcesses } from "@skerry/runtime";
 import { nextLookMs } from "./next-look.ts";
-import { type KilledProcess, relieve } from "./relieve.ts";
+import { relieve } from "./relieve.ts";
 
 const MIB = 1024 * 1024;
 /** Ended beyond what is needed, so that the next process to take a little is not the next to go. */
 const SPARE_BYTES = 16 * MIB;
 /** After processes were ended, and for as long as memory comes back: the next ones go this much later. */
 const SETTLE_MS = 30;
-/** Over the limit for that long whatever was ended: nobody's memory is freed by ending processes (System V segments, files in memory). */
+/** Over the limit for that long with nothing that could be ended: the agent does not answer, or the memory is no process's. */
 const HOPELESS_MS = 10_000;
 /** Of gVisor's kernel and the agent, while the agent is asked to help: a hundred programs want the same processors. */
 const URGENT = -15;
 const NORMAL = 0;
-/** How often it is told what the kernel has ended: on the host's own kernel that is all there is to do. */
+/** How often it is told what the kernel has ended. */
 const TELL_INTERVAL_MS = 1_000;
 const RECENT_MS = 5_000;
+/** After something failed that should not. */
+const RETRY_MS = 500;
+/** Of what was ended at once: a guest must not fill the log. */
+const MAX_NAMED = 20;
 
 export interface GuardedSandbox {
   /** Any name that is unique among those watched. What else is known of a sandbox may change while it is. */
@@ -44,8 +48,8 @@ interface Watched {
   kernelKills: number;
   kernelKillsToldAt: number;
   lastKernelKillAt: number;
-  /** Since when it has been over its limit, without a pause. */
-  overSince: number | undefined;
+  /** Since when it has been over its limit, and nothing was ended. */
+  helplessSince: number | undefined;
   settledAt: number;
   lastHeld: number;
   isRelieving: boolean;
@@ -85,7 +89,7 @@ export class MemoryGuard {
       kernelKills: group.kernelKills(),
       kernelKillsToldAt: 0,
       lastKernelKillAt: Number.NEGATIVE_INFINITY,
-      overSince: undefined,
+      helplessSince: undefined,
       settledAt: 0,
       lastHeld: 0,
       isRelieving: false,
@@ -122,53 +126,73 @@ export class MemoryGuard {
     const now = performance.now();
     let next = Number.POSITIVE_INFINITY;
     for (const watched of this.#watched.values()) {
-      if (watched.nextLookAt <= now) this.#look(watched, now);
+      if (watched.nextLookAt <= now) this.#tryToLook(watched, now);
       next = Math.min(next, watched.nextLookAt);
     }
     if (next < Number.POSITIVE_INFINITY) this.#schedule(Math.max(0, next - performance.now()));
   }
 
+  #tryToLook(watched: Watched, now: number): void {
+    try {
+      this.#look(watched, now);
+    } catch (error) {
+      watched.nextLookAt = now + RETRY_MS;
+      this.#logger.error({ sandbox_id: watched.sandbox.identity().sandboxId, err: asError(error) }, "a sandbox's memory could not be read");
+    }
+  }
+
   #look(watched: Watched, now: number): void {
     const { sandbox, group } = watched;
     this.#tellKernelKills(watched, now);
-    if (sandbox.runtime !== "gvisor") {
-      watched.nextLookAt = now + TELL_INTERVAL_MS;
-      return;
-    }
     // All that is charged is one cheap number, and never less than what is held.
     const usage = group.usageBytes();
     const held = usage <= sandbox.limitBytes ? usage : group.heldBytes();
     watched.nextLookAt = now + nextLookMs(held, sandbox.limitBytes);
     if (held <= sandbox.limitBytes) {
-      watched.overSince = undefined;
+      watched.helplessSince = undefined;
       return;
     }
-    watched.overSince ??= now;
+    watched.helplessSince ??= now;
     if (held < watched.lastHeld) watched.settledAt = now + SETTLE_MS;
     watched.lastHeld = held;
     if (watched.isRelieving || now < watched.settledAt) return;
-    if (now - watched.overSince > HOPELESS_MS) this.#giveUp(watched, held);
+    if (now - watched.helplessSince > HOPELESS_MS) this.#giveUp(watched, held);
     else void this.#relieve(watched, held);
   }
 
+  /** Never throws. */
   async #relieve(watched: Watched, held: number): Promise<void> {
-    const { sandbox } = watched;
-    const { sandboxId, accessToken } = sandbox.identity();
-    const log = this.#logger.child({ sandbox_id: sandboxId });
+    const { address, cgroupPath, limitBytes } = watched.sandbox;
+    const { sandboxId, accessToken } = watched.sandbox.identity();
+    const facts = { sandbox_id: sandboxId, held_bytes: held, limit_bytes: limitBytes };
     watched.isRelieving = true;
-    const spared = sparedProcesses(cgroupProcesses(sandbox.cgroupPath));
-    setNiceness(spared, URGENT);
+    let settleMs = SETTLE_MS;
     const startedAt = performance.now();
     try {
-      const killed = await relieve({ address: sandbox.address, accessToken }, held - sandbox.limitBytes + SPARE_BYTES);
-      for (const one of killed) this.#tellKill(log, one, { held, limitBytes: sandbox.limitBytes, startedAt });
-      if (killed.length === 0) log.warn({ held_bytes: held, limit_bytes: sandbox.limitBytes }, "over its memory, and no process to end");
+      setNiceness(sparedProcesses(cgroupProcesses(cgroupPath)), URGENT);
+      const killed = await relieve({ address, accessToken }, held - limitBytes + SPARE_BYTES);
+      if (killed.length === 0) throw new Error("no process is left that could be ended");
+      watched.helplessSince = undefined;
+      const durationMs = Math.round(performance.now() - startedAt);
+      const named = killed.slice(0, MAX_NAMED).map(({ pid, name, bytes }) => ({ pid, command: name, bytes }));
+      this.#logger.warn(
+        { ...facts, processes: killed.length, killed: named, duration_ms: durationMs },
+        "processes ended: their sandbox was over its memory",
+      );
     } catch (error) {
-      log.warn({ err: asError(error), held_bytes: held, limit_bytes: sandbox.limitBytes }, "over its memory, and its agent does not help");
-    } finally {
-      setNiceness(spared, NORMAL);
-      watched.isRelieving = false;
-      watched.settledAt = performance.now() + SETTLE_MS;
+      settleMs = RETRY_MS;
+      this.#logger.warn({ ...facts, err: asError(error) }, "a sandbox is over its memory, and its agent does not help");
+    }
+    this.#calm(cgroupPath);
+    watched.isRelieving = false;
+    watched.settledAt = performance.now() + settleMs;
+  }
+
+  #calm(cgroupPath: string): void {
+    try {
+      setNiceness(sparedProcesses(cgroupProcesses(cgroupPath)), NORMAL);
+    } catch (error) {
+      this.#logger.warn({ cgroup: cgroupPath, err: asError(error) }, "a sandbox's agent stays urgent");
     }
   }
 
@@ -181,20 +205,6 @@ export class MemoryGuard {
     );
     this.unwatch(sandbox.key);
     sandbox.onFatal();
-  }
-
-  #tellKill(log: Logger, killed: KilledProcess, over: { held: number; limitBytes: number; startedAt: number }): void {
-    log.warn(
-      {
-        pid: killed.pid,
-        command: killed.name,
-        bytes: killed.bytes,
-        held_bytes: over.held,
-        limit_bytes: over.limitBytes,
-        duration_ms: Math.round(performance.now() - over.startedAt),
-      },
-      "process ended: its sandbox was over its memory",
-    );
   }
 
   /** The kernel says how many it has ended; which, only in its own log. */

@@ -1,12 +1,10 @@
-import type { RuntimeName } from "@skerry/runtime";
-
 const MIB = 1024 * 1024;
 
 /** What runtime and agent need beside the guest: gVisor's own kernel and file server live in the sandbox's control group. */
 const OVERHEAD_BYTES = 128 * MIB;
 /**
- * Between the limit that the guard keeps and the one that the kernel does: the fastest program measured takes 1.7 GB/s, and with
- * a hundred of them on two processors the agent needs up to 0.1 s to answer.
+ * Between the limit that the guard keeps and the one that the kernel does: in gVisor the fastest program measured takes 1.7 GB/s,
+ * and with a hundred of them on two processors the agent needs up to 0.1 s to answer. What is faster, the kernel ends.
  */
 const RESERVE_BYTES = 128 * MIB;
 
@@ -20,9 +18,8 @@ export interface MemoryPlan {
   readonly hostBytes: number;
 }
 
-/** On the host's own kernel the guest's processes are the host's, which ends the right one by itself: no room for a guard. */
-export function memoryPlan(memoryMb: number, runtime: RuntimeName): MemoryPlan {
+export function memoryPlan(memoryMb: number): MemoryPlan {
   const guestBytes = memoryMb * MIB;
   const guardBytes = guestBytes + OVERHEAD_BYTES;
-  return { guestBytes, guardBytes, hostBytes: guardBytes + (runtime === "gvisor" ? RESERVE_BYTES : 0) };
+  return { guestBytes, guardBytes, hostBytes: guardBytes + RESERVE_BYTES };
 }

@@ -3,6 +3,7 @@
 
 import { randomBytes } from "node:crypto";
 import { asError, errnoOf, type Logger, PlatformError, type RelaySocket } from "@skerry/base";
+import { crashPoint } from "../crash-points.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
 import { MemoryGuard } from "../limits/memory-guard.ts";
 import { memoryPlan } from "../limits/memory-plan.ts";
@@ -90,6 +91,7 @@ export class Containers {
     if (startTime === undefined) throw new PlatformError("runtime_failed", `${record.containerId} ended as soon as it started`);
     const started = { ...record, binary, process: { pid, startTime } };
     this.set(started);
+    crashPoint("start.recorded-started");
     return started;
   }
 
@@ -106,6 +108,7 @@ export class Containers {
   async #giveBack(live: LiveContainer, record: SandboxRecord): Promise<void> {
     const { deps, images } = this.#options;
     this.set({ ...record, state: "killing" });
+    crashPoint("release.recorded");
     this.#guard.unwatch(record.containerId);
     for (const socket of live.connections) socket.resetAndDestroy();
     await release(deps, record.containerId, record.runtime);
@@ -114,8 +117,10 @@ export class Containers {
       // The files of a paused sandbox may belong to the user namespace of its slot.
       keepsNumber: images.list().some(({ area, owner }) => area === record.area && owner !== undefined),
     });
+    crashPoint("release.slot-released");
     this.#live.delete(record.containerId);
     await this.collectAreas([record.area, ...record.frozenAreas]);
+    crashPoint("release.collected");
     this.emptyTrash();
   }
 
@@ -140,7 +145,7 @@ export class Containers {
       runtime,
       cgroupPath,
       address: slot.addresses.guest,
-      limitBytes: memoryPlan(size.memoryMb, runtime).guardBytes,
+      limitBytes: memoryPlan(size.memoryMb).guardBytes,
       identity: () => ({ sandboxId: live.record.sandboxId, accessToken: live.record.identity.accessToken }),
       // Whoever watches for what has ended gives it back.
       onFatal: () => {
@@ -182,9 +187,11 @@ export class Containers {
     const { images } = this.#options;
     const image = images.get(imageId);
     images.discard(imageId);
+    crashPoint("discard.moved");
     if (image) {
       if (image.owner) this.releaseNumber(image.owner.slotNumber);
       await this.collectAreas([...(image.area === undefined ? [] : [image.area]), ...image.frozenAreas]);
+      crashPoint("discard.collected");
     }
     this.emptyTrash();
   }

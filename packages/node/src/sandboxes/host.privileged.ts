@@ -19,6 +19,7 @@ import {
   type StartedContainer,
 } from "@skerry/runtime";
 import type { NodeConfig } from "../config.ts";
+import { crashPoint } from "../crash-points.ts";
 import { memoryPlan } from "../limits/memory-plan.ts";
 import { hostProcessLimit } from "../limits/process-limit.ts";
 import type { NodePaths } from "../paths.ts";
@@ -57,22 +58,28 @@ export async function takeAndStart(deps: HostDeps, { record, hasArea, memory }: 
   const own = paths.container(record.containerId);
   const ownerId = record.slot.userNamespace?.idBase ?? 0;
   mkdirSync(own.dir, { mode: 0o710 });
+  crashPoint("start.folder-made");
   // Root of the sandbox's user namespace has to pass through on the way to its root file system, and nobody else.
   chownSync(own.dir, 0, ownerId);
   writeRecord(paths, record);
+  crashPoint("start.recorded");
   for (const dir of [own.bundle, own.root]) mkdirSync(dir, { mode: 0o755 });
   for (const area of record.frozenAreas) await areas.open(area, { readOnly: true });
   if (hasArea) await areas.open(record.area);
   else await areas.create(record.area, { sizeMb: record.size.diskSizeMb, ownerId });
+  crashPoint("start.area-made");
   const { upper } = areas.paths(record.area);
   // An area above others finds these files there.
   if (!hasArea && record.frozenAreas.length === 0) writeRootFiles({ upper, hostname: HOSTNAME, resolvers: config.resolvers, ownerId });
   else if (!memory) markTmp(upper, ownerId);
   await mountRoot(deps, record);
+  crashPoint("start.mounted");
   if (!record.allowInternetAccess) await blockInternet(names, record.slot.hostInterface);
   const runtime = runtimeOf(config, record.runtime);
   const plan = planOf(deps, record);
-  return memory ? runtime.restore(plan, memory) : runtime.start(plan);
+  const started = memory ? await runtime.restore(plan, memory) : await runtime.start(plan);
+  crashPoint("start.started");
+  return started;
 }
 
 async function mountRoot({ config, paths, areas }: HostDeps, record: SandboxRecord): Promise<void> {
@@ -118,8 +125,11 @@ export async function release(deps: ReleaseDeps, containerId: string, runtimeNam
   // Without a record, or with a runtime that is not set up any more, each one is asked.
   const known = config.runtimes.filter((runtime) => runtime.name === runtimeName);
   for (const runtime of known.length > 0 ? known : config.runtimes) await runtime.destroy({ id: containerId, cgroupPath });
+  crashPoint("release.processes-ended");
   unmountRootFilesystem(own.root);
+  crashPoint("release.unmounted");
   moveToTrash(paths, own.dir);
+  crashPoint("release.folder-moved");
 }
 
 export function runtimeOf(config: NodeConfig, name: string): Runtime {
@@ -132,7 +142,7 @@ export function runtimeOf(config: NodeConfig, name: string): Runtime {
 }
 
 function containerLimits(size: SandboxSize, runtime: RuntimeName): ContainerLimits {
-  const { guestBytes, hostBytes } = memoryPlan(size.memoryMb, runtime);
+  const { guestBytes, hostBytes } = memoryPlan(size.memoryMb);
   return {
     cpuCount: Math.min(size.cpuCount, availableParallelism()),
     memoryBytes: guestBytes,
