@@ -1,6 +1,6 @@
 import { mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createDataFolder, type DataFolder } from "../data-folder.ts";
 import { removeOldAgents } from "./remove-old-agents.ts";
@@ -21,10 +21,10 @@ function makeTree(digit: string, ageHours = 2): string {
   return path;
 }
 
-function addSandbox(id: string, config: string): void {
-  const bundle = join(folder.root, "node/sandboxes", id, "bundle");
-  mkdirSync(bundle, { recursive: true });
-  writeFileSync(join(bundle, "config.json"), config);
+function addRecord(file: string, text: string): void {
+  const path = join(folder.root, "node", file);
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, text);
 }
 
 test("trees that nobody needs go; the others stay", async () => {
@@ -32,13 +32,14 @@ test("trees that nobody needs go; the others stay", async () => {
   makeTree("3", 0.5);
   symlinkSync("/", join(folder.agentDir, name("4")));
   writeFileSync(folder.agentFile, "{}");
-  addSandbox("ione", JSON.stringify({ mounts: [{ source: "proc" }, {}, { source: makeTree("5") }] }));
-  addSandbox("icutoff", '{"mounts":');
+  addRecord("sandboxes/ione/sandbox.json", JSON.stringify({ agentDir: makeTree("5") }));
+  addRecord("images/mone/image.json", JSON.stringify({ agentDir: makeTree("6") }));
+  addRecord("sandboxes/icutoff/sandbox.json", '{"agentDir":');
   mkdirSync(join(folder.root, "node/sandboxes/ihalfmade"));
   // What an earlier removal left when it was cut off.
   mkdirSync(join(folder.workDir, "agent-old-x/bin"), { recursive: true });
   await removeOldAgents(folder, new Set([name("0"), name("1")]));
-  const kept = ["0", "1", "3", "4", "5"].map(name);
+  const kept = ["0", "1", "3", "4", "5", "6"].map(name);
   expect(readdirSync(folder.agentDir).toSorted()).toEqual([...kept, "current.json"]);
   expect(readdirSync(folder.workDir)).toEqual([]);
 });

@@ -27,21 +27,27 @@ export async function removeOldAgents(folder: DataFolder, keep: ReadonlySet<stri
   }
 }
 
-/** Asks the configurations of the sandboxes: their mounts are in namespaces of their own. */
+/**
+ * Asks the records of the sandboxes and of the images: mounts are in namespaces of their own, and processes in an image have
+ * the files of their agent open.
+ */
 async function treesInUse(folder: DataFolder): Promise<ReadonlySet<string>> {
   const used = new Set<string>();
-  const sandboxes = join(folder.root, "node/sandboxes");
-  for (const id of await namesIn(sandboxes)) {
-    const config = await readConfig(join(sandboxes, id, "bundle/config.json"));
-    for (const { source } of config?.mounts ?? []) {
-      if (source !== undefined && dirname(source) === folder.agentDir) used.add(basename(source));
+  for (const [kind, file] of [
+    ["sandboxes", "sandbox.json"],
+    ["images", "image.json"],
+  ] as const) {
+    const dir = join(folder.root, "node", kind);
+    for (const id of await namesIn(dir)) {
+      const agentDir = (await readRecord(join(dir, id, file)))?.agentDir;
+      if (agentDir !== undefined && dirname(agentDir) === folder.agentDir) used.add(basename(agentDir));
     }
   }
   return used;
 }
 
 /** Undefined also for one whose writing was cut off: no sandbox was started from it. */
-async function readConfig(path: string): Promise<{ readonly mounts?: readonly { readonly source?: string }[] } | undefined> {
+async function readRecord(path: string): Promise<{ readonly agentDir?: string } | undefined> {
   try {
     return await readJsonFile(path);
   } catch (error) {
