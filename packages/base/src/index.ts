@@ -1,6 +1,7 @@
 export { isBearer } from "./bearer.ts";
 export { type Clock, systemClock } from "./clock.ts";
 export { ConfigReader } from "./config.ts";
+export { armCrashPoint, reachCrashPoint } from "./crash-point.ts";
 export { asError, errnoOf, PlatformError, type PlatformErrorOptions } from "./error.ts";
 export { KeyedLock } from "./keyed-lock.ts";
 export { createLogger, type Logger, type LogLevel } from "./log.ts";

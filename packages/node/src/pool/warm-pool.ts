@@ -5,6 +5,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { asError, type Logger, PlatformError } from "@skerry/base";
 import { blockInternet, type NetworkNames } from "@skerry/runtime";
+import { crashPoint } from "../crash-points.ts";
 import type { ImageRecord } from "../images/image.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
 import { type AgentIdentity, initialiseAgent } from "../sandboxes/agent-client.ts";
@@ -138,7 +139,9 @@ export class WarmPool {
         timeoutMs: CLAIM_TIMEOUT_MS,
         isAlive: () => isSameProcess(record.process),
       });
+      crashPoint("claim.agent-told");
       containers.set(owned);
+      crashPoint("claim.recorded");
       return owned;
     } catch (error) {
       logger.warn({ container_id: record.containerId, err: asError(error) }, "a ready sandbox could not be used");

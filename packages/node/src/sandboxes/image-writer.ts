@@ -2,6 +2,7 @@
 
 import { asError, type Logger, PlatformError } from "@skerry/base";
 import type { Runtime } from "@skerry/runtime";
+import { crashPoint } from "../crash-points.ts";
 import type { ImageKind, ImageRecord } from "../images/image.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
 import type { Containers } from "./containers.ts";
@@ -39,14 +40,19 @@ export class ImageWriter {
     const { record, imageId, kind } = request;
     const state = kind === "pause" ? "pausing" : "snapshotting";
     this.#containers.set({ ...record, state, imageId });
+    crashPoint("write.recorded");
     const runtime = runtimeOf(this.#deps.config, record.runtime);
     const target = { id: record.containerId, ...(record.binary === undefined ? {} : { binary: record.binary }) };
     try {
       const dir = this.#images.begin(imageId);
+      crashPoint("write.folder-made");
       await runtime.freeze(target);
+      crashPoint("write.frozen");
       const memory = request.withMemory ? await this.#writeMemory(runtime, record, dir) : undefined;
       const image = imageOf(request, memory, (await request.layerOf?.()) ?? record.area);
+      crashPoint("write.layer-copied");
       this.#images.commit(image);
+      crashPoint("write.committed");
       return image;
     } catch (error) {
       this.#images.discard(imageId);
@@ -67,6 +73,7 @@ export class ImageWriter {
     const target = { id: record.containerId, ...(record.binary === undefined ? {} : { binary: record.binary }) };
     try {
       await runtime.thaw(target);
+      crashPoint("write.thawed");
     } catch (error) {
       // It was never frozen, or its runtime is gone: then the watch finds it ended.
       this.#logger.warn({ sandbox_id: record.sandboxId, err: asError(error) }, "sandbox could not be thawed");
@@ -78,7 +85,11 @@ export class ImageWriter {
   async #writeMemory(runtime: Runtime, record: SandboxRecord, dir: string) {
     const { bundle } = this.#deps.paths.container(record.containerId);
     const target = { id: record.containerId, bundleDir: bundle, ...(record.binary === undefined ? {} : { binary: record.binary }) };
-    return this.#images.seal(await runtime.checkpoint(target, dir));
+    const written = await runtime.checkpoint(target, dir);
+    crashPoint("write.checkpointed");
+    const memory = await this.#images.seal(written);
+    crashPoint("write.sealed");
+    return memory;
   }
 }
 

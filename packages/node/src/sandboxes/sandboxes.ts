@@ -4,6 +4,7 @@
 import { asError, KeyedLock, type Logger, PlatformError, type RelaySocket } from "@skerry/base";
 import { parseSandboxId } from "@skerry/wire";
 import type { SandboxSpec } from "@skerry/wire/node";
+import { crashPoint } from "../crash-points.ts";
 import { type ImageRecord, memoryBytes } from "../images/image.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
 import type { WarmPool } from "../pool/warm-pool.ts";
@@ -117,6 +118,7 @@ export class Sandboxes {
       const image = this.#imageOf(spec);
       const started = await this.#options.gate.run(() => this.#start(spec, image, "sandbox resumed"));
       await this.#options.containers.discardImage(image.imageId);
+      crashPoint("resume.image-discarded");
       return started;
     });
   }
@@ -165,7 +167,9 @@ export class Sandboxes {
       // The image is what counts from here: whatever of this container can't be given back now is nobody's sandbox any more.
       const leftover: SandboxRecord = { ...record, sandboxId: "", state: "killing" };
       containers.set(leftover);
+      crashPoint("pause.recorded");
       await containers.tryToGiveBack(leftover);
+      crashPoint("pause.given-back");
       const sizeBytes = memoryBytes(image);
       logger.info(
         { sandbox_id: sandboxId, image_id: imageId, with_memory: withMemory, size_bytes: sizeBytes, ...phases.fields() },

@@ -5,6 +5,7 @@
 import { asError, type Logger, PlatformError } from "@skerry/base";
 import { newAreaId } from "@skerry/layers";
 import { type MemoryImage, readdressSlot } from "@skerry/runtime";
+import { crashPoint } from "../crash-points.ts";
 import type { ImageRecord } from "../images/image.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
 import { initialiseAgent } from "./agent-client.ts";
@@ -64,6 +65,7 @@ export class Snapshots {
     const { images } = this.#options;
     const shared = await this.#share(source);
     images.shareMemory(shared, imageId);
+    crashPoint("share.memory-linked");
     const { memory: stored, ...disk } = shared;
     const image: ImageRecord = {
       ...disk,
@@ -73,6 +75,7 @@ export class Snapshots {
       ...(memory && stored ? { memory: stored } : {}),
     };
     images.commit(image);
+    crashPoint("share.committed");
     return image;
   }
 
@@ -82,8 +85,10 @@ export class Snapshots {
     const { area, owner, ...rest } = source;
     if (area === undefined) return source;
     const frozen = owner === undefined ? area : await this.#copyArea(area, { idBase: owner.idBase, sizeMb: source.size.diskSizeMb });
+    crashPoint("share.area-copied");
     const shared: ImageRecord = { ...rest, frozenAreas: [...source.frozenAreas, frozen] };
     images.commit(shared);
+    crashPoint("share.source-committed");
     if (owner !== undefined) {
       containers.releaseNumber(owner.slotNumber);
       await containers.collectAreas([area]);
@@ -95,7 +100,10 @@ export class Snapshots {
     const { images, writer } = this.#options;
     const image = await writer.write({ record: live.record, imageId, kind: "snapshot", withMemory: true, agentUnresponsive: false });
     await this.goOnFrom(live, image);
-    return memory ? image : images.dropMemory(image);
+    if (memory) return image;
+    const disk = images.dropMemory(image);
+    crashPoint("snapshot.memory-dropped");
+    return disk;
   }
 
   /** For a runtime that can't keep memory: the disk alone, copied while the sandbox stands still. */
@@ -116,6 +124,7 @@ export class Snapshots {
     const { deps, containers, images, logger } = this.#options;
     const before = live.record;
     await runtimeOf(deps.config, before.runtime).destroy({ id: before.containerId, cgroupPath: before.cgroupPath });
+    crashPoint("snapshot.predecessor-ended");
     try {
       await this.#succeed(live, before, image, await images.memoryOf(image));
     } catch (error) {
@@ -130,6 +139,7 @@ export class Snapshots {
       }
     } finally {
       await release(deps, before.containerId, before.runtime);
+      crashPoint("snapshot.predecessor-released");
       containers.emptyTrash();
     }
   }
@@ -142,6 +152,7 @@ export class Snapshots {
       instance: deps.config.instance,
     });
     await readdressSlot(before.slot, deps.names, { quiet: memory !== undefined });
+    crashPoint("snapshot.readdressed");
     containers.rekey(live, successor);
     try {
       const started = await containers.start({ record: successor, hasArea: false, ...(memory ? { memory } : {}) });
@@ -155,6 +166,7 @@ export class Snapshots {
       });
       const { imageId: _imageId, ...running } = started;
       containers.set({ ...running, state: "running" });
+      crashPoint("snapshot.successor-recorded");
     } catch (error) {
       await release(deps, successor.containerId, successor.runtime);
       await deps.areas.destroy(successor.area);

@@ -4,6 +4,7 @@
 import { asError, type Logger, PlatformError } from "@skerry/base";
 import { newAreaId } from "@skerry/layers";
 import type { NetworkSlot, Runtime } from "@skerry/runtime";
+import { crashPoint } from "../crash-points.ts";
 import type { ImageRecord } from "../images/image.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
 import { type AgentIdentity, awaitAgent, initialiseAgent } from "./agent-client.ts";
@@ -103,8 +104,10 @@ export class Starter {
     };
     if (sandboxId === "") await awaitAgent(wait);
     else await initialiseAgent({ ...wait, identity: record.identity, currentToken: memory ? (image?.identity.accessToken ?? "") : "" });
+    crashPoint("start.agent-ready");
     const ready: SandboxRecord = { ...started, state: sandboxId === "" ? "pooled" : "running" };
     containers.set(ready);
+    crashPoint("start.recorded-ready");
     return ready;
   }
 

@@ -1,0 +1,52 @@
+// Where a test can end this daemon with SIGKILL (tests/fault/crash-points.test.ts, which fails for a point that it never reaches).
+
+import { reachCrashPoint } from "@skerry/base";
+
+export const CRASH_POINTS = [
+  // Every start of a container: create, fork, resume, filling the pool, going on after a snapshot.
+  "start.folder-made",
+  "start.recorded",
+  "start.area-made",
+  "start.mounted",
+  "start.started",
+  "start.recorded-started",
+  "start.agent-ready",
+  "start.recorded-ready",
+  "claim.agent-told",
+  "claim.recorded",
+  // Writing an image: pause, snapshot, taking a template's image.
+  "write.recorded",
+  "write.folder-made",
+  "write.frozen",
+  "write.checkpointed",
+  "write.sealed",
+  "write.layer-copied",
+  "write.committed",
+  "write.thawed",
+  "pause.recorded",
+  "pause.given-back",
+  "resume.image-discarded",
+  "snapshot.predecessor-ended",
+  "snapshot.readdressed",
+  "snapshot.successor-recorded",
+  "snapshot.predecessor-released",
+  "snapshot.memory-dropped",
+  "share.area-copied",
+  "share.source-committed",
+  "share.memory-linked",
+  "share.committed",
+  "discard.moved",
+  "discard.collected",
+  "release.recorded",
+  "release.processes-ended",
+  "release.unmounted",
+  "release.folder-moved",
+  "release.slot-released",
+  "release.collected",
+] as const;
+
+export type CrashPoint = (typeof CRASH_POINTS)[number];
+
+export function crashPoint(name: CrashPoint): void {
+  reachCrashPoint(name);
+}
