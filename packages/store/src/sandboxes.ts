@@ -240,6 +240,12 @@ export class SandboxRepository {
     }));
   }
 
+  /** What made a sandbox's state the one of that version; undefined when it never was. */
+  async findEvent(id: string, version: number): Promise<string | undefined> {
+    const query = this.#db.selectFrom("sandbox_events").where("sandbox_id", "=", id).where("version", "=", version);
+    return (await query.select("event").executeTakeFirst())?.event;
+  }
+
   /** Forgets sandboxes that ended before a time, and what they went through. Returns how many. */
   async forgetEnded(before: number, limit = 1_000): Promise<number> {
     return await this.#db.transaction().execute(async (tx) => {

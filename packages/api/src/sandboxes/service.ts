@@ -83,21 +83,22 @@ export class SandboxService {
 
   /** Answers when it is paused. Several callers at once wait for one pause. */
   async pause(by: Acting, id: string, options: { memory: boolean; requireHealthyGuest: boolean; signal: AbortSignal }): Promise<void> {
-    const { moves } = this.#deps;
-    let joined = false;
+    const { moves, store } = this.#deps;
+    let joinedAt: number | undefined;
     await this.#settling(
       by.teamId,
       id,
       options.signal,
       async (sandbox) => {
+        // The pause that was waited for counts, whatever has been done to the sandbox since.
+        if (joinedAt !== undefined && (await store.sandboxes.findEvent(id, joinedAt + 1)) === "paused") return;
         const image = newImage(this.#deps, sandbox, { kind: "pause", memory: options.memory });
         const facts = { actor: by.actor, reason: "request", set: { imageId: image.id }, image: { kind: "begin", image } } as const;
         const applied = await moves.apply(sandbox, "pause", { ...facts, exact: true });
         if (applied.kind === "moved") return void (await finishPause(this.#deps, applied.sandbox, { ...options, ...facts }));
-        if (applied.kind === "join") joined = true;
+        if (applied.kind === "join") joinedAt = sandbox.version;
         if (applied.kind !== "refuse") return applied.kind === "stale" ? "again" : "wait";
-        if (sandbox.state !== "paused" && sandbox.state !== "copying") throw sandboxNotFound(id);
-        if (!joined) throw alreadyPaused(id);
+        throw sandbox.state === "paused" || sandbox.state === "copying" ? alreadyPaused(id) : sandboxNotFound(id);
       },
       cannotPauseNow,
     );
