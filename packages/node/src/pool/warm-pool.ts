@@ -216,6 +216,10 @@ export class WarmPool {
     const { record, memoryLostReason } = await this.#start(entry, image);
     if (image && memoryLostReason !== "") await this.#options.containers.discardImage(image.imageId);
     entry.ready.push(record);
+    this.#options.logger.debug(
+      { container_id: record.containerId, build_id: entry.makeup.buildId, ready: entry.ready.length },
+      "a sandbox is ready",
+    );
   }
 
   async #takeImage(entry: Entry): Promise<void> {

@@ -1,0 +1,211 @@
+// From request to a sandbox that answers: claimed, restored, resumed, forked, many at once; beside bare `runsc run` and
+// `runc run` of /bin/echo in the same run. All through the official SDK.
+
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Platform, startPlatform } from "@skerry/testkit";
+import { Sandbox } from "e2b";
+import { openBare } from "./bare.ts";
+import type { Bench, Row } from "./bench.ts";
+import { bursts } from "./lifecycle-bursts.ts";
+import { idleCosts } from "./lifecycle-idle.ts";
+import { connection, createSandbox, echo } from "./sdk.ts";
+import { distribution, timed } from "./statistics.ts";
+
+const ROUNDS = 20;
+const WARM_UP = 2;
+/** The pool fills up behind each claim. */
+const REFILL_MS = 800;
+const FORKS = 16;
+const WRITTEN_MB = [64, 1_024, 4_096];
+
+export type Measured = readonly [name: string, unit: string, samples: readonly number[]];
+
+export const lifecycle: Bench = {
+  name: "lifecycle",
+  title: "Lifecycle on gVisor, through the SDK",
+  async run() {
+    const measured: Measured[] = [];
+    measured.push(...(await claims()));
+    {
+      // Nothing kept ready: what a restore costs by itself.
+      await using platform = await startPlatform({ runtime: "gvisor" });
+      addBigTemplate(platform);
+      await platform.restart();
+      measured.push(...(await restores(platform)));
+      measured.push(...(await writtenDisks(platform)));
+      measured.push(...(await bigMemory(platform)));
+      measured.push(...(await forks(platform)));
+    }
+    measured.push(...(await bursts()));
+    measured.push(...(await idleCosts()));
+    const rows: Row[] = measured.map(([name, unit, samples]) => ({ name, unit, ...distribution(samples), samples }));
+    return { rows, notes: notesOn(rows) };
+  },
+};
+
+/** The contenders take turns, so that whatever else the machine does hits all of them alike. */
+async function claims(): Promise<Measured[]> {
+  await using platform = await startPlatform({ runtime: "gvisor", env: { SKERRY_POOL_SIZE: "4" } });
+  await using runsc = await openBare("runsc");
+  await using runc = await openBare("runc");
+  const samples = { created: [] as number[], output: [] as number[], runsc: [] as number[], runc: [] as number[] };
+  for (let round = -WARM_UP; round < ROUNDS; round++) {
+    await sleep(round === -WARM_UP ? 5_000 : REFILL_MS);
+    const startedAt = performance.now();
+    const sandbox = await createSandbox(platform);
+    const created = performance.now() - startedAt;
+    await echo(sandbox);
+    const output = performance.now() - startedAt;
+    await sandbox.kill();
+    await sleep(REFILL_MS);
+    const [bareRunsc, bareRunc] = [await timed(() => runsc.run()), await timed(() => runc.run())];
+    if (round < 0) continue;
+    samples.created.push(created);
+    samples.output.push(output);
+    samples.runsc.push(bareRunsc);
+    samples.runc.push(bareRunc);
+  }
+  const claimed = platform.logs().match(/"start_kind":"claim"/g)?.length ?? 0;
+  if (claimed < ROUNDS) throw new Error(`only ${claimed} of ${ROUNDS} creates were claims`);
+  return [
+    ["bare runsc run", "ms", samples.runsc],
+    ["bare runc run", "ms", samples.runc],
+    ["create, from the pool", "ms", samples.created],
+    ["first output, from the pool", "ms", samples.output],
+  ];
+}
+
+async function restores(platform: Platform): Promise<Measured[]> {
+  const samples = {
+    booted: [] as number[],
+    restored: [] as number[],
+    paused: [] as number[],
+    resumed: [] as number[],
+    snapshot: [] as number[],
+  };
+  const source = await createSandbox(platform);
+  const { snapshotId } = await source.createSnapshot();
+  for (let round = -WARM_UP; round < ROUNDS; round++) {
+    let sandbox: Sandbox | undefined;
+    const booted = await timed(async () => {
+      sandbox = await createSandbox(platform);
+    });
+    await sandbox?.kill();
+    const restored = await timed(async () => {
+      sandbox = await Sandbox.create(snapshotId, connection(platform));
+    });
+    await sandbox?.kill();
+    const paused = await timed(() => source.pause());
+    const resumed = await timed(async () => echo(await Sandbox.connect(source.sandboxId, connection(platform))));
+    const snapshot = round % 5 === 0 ? await timed(() => source.createSnapshot()) : undefined;
+    if (round < 0) continue;
+    samples.booted.push(booted);
+    samples.restored.push(restored);
+    samples.paused.push(paused);
+    samples.resumed.push(resumed);
+    if (snapshot !== undefined) samples.snapshot.push(snapshot);
+  }
+  await source.kill();
+  return [
+    ["create, booted", "ms", samples.booted],
+    ["create, restored", "ms", samples.restored],
+    ["pause", "ms", samples.paused],
+    ["resume to first output", "ms", samples.resumed],
+    ["snapshot of one that runs on", "ms", samples.snapshot],
+  ];
+}
+
+async function writtenDisks(platform: Platform): Promise<Measured[]> {
+  const measured: Measured[] = [];
+  for (const megabytes of WRITTEN_MB) {
+    const sandbox = await createSandbox(platform);
+    await sandbox.commands.run(`dd if=/dev/zero of=/home/user/written bs=1M count=${megabytes} status=none`, { timeoutMs: 600_000 });
+    const samples: number[] = [];
+    for (let round = -1; round < 5; round++) {
+      await sandbox.pause();
+      const elapsed = await timed(() => Sandbox.connect(sandbox.sandboxId, connection(platform)));
+      if (round >= 0) samples.push(elapsed);
+    }
+    await sandbox.kill();
+    measured.push([`resume with ${megabytes} MB written`, "ms", samples]);
+  }
+  return measured;
+}
+
+async function bigMemory(platform: Platform): Promise<Measured[]> {
+  const sandbox = await Sandbox.create("big", { ...connection(platform), timeoutMs: 600_000 });
+  const program = "import os,time; held=[os.urandom(1<<24) for _ in range(64)]; open('/tmp/ready','w').close(); time.sleep(10**6)";
+  await sandbox.commands.run(`python3 -c "${program}"`, { background: true, timeoutMs: 0 });
+  await sandbox.commands.run("while ! test -e /tmp/ready; do sleep 0.2; done", { timeoutMs: 120_000 });
+  const paused: number[] = [];
+  const resumed: number[] = [];
+  for (let round = 0; round < 3; round++) {
+    paused.push(await timed(() => sandbox.pause()));
+    resumed.push(await timed(async () => echo(await Sandbox.connect(sandbox.sandboxId, connection(platform)))));
+  }
+  await sandbox.kill();
+  return [
+    ["pause with 1 GiB of random memory", "ms", paused],
+    ["resume with it, to first output", "ms", resumed],
+  ];
+}
+
+async function forks(platform: Platform): Promise<Measured[]> {
+  const source = await createSandbox(platform);
+  const samples: number[] = [];
+  for (let round = 0; round < 3; round++) {
+    samples.push(
+      await timed(async () => {
+        const made = await source.fork({ count: FORKS });
+        await Promise.all(made.map((one) => killFork(one)));
+      }),
+    );
+  }
+  await source.kill();
+  return [[`fork into ${FORKS}, and their kills`, "ms", samples]];
+}
+
+async function killFork(fork: unknown): Promise<void> {
+  if (fork instanceof Sandbox) await fork.kill();
+  else throw new Error(`a fork failed: ${String(fork)}`);
+}
+
+/** A second template with room for a gibibyte. */
+function addBigTemplate(platform: Platform): void {
+  const dir = join(platform.dataDir, "templates");
+  mkdirSync(dir, { recursive: true });
+  const base = JSON.parse(readFileSync(join(dir, "base.json"), "utf8")) as Record<string, unknown>;
+  const big = {
+    ...base,
+    alias: "big",
+    memoryMB: 2048,
+    templateId: "bigbigbigbigbigbigbi",
+    buildId: "00000000-0000-4000-8000-000000000b16",
+  };
+  writeFileSync(join(dir, "big.json"), JSON.stringify(big));
+}
+
+function notesOn(rows: readonly Row[]): string[] {
+  const row = (name: string) => rows.find((one) => one.name.startsWith(name));
+  const bare = row("bare runsc run")?.p50 ?? Number.NaN;
+  const times = (name: string, figure: "p50" | "p99" = "p50") => ((row(name)?.[figure] ?? Number.NaN) / bare).toFixed(2);
+  const single = row("create, restored")?.p50 ?? Number.NaN;
+  return [
+    `create from the pool: ${times("create, from the pool")} times bare runsc run (the aim: 0.25)`,
+    `first output from the pool: ${times("first output, from the pool")} times, p99 ${times("first output, from the pool", "p99")} (the aims: 0.7, 2)`,
+    `create by restore: ${times("create, restored")} times (the aim: 2)`,
+    `pause ${times("pause")} times, resume ${times("resume to first output")} times (the aims: 2, 2.5)`,
+    `fork into ${FORKS}: ${((row("fork into")?.p50 ?? Number.NaN) / single).toFixed(1)} single restores (the aim: 12)`,
+  ];
+}
+
+/** Bytes below a folder, as the disk counts them. */
+export function diskMiB(dir: string): number {
+  let blocks = 0;
+  for (const entry of readdirSync(dir, { withFileTypes: true, recursive: true })) {
+    if (entry.isFile()) blocks += statSync(join(entry.parentPath, entry.name)).blocks;
+  }
+  return (blocks * 512) / 1024 / 1024;
+}
