@@ -8,11 +8,16 @@ const KINDS: readonly { readonly says: RegExp; readonly code: string; readonly m
     means: "what the registry sent is not what it named",
   },
   {
-    says: /unauthorized|authentication required|invalid username\/password|denied|forbidden/i,
+    says: /unauthorized|authentication required|invalid username\/password|\bdenied: |access to the resource is denied|\bforbidden\b/i,
     code: "image_access_denied",
     means: "the registry does not let this user have it, or it does not exist",
   },
   { says: /manifest unknown|name unknown|not found|\b404\b/i, code: "image_not_found", means: "the registry has no such image" },
+  {
+    says: /toomanyrequests|too many requests/i,
+    code: "registry_busy",
+    means: "the registry takes no more requests from this machine for now",
+  },
   {
     says: /no image found in (?:manifest list|image index)|no such architecture/i,
     code: "image_unusable",

@@ -30,7 +30,7 @@ mount -t proc proc proc
 mount --bind "$layout" layout
 mount -o remount,bind,ro layout
 mount --bind "$target" tree
-exec chroot . /usr/bin/umoci raw unpack --image "/layout:$4" /tree
+exec chroot . umoci raw unpack --image "/layout:$4" /tree
 `;
 
 /**

@@ -1,0 +1,60 @@
+import { SubprocessError } from "@skerry/base";
+import { expect, test } from "vitest";
+import { registryFailure } from "./registry-failure.ts";
+
+const failed = (stderr: string, timedOut = false) =>
+  new SubprocessError({
+    command: "skopeo",
+    exitCode: 1,
+    signalName: null,
+    stderr: `time="2026-01-01T00:00:00Z" level=fatal msg="${stderr.replaceAll('"', '\\"')}"`,
+    timedOut,
+  });
+
+// As skopeo says it.
+test.each([
+  [
+    "image_not_found",
+    'Error parsing image name "docker://host.example/app:2": reading manifest 2 in host.example/app: manifest unknown: manifest unknown',
+  ],
+  ["image_not_found", "reading manifest 2 in host.example/app: name unknown: repository name not known to registry"],
+  [
+    "image_access_denied",
+    "initializing source docker://app:latest: reading manifest latest in docker.io/library/app: requested access to the resource is denied",
+  ],
+  ["image_access_denied", "unable to retrieve auth token: invalid username/password: unauthorized: incorrect username or password"],
+  ["image_access_denied", "reading manifest 1 in host.example/app: unauthorized: authentication required"],
+  [
+    "registry_unreachable",
+    'pinging container registry host.example: Get "https://host.example/v2/": dial tcp: lookup host.example: no such host',
+  ],
+  ["registry_unreachable", 'pinging container registry 10.0.0.1:5000: Get "https://10.0.0.1:5000/v2/": context deadline exceeded'],
+  ["registry_unreachable", 'Get "https://host.example/v2/": x509: certificate signed by unknown authority'],
+  ["registry_unreachable", 'Get "https://host.example/v2/": http: server gave HTTP response to HTTPS client'],
+  [
+    "registry_busy",
+    "reading manifest latest in docker.io/library/app: toomanyrequests: You have reached your unauthenticated pull rate limit.",
+  ],
+  ["image_damaged", "writing blob: Digest did not match, expected sha256:aa, got sha256:bb"],
+  ["image_unusable", 'choosing image instance: no image found in manifest list for architecture amd64, variant "", OS linux'],
+  ["image_unusable", 'choosing image instance: no image found in image index for architecture amd64, variant "", OS linux'],
+  ["image_pull_failed", "open /etc/containers/policy.json: permission denied"],
+])("%s: %s", (code, message) => {
+  const failure = registryFailure("host.example/app:2", failed(message));
+  expect(failure.code).toBe(code);
+  expect(failure.publicMessage).toMatch(/^image host\.example\/app:2: /);
+  // For the log: what the program said, without its own wrapping.
+  expect(failure.message).toContain(message.slice(0, 100));
+  expect(failure.message).not.toContain("level=fatal");
+});
+
+test("a limit that ran out is a registry that takes too long", () => {
+  expect(registryFailure("app", failed("anything", true))).toMatchObject({ code: "registry_unreachable" });
+});
+
+test("a program that can't be started is told as it is", () => {
+  expect(registryFailure("app", new Error("spawn skopeo ENOENT"))).toMatchObject({
+    code: "image_pull_failed",
+    message: expect.stringContaining("spawn skopeo ENOENT"),
+  });
+});
