@@ -47,7 +47,7 @@ interface Wait {
 
 async function readRoute({ sandboxes, clock }: RouteDeps, id: SandboxId) {
   const route = await sandboxes.findRoute(id, clock.now());
-  return route && { nodeId: route.nodeId, nodeUrl: route.nodeUrl };
+  return route && { nodeId: route.nodeId, nodeUrl: route.nodeUrl, run: String(route.startedAt) };
 }
 
 async function waitPatiently(deps: RouteDeps, request: FindRouteRequest, { id, signal }: Wait) {

@@ -29,9 +29,9 @@ export interface Call {
 export type Upstream = { readonly kind: "open"; readonly stream: Duplex } | { readonly kind: "refused"; readonly refusal: Refusal };
 
 /**
- * Finds the sandbox's node, waking the sandbox where traffic may, and opens a stream to the port. When the node does not know
- * the sandbox, or does not answer, the route is read once more: the sandbox may have been paused or killed, or have moved.
- * Nothing of the request has been sent by then, so no sandbox can see it twice.
+ * Finds the sandbox's node, waking the sandbox where traffic may, and opens a stream to the port. When that fails the route is
+ * read once more: the sandbox may have been paused or killed, or have moved. Nothing of the request has been sent by then, so
+ * no sandbox can see it twice.
  */
 export async function openUpstream(deps: UpstreamDeps, call: Call): Promise<Upstream> {
   const { target, signal } = call;
@@ -40,13 +40,12 @@ export async function openUpstream(deps: UpstreamDeps, call: Call): Promise<Upst
     if (answer.kind !== "running") return refused(refusalFor(answer, target));
     const first = await tryDial(deps, answer.route, call);
     if (first.kind === "open") return first;
-    if (first.code === "port_closed") return refused(portClosed(target));
 
     deps.routes.forget(target.sandboxId);
     const fresh = await findRoute(deps, call);
     if (fresh.kind !== "running") return refused(refusalFor(fresh, target));
-    // A node that refused the sandbox may have it again, woken; one that did not answer has been waited for already.
-    if (first.code === "node_unreachable" && isSame(fresh.route, answer.route)) return refused(unroutable());
+    // A node that refused the sandbox may take it now: its pause may have failed. Other failures of the same run would come again.
+    if (first.code !== "sandbox_gone" && isSame(fresh.route, answer.route)) return refused(refusalForDial(first.code, target));
     const second = await tryDial(deps, fresh.route, call);
     return second.kind === "open" ? second : refused(refusalForDial(second.code, target));
   } catch (err) {
@@ -88,7 +87,7 @@ async function tryDial(deps: UpstreamDeps, route: Route, { target, signal }: Cal
 }
 
 function isSame(one: Route, other: Route): boolean {
-  return one.nodeId === other.nodeId && one.nodeUrl === other.nodeUrl;
+  return one.nodeId === other.nodeId && one.nodeUrl === other.nodeUrl && one.run === other.run;
 }
 
 function refusalFor(answer: Exclude<RouteAnswer, { kind: "running" }>, target: Target): Refusal {

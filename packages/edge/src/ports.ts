@@ -6,6 +6,8 @@ export interface Route {
   readonly nodeId: string;
   /** Base URL of the node's RPC listener; meaningless when the node is in this process. */
   readonly nodeUrl: string;
+  /** Another one after each resume of the sandbox. */
+  readonly run: string;
 }
 
 /** What a request shows for itself when its sandbox sleeps. Whether that is enough is the control plane's to say. */

@@ -16,7 +16,7 @@ function tableOver(running: Map<string, string>, options: RouteTableOptions = {}
         const nodeUrl = running.get(sandboxId);
         if (nodeUrl === "broken") throw new ConnectError("no database", Code.Internal);
         if (nodeUrl === undefined) throw new ConnectError("not running", Code.NotFound);
-        return { nodeId: "n", nodeUrl };
+        return { nodeId: "n", nodeUrl, run: "1" };
       },
     });
   });
@@ -26,7 +26,7 @@ function tableOver(running: Map<string, string>, options: RouteTableOptions = {}
 test("a running sandbox's route is asked for once, until it is too old", async () => {
   let now = 0;
   const { asked, table } = tableOver(new Map([[ID, "http://a"]]), { now: () => now, maxAgeMs: 100 });
-  expect(await table.find(ID)).toEqual({ kind: "running", route: { nodeId: "n", nodeUrl: "http://a" } });
+  expect(await table.find(ID)).toEqual({ kind: "running", route: { nodeId: "n", nodeUrl: "http://a", run: "1" } });
   await table.find(ID);
   expect(asked).toHaveLength(1);
   now = 101;
@@ -88,7 +88,7 @@ function wakingTable(options: RouteTableOptions = {}) {
       async findRoute({ wake, port, accessToken, probe }) {
         asked.push(wake ? `${probe ? "probe" : "wake"} ${port} ${accessToken.slice(0, 10)}` : "look");
         if (!wake) throw new ConnectError("paused", Code.NotFound, undefined, [{ desc: RouteRefusalSchema, value: { state: "paused" } }]);
-        return { nodeId: "n", nodeUrl: await new Promise<string>((resolve) => ends.push(resolve)) };
+        return { nodeId: "n", nodeUrl: await new Promise<string>((resolve) => ends.push(resolve)), run: "1" };
       },
     });
   });
@@ -117,7 +117,9 @@ test("visitors share a wake, except that on the agent's port each token is asked
     "look",
   ]);
   for (const end of ends) end("http://a");
-  expect(await Promise.all(waiting)).toEqual(visitors.map(() => ({ kind: "running", route: { nodeId: "n", nodeUrl: "http://a" } })));
+  expect(await Promise.all(waiting)).toEqual(
+    visitors.map(() => ({ kind: "running", route: { nodeId: "n", nodeUrl: "http://a", run: "1" } })),
+  );
   await table.find(ID, visitors[3]);
   expect(asked).toHaveLength(6);
 });

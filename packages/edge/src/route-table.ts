@@ -90,8 +90,8 @@ async function readAnswer(
 ): Promise<RouteAnswer> {
   try {
     const shown = visitor ? { wake: true, port: visitor.port, accessToken: tokenOf(visitor), probe: visitor.isProbe } : {};
-    const { nodeId, nodeUrl } = await client.findRoute({ sandboxId, ...shown }, { timeoutMs });
-    return { kind: "running", route: { nodeId, nodeUrl } };
+    const { nodeId, nodeUrl, run } = await client.findRoute({ sandboxId, ...shown }, { timeoutMs });
+    return { kind: "running", route: { nodeId, nodeUrl, run } };
   } catch (error) {
     const answer = answerFrom(ConnectError.from(error));
     if (!answer) throw error;

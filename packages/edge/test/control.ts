@@ -50,7 +50,7 @@ export class Control {
         context.signal.addEventListener("abort", () => this.aborted++);
         if (!this.#sandboxes?.ports.has(sandboxId) && wake && this.autoResume && sandboxId === SANDBOX_ID) await this.onWake();
         if (!this.#sandboxes?.ports.has(sandboxId)) this.refuse(Code.NotFound);
-        return { nodeId: "node-1", nodeUrl: this.#nodeUrl };
+        return { nodeId: "node-1", nodeUrl: this.#nodeUrl, run: String(this.resumes) };
       },
     };
     if (reach === "direct") return tableFrom(createRouterTransport((router) => router.service(RouteService, service)));

@@ -78,7 +78,7 @@ export async function createWorld(reach: Reach, options: WorldConfig = {}): Prom
   }
   const routes = control
     ? noting(await control.tableOver(reach, stack))
-    : noting(tableOf(sandboxes, () => ({ nodeId: "node-1", nodeUrl: nodeUrl })));
+    : noting(tableOf(sandboxes, () => ({ nodeId: "node-1", nodeUrl, run: "1" })));
   control?.attach(sandboxes, nodeUrl);
   const edge = createEdge({ host: "127.0.0.1", port: 0, ...config }, { routes, dial, logger });
   const { port } = await edge.listen();

@@ -2,7 +2,8 @@ import { createHash } from "node:crypto";
 import { request as httpRequest } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Code } from "@connectrpc/connect";
-import { describe, expect, test } from "vitest";
+import { PlatformError } from "@skerry/base";
+import { describe, expect, test, vi } from "vitest";
 import { fetchThrough, hostOf, RawClient, readAnswer, responseTo, waitFor } from "./client.ts";
 import { Control } from "./control.ts";
 import { createWorld, type Reach, SANDBOX_ID } from "./parts.ts";
@@ -159,6 +160,25 @@ describe.each<Reach>(["direct", "connect"])("waking sandboxes over a %s dial", (
     expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
     expect(seen.length).toBe(51);
     expect(control.resumes).toBe(2);
+  });
+
+  test("a port that could not be reached because the sandbox was being paused is tried again when it is woken", async () => {
+    await using scene = await asleep();
+    const { control, world, seen } = scene;
+    control.resume();
+    const dial = world.sandboxes.dial;
+    const failing = vi.spyOn(world.sandboxes, "dial");
+    failing.mockImplementationOnce(async () => {
+      control.pause();
+      throw new PlatformError("port_closed", "its address is gone");
+    });
+    failing.mockImplementation(dial);
+    expect((await fetchThrough(world.port, 3000)).status).toBe(200);
+    expect([seen.length, control.resumes]).toEqual([1, 2]);
+    // One that is just closed is not dialled again.
+    const dials = failing.mock.calls.length;
+    expect((await fetchThrough(world.port, 3333)).body.toString()).toContain("port is not open");
+    expect(failing.mock.calls.length).toBe(dials + 1);
   });
 
   test("a request that a sandbox may have got before it was paused is not sent again, and wakes nothing", async () => {

@@ -20,6 +20,8 @@ export interface SandboxStart {
 export interface SandboxRoute {
   readonly nodeId: string;
   readonly nodeUrl: string;
+  /** Another one after each resume. */
+  readonly startedAt: number;
 }
 
 /** One line of what a sandbox went through. */
@@ -210,9 +212,9 @@ export class SandboxRepository {
       .where("id", "=", id)
       .where("state", "in", ["running", "snapshotting"])
       .where("end_at", ">", now)
-      .select(["node_id", "node_url"])
+      .select(["node_id", "node_url", "started_at"])
       .executeTakeFirst();
-    return row && { nodeId: row.node_id, nodeUrl: row.node_url };
+    return row && { nodeId: row.node_id, nodeUrl: row.node_url, startedAt: row.started_at ?? 0 };
   }
 
   /** How many sandboxes each node has or is about to have. */

@@ -68,6 +68,13 @@ export declare type FindRouteResponse = Message<"skerry.control.v1.FindRouteResp
    * @generated from field: string node_url = 2;
    */
   nodeUrl: string;
+
+  /**
+   * Another one after each resume: what failed on the way to one run of the sandbox says nothing about the next.
+   *
+   * @generated from field: string run = 3;
+   */
+  run: string;
 };
 
 /**
