@@ -1,151 +1,89 @@
-// The agent beside what it stands for: the same programs run by a loop inside the same sandbox.
+// The agent beside what it stands for: the same programs run by a loop inside the same sandbox, and nginx where bytes are moved.
 
-import { createClient } from "@connectrpc/connect";
-import { createConnectTransport } from "@connectrpc/connect-node";
-import { type Platform, startPlatform } from "@skerry/testkit";
-import { Filesystem } from "@skerry/wire/filesystem";
-import { Process } from "@skerry/wire/process";
-import type { Sandbox } from "e2b";
-import type { Bench, Row } from "./bench.ts";
+import { startPlatform } from "@skerry/testkit";
+import { commandsAndLoop, startsAgain } from "./agent-commands.ts";
+import { listings, outputAndCat, sleepsAndLoop } from "./agent-loads.ts";
+import { AgentMemory, largeTransfer, runMany } from "./agent-memory.ts";
+import { openAgentSandbox } from "./agent-sandbox.ts";
+import { transfers } from "./agent-transfer.ts";
+import type { Bench, BenchOptions, Row } from "./bench.ts";
+import { fetchNginx } from "./nginx.ts";
 import { createSandbox } from "./sdk.ts";
-import { distribution, timed } from "./statistics.ts";
+import { distribution } from "./statistics.ts";
 
-const ROUNDS = 60;
-const OUTPUT_MB = 100;
-const STREAMS = 1_000;
-
-/** Milliseconds of each `bash -l -c true`, started by a small program that does nothing else. */
-const LOOP = `import os, time
-argv = ["/bin/bash", "-l", "-c", "true"]
-for _ in range(${ROUNDS}):
-    start = time.perf_counter()
-    os.waitpid(os.posix_spawn(argv[0], argv, os.environ), 0)
-    print((time.perf_counter() - start) * 1000)
-`;
+const PROCESSES = 1_000;
 
 export const agent: Bench = {
   name: "agent",
   title: "The agent: commands, output, files and memory",
-  async run() {
+  async run(options) {
     const rows: Row[] = [];
     const notes: string[] = [];
+    const nginx = await fetchNginx();
+    if (!nginx) notes.push("nginx's package could not be fetched: transfers have no peer");
     for (const runtime of ["gvisor", "runc"] as const) {
-      await using platform = await startPlatform({ runtime });
-      const sandbox = await createSandbox(platform);
-      const on = new OneSandbox(platform, sandbox);
-      const add = (name: string, unit: string, samples: number[]) =>
-        rows.push({ name: `${name}, ${runtime}`, unit, ...distribution(samples), samples });
-      add("memory of the idle agent", "MiB", [await on.agentMemory()]);
-      const calls = await on.commands();
-      const loop = await on.loop();
-      add("commands.run('true')", "ms", calls);
-      add("  bash -l -c true in a loop inside", "ms", loop);
-      notes.push(`${runtime}: a command costs ${(distribution(calls).p50 / distribution(loop).p50).toFixed(2)} times the loop's`);
-      add(`${OUTPUT_MB} MB of output through Start`, "MB/s", await on.output());
-      add("  cat of the same into a file inside", "MB/s", await on.catToFile());
-      add("Stat", "ms", await on.stats());
-      add("ListDir of 10,000 entries", "ms", await on.lists());
-      add(`${STREAMS} streams of 'sleep 5' at once`, "ms", [await on.streams()]);
-      add("memory of the agent after them", "MiB", [await on.agentMemory()]);
-      await sandbox.kill();
+      const measured = await measure(runtime, { options, nginx });
+      rows.push(...measured.map(([name, unit, samples]) => ({ name: `${name}, ${runtime}`, unit, ...distribution(samples), samples })));
+      notes.push(...ratios(runtime, measured));
     }
     return { rows, notes };
   },
 };
 
-class OneSandbox {
-  readonly #sandbox: Sandbox;
-  readonly #process;
-  readonly #filesystem;
+type Measured = readonly [name: string, unit: string, samples: number[]];
 
-  constructor(platform: Platform, sandbox: Sandbox) {
-    this.#sandbox = sandbox;
-    const { envdAccessToken = "" } = sandbox as unknown as { envdAccessToken?: string };
-    const transport = createConnectTransport({
-      baseUrl: platform.edgeUrl,
-      httpVersion: "1.1",
-      useBinaryFormat: true,
-      interceptors: [
-        (next) => (request) => {
-          request.header.set("E2b-Sandbox-Id", sandbox.sandboxId);
-          request.header.set("E2b-Sandbox-Port", "49983");
-          request.header.set("X-Access-Token", envdAccessToken);
-          return next(request);
-        },
-      ],
-    });
-    this.#process = createClient(Process, transport);
-    this.#filesystem = createClient(Filesystem, transport);
-  }
+async function measure(
+  runtime: "gvisor" | "runc",
+  { options, nginx }: { options: BenchOptions; nginx: Uint8Array | undefined },
+): Promise<Measured[]> {
+  // The largest file may be larger than a sandbox's disk is by default.
+  await using platform = await startPlatform({ runtime, env: { SKERRY_DISK_LIMIT: "none" } });
+  const sandbox = await openAgentSandbox(platform, await createSandbox(platform));
+  const memory = new AgentMemory(sandbox);
+  const measured: Measured[] = [];
+  const add = (name: string, unit: string, samples: number[]) => measured.push([name, unit, samples]);
 
-  async agentMemory(): Promise<number> {
-    const { stdout } = await this.#sandbox.commands.run("grep VmRSS /proc/1/status", { user: "root" });
-    return Number(/(\d+) kB/.exec(stdout)?.[1]) / 1024;
-  }
-
-  commands(): Promise<number[]> {
-    return samples(() => this.#sandbox.commands.run("true"));
-  }
-
-  async loop(): Promise<number[]> {
-    await this.#sandbox.files.write("/tmp/loop.py", LOOP);
-    const { stdout } = await this.#sandbox.commands.run("python3 /tmp/loop.py");
-    return stdout.trim().split("\n").map(Number);
-  }
-
-  async output(): Promise<number[]> {
-    await this.#sandbox.commands.run(`head -c ${OUTPUT_MB}000000 /dev/urandom > /tmp/output`);
-    return speeds(async () => {
-      let bytes = 0;
-      for await (const { event } of this.#process.start({ process: { cmd: "cat", args: ["/tmp/output"] }, stdin: false })) {
-        if (event?.event.case === "data") bytes += event.event.value.output.value?.length ?? 0;
-      }
-      if (bytes !== OUTPUT_MB * 1e6) throw new Error(`${bytes} bytes of output arrived`);
-    });
-  }
-
-  async catToFile(): Promise<number[]> {
-    const { stdout } = await this.#sandbox.commands.run(
-      "for i in 1 2 3 4; do start=$(date +%s%N); cat /tmp/output > /tmp/copy; end=$(date +%s%N); echo $((end - start)); done",
-    );
-    return stdout
-      .trim()
-      .split("\n")
-      .slice(1)
-      .map((ns) => OUTPUT_MB / (Number(ns) / 1e9));
-  }
-
-  stats(): Promise<number[]> {
-    return samples(() => this.#filesystem.stat({ path: "/etc/hostname" }), 1_000);
-  }
-
-  async lists(): Promise<number[]> {
-    await this.#sandbox.commands.run("mkdir -p /tmp/many && cd /tmp/many && seq 10000 | xargs touch");
-    return samples(async () => {
-      const { entries } = await this.#filesystem.listDir({ path: "/tmp/many", depth: 1 });
-      if (entries.length !== 10_000) throw new Error(`${entries.length} entries were listed`);
-    }, 5);
-  }
-
-  streams(): Promise<number> {
-    const one = async () => {
-      for await (const { event } of this.#process.start({ process: { cmd: "sleep", args: ["5"] }, stdin: false })) {
-        if (event?.event.case === "end" && event.event.value.exitCode !== 0) throw new Error("a sleep did not end well");
-      }
-    };
-    return timed(() => Promise.all(Array.from({ length: STREAMS }, one)));
-  }
+  add("memory of the agent, idle", "MiB", [await memory.settled()]);
+  const { commands, loop, nothing } = await commandsAndLoop(sandbox);
+  add("commands.run('true')", "ms", commands);
+  add("  bash -l -c true in a loop inside", "ms", loop);
+  add("  an SDK call that starts nothing", "ms", nothing);
+  const starts = await startsAgain(sandbox);
+  add("the agent, from start to answering", "ms", starts.agent);
+  add("  the same Node.js with a server of one line", "ms", starts.plain);
+  const output = await outputAndCat(sandbox);
+  add("100 MB of output through Start", "MB/s", output.start);
+  add("  cat of the same into a file inside", "MB/s", output.cat);
+  const { stat, list, find } = await listings(sandbox);
+  add("Stat", "ms", stat);
+  add("ListDir of 10,000 entries", "ms", list);
+  add("  find -ls of the same inside", "ms", find);
+  for (const [name, samples] of await transfers(sandbox, { megabytes: options.transferMb, nginx })) add(name, "MB/s", samples);
+  await runMany(sandbox, PROCESSES);
+  add(`memory of the agent after ${PROCESSES} processes`, "MiB", [await memory.settled()]);
+  const sleeps = await sleepsAndLoop(sandbox, options.streams);
+  add(`${options.streams} streams of 'sleep 5' at once`, "ms", [sleeps.streams]);
+  add("  as many sleeps started by a loop inside", "ms", [sleeps.loop]);
+  add("memory of the agent after them", "MiB", [await memory.settled()]);
+  const large = await largeTransfer(sandbox, { megabytes: options.largeMb, memory });
+  add(`${options.largeMb} MB up, memory of the agent meanwhile`, "MiB", large.up);
+  add(`${options.largeMb} MB down, memory of the agent meanwhile`, "MiB", large.down);
+  add("memory of the agent after both", "MiB", [await memory.settled()]);
+  await sandbox.sdk.kill();
+  return measured;
 }
 
-async function samples(once: () => Promise<unknown>, rounds = ROUNDS): Promise<number[]> {
-  const taken: number[] = [];
-  for (let round = -2; round < rounds; round += 1) {
-    const elapsed = await timed(once);
-    if (round >= 0) taken.push(elapsed);
+function ratios(runtime: string, measured: readonly Measured[]): string[] {
+  const p50 = (name: string) => {
+    const found = measured.find(([candidate]) => candidate === name);
+    return found ? distribution(found[2]).p50 : Number.NaN;
+  };
+  const command = p50("commands.run('true')");
+  const loop = p50("  bash -l -c true in a loop inside");
+  const lines = [`${runtime}: a command costs ${(command / loop).toFixed(2)} times the loop's`];
+  for (const way of ["upload", "download"]) {
+    const ratio = p50(`  ${way}, nginx`) / p50(way);
+    if (!Number.isNaN(ratio)) lines.push(`${runtime}: ${way} takes ${ratio.toFixed(2)} times as long as nginx's`);
   }
-  return taken;
-}
-
-async function speeds(once: () => Promise<unknown>): Promise<number[]> {
-  return (await samples(once, 3)).map((ms) => OUTPUT_MB / (ms / 1000));
+  return lines;
 }

@@ -11,8 +11,17 @@ export interface BenchResult {
   readonly notes: readonly string[];
 }
 
+/** Sizes of what takes long; a smaller run says less but is over sooner. */
+export interface BenchOptions {
+  /** Of the file that is sent beside nginx. */
+  readonly transferMb: number;
+  /** Of the file whose transfer must not take memory. */
+  readonly largeMb: number;
+  readonly streams: number;
+}
+
 export interface Bench {
   readonly name: string;
   readonly title: string;
-  run(): Promise<BenchResult>;
+  run(options: BenchOptions): Promise<BenchResult>;
 }

@@ -1,17 +1,32 @@
-// ./skerry bench [name]: a table for people on stderr, every raw number as JSON on stdout.
+// ./skerry bench [name] [sizes]: a table for people on stderr, every raw number as JSON on stdout.
 
+import { parseArgs } from "node:util";
 import { agent } from "./agent.ts";
 import { areas } from "./areas.ts";
-import type { Bench, Row } from "./bench.ts";
+import type { Bench, BenchOptions, Row } from "./bench.ts";
 import { firstOutput } from "./first-output.ts";
+import { lifecycle } from "./lifecycle.ts";
 import { describeMachine } from "./machine.ts";
 import { memory } from "./memory.ts";
 import { roundtrip } from "./roundtrip.ts";
 import { transfer } from "./transfer.ts";
 
-const BENCHES: readonly Bench[] = [firstOutput, roundtrip, transfer, memory, agent, areas];
+const BENCHES: readonly Bench[] = [firstOutput, roundtrip, transfer, memory, agent, areas, lifecycle];
 
-const wanted = process.argv[2];
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    "transfer-mb": { type: "string", default: "1000" },
+    "large-mb": { type: "string", default: "10000" },
+    streams: { type: "string", default: "1000" },
+  },
+});
+const options: BenchOptions = {
+  transferMb: positive("transfer-mb"),
+  largeMb: positive("large-mb"),
+  streams: positive("streams"),
+};
+const [wanted] = positionals;
 const chosen = wanted === undefined ? BENCHES : BENCHES.filter((bench) => bench.name === wanted);
 if (chosen.length === 0) {
   console.error(`there is no benchmark "${wanted}"; there are: ${BENCHES.map((bench) => bench.name).join(", ")}`);
@@ -26,7 +41,7 @@ console.error(
 );
 const results: Record<string, unknown> = {};
 for (const bench of chosen) {
-  const result = await bench.run();
+  const result = await bench.run(options);
   results[bench.name] = { title: bench.title, ...result };
   console.error(`\n${bench.title}\n${formatTable(result.rows)}`);
   for (const note of result.notes) console.error(`  ${note}`);
@@ -43,4 +58,11 @@ function formatTable(rows: readonly Row[]): string {
   const line = (row: Row) =>
     `  ${row.name.padEnd(width)} ${cell(row.p50)}${single ? ` ${row.unit}` : `${cell(row.p95)}${cell(row.p99)}${String(row.count).padStart(8)}`}`;
   return (single ? "" : header) + rows.map(line).join("\n");
+}
+
+function positive(name: keyof typeof values): number {
+  const text = values[name];
+  if (/^[1-9]\d{0,6}$/.test(text)) return Number(text);
+  console.error(`--${name} has to be a whole number above 0, not "${text}"`);
+  process.exit(2);
 }

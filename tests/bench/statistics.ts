@@ -20,3 +20,18 @@ export async function timed(work: () => Promise<unknown>): Promise<number> {
   await work();
   return performance.now() - startedAt;
 }
+
+/** Milliseconds of each round; two before them do not count. */
+export async function repeated(rounds: number, once: () => Promise<unknown>): Promise<number[]> {
+  const taken: number[] = [];
+  for (let round = -2; round < rounds; round++) {
+    const elapsed = await timed(once);
+    if (round >= 0) taken.push(elapsed);
+  }
+  return taken;
+}
+
+/** Numbers that a program printed, one in each line. */
+export function samplesOf(output: string): number[] {
+  return output.trim().split("\n").map(Number);
+}

@@ -1,1 +1,1 @@
-export { AGENT_ROOT, type AgentArch, agentCommand } from "./command.ts";
+export { AGENT_ROOT, type AgentArch, agentCommand, nodeArguments } from "./command.ts";

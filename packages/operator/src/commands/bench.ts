@@ -13,8 +13,13 @@ import { createSteps } from "../terminal/steps.ts";
 import { sweepStaleRuns } from "../testing/stale-runs.ts";
 import { testCacheDirOf } from "./test.ts";
 
+export interface BenchChoice {
+  readonly name: string | undefined;
+  readonly sizes: { readonly transferMb?: string; readonly largeMb?: string; readonly streams?: string };
+}
+
 /** Measures platforms of its own, each beside its peers, and prints a table (stderr) and every number (stdout, JSON). */
-export async function bench(context: OperatorContext, name: string | undefined): Promise<void> {
+export async function bench(context: OperatorContext, choice: BenchChoice): Promise<void> {
   requireRoot("bench");
   const folder = await createDataFolder(testCacheDirOf(context.env));
   {
@@ -23,7 +28,7 @@ export async function bench(context: OperatorContext, name: string | undefined):
     const otherDataDir = dataDirOf(undefined, context.env);
     await setUp(folder, { repoRoot: context.repoRoot, runtime: "gvisor", baseImage: NO_IMAGE, otherDataDir, steps: createSteps(), signal });
   }
-  const child = spawnCommand(process.execPath, [join(context.repoRoot, "tests/bench/main.ts"), ...(name === undefined ? [] : [name])], {
+  const child = spawnCommand(process.execPath, [join(context.repoRoot, "tests/bench/main.ts"), ...argumentsOf(choice)], {
     cwd: context.repoRoot,
     env: toolEnvironment({ SKERRY_TEST_CACHE: folder.root, PATH: `${dirname(process.execPath)}:${toolEnvironment().PATH}` }),
     stdout: 1,
@@ -38,4 +43,10 @@ export async function bench(context: OperatorContext, name: string | undefined):
   // A measurement that was interrupted could not tidy up after itself.
   await sweepStaleRuns(join(folder.root, "runs"), context.cleanup);
   if (exitCode !== 0) process.exitCode = exitCode ?? EXIT_CODES.interrupted.code;
+}
+
+function argumentsOf({ name, sizes }: BenchChoice): string[] {
+  const flags = { "transfer-mb": sizes.transferMb, "large-mb": sizes.largeMb, streams: sizes.streams };
+  const given = Object.entries(flags).flatMap(([flag, value]) => (value === undefined ? [] : [`--${flag}=${value}`]));
+  return name === undefined ? given : [name, ...given];
 }

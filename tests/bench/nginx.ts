@@ -1,0 +1,59 @@
+// The peer of file transfers: Debian's nginx, put into a sandbox as it comes out of its package.
+
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { runCommand } from "@skerry/base";
+import type { AgentSandbox } from "./agent-sandbox.ts";
+
+const PORT = 8080;
+const LIMIT_MS = 120_000;
+
+/** nginx's files as a tar, from the package that this host's apt knows; undefined where it can be had from nowhere. */
+export async function fetchNginx(): Promise<Uint8Array | undefined> {
+  const dir = mkdtempSync(join(tmpdir(), "skerry-bench-nginx-"));
+  try {
+    await runCommand("apt-get", ["download", "nginx"], { cwd: dir, timeoutMs: LIMIT_MS });
+    const [deb] = readdirSync(dir);
+    if (deb === undefined) return undefined;
+    await runCommand("dpkg", ["-x", join(dir, deb), join(dir, "files")], { timeoutMs: LIMIT_MS });
+    await runCommand("tar", ["-cf", join(dir, "nginx.tar"), "-C", join(dir, "files"), "usr/sbin/nginx"], { timeoutMs: LIMIT_MS });
+    return readFileSync(join(dir, "nginx.tar"));
+  } catch {
+    return undefined;
+  } finally {
+    rmSync(dir, { recursive: true, force: true });
+  }
+}
+
+/** Starts it on what is below `root`, taking files by PUT too, and answers with its port. */
+export async function startNginx(sandbox: AgentSandbox, tar: Uint8Array, root: string): Promise<number> {
+  await sandbox.sdk.files.write([
+    { path: "/tmp/nginx.tar", data: new Blob([new Uint8Array(tar)]) },
+    { path: "/tmp/nginx.conf", data: configuration(root) },
+  ]);
+  await sandbox.shell("mkdir -p /opt/nginx/temp && tar -xf /tmp/nginx.tar -C /opt/nginx && chmod 777 /opt/nginx/temp");
+  await sandbox.shell("/opt/nginx/usr/sbin/nginx -e /tmp/nginx-error.log -c /tmp/nginx.conf");
+  return PORT;
+}
+
+// As it comes, except for what files of any size need.
+function configuration(root: string): string {
+  const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map((name) => `  ${name}_temp_path /opt/nginx/temp/${name};`);
+  return `user root;
+worker_processes auto;
+pid /tmp/nginx.pid;
+events { worker_connections 128; }
+http {
+  access_log off;
+  sendfile on;
+  client_max_body_size 0;
+${temporary.join("\n")}
+  server {
+    listen ${PORT};
+    root ${root};
+    location / { dav_methods PUT; }
+  }
+}
+`;
+}
