@@ -25,3 +25,6 @@ export interface Bench {
   readonly title: string;
   run(options: BenchOptions): Promise<BenchResult>;
 }
+
+/** A row before its statistics. */
+export type Measured = readonly [name: string, unit: string, samples: readonly number[]];

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Platform, startPlatform } from "@skerry/testkit";
 import { openBare } from "./bare.ts";
-import type { Measured } from "./lifecycle.ts";
+import type { Measured } from "./bench.ts";
 import { createSandbox } from "./sdk.ts";
 import { timed } from "./statistics.ts";
 

@@ -2,7 +2,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startPlatform } from "@skerry/testkit";
-import { diskMiB, type Measured } from "./lifecycle.ts";
+import type { Measured } from "./bench.ts";
+import { diskMiB } from "./disk-usage.ts";
 import { createSandbox, echo } from "./sdk.ts";
 
 const RUNNING = 100;

@@ -1,13 +1,13 @@
 // From request to a sandbox that answers: claimed, restored, resumed, forked, many at once; beside bare `runsc run` and
 // `runc run` of /bin/echo in the same run. All through the official SDK.
 
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Platform, startPlatform } from "@skerry/testkit";
 import { Sandbox } from "e2b";
 import { openBare } from "./bare.ts";
-import type { Bench, Row } from "./bench.ts";
+import type { Bench, Measured, Row } from "./bench.ts";
 import { bursts } from "./lifecycle-bursts.ts";
 import { idleCosts } from "./lifecycle-idle.ts";
 import { connection, createSandbox, echo } from "./sdk.ts";
@@ -19,8 +19,6 @@ const WARM_UP = 2;
 const REFILL_MS = 800;
 const FORKS = 16;
 const WRITTEN_MB = [64, 1_024, 4_096];
-
-export type Measured = readonly [name: string, unit: string, samples: readonly number[]];
 
 export const lifecycle: Bench = {
   name: "lifecycle",
@@ -199,13 +197,4 @@ function notesOn(rows: readonly Row[]): string[] {
     `pause ${times("pause")} times, resume ${times("resume to first output")} times (the aims: 2, 2.5)`,
     `fork into ${FORKS}: ${((row("fork into")?.p50 ?? Number.NaN) / single).toFixed(1)} single restores (the aim: 12)`,
   ];
-}
-
-/** Bytes below a folder, as the disk counts them. */
-export function diskMiB(dir: string): number {
-  let blocks = 0;
-  for (const entry of readdirSync(dir, { withFileTypes: true, recursive: true })) {
-    if (entry.isFile()) blocks += statSync(join(entry.parentPath, entry.name)).blocks;
-  }
-  return (blocks * 512) / 1024 / 1024;
 }
