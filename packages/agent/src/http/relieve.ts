@@ -8,15 +8,15 @@ const MAX_BODY_BYTES = 1024;
 export async function relieve({ req, res }: Exchange): Promise<void> {
   // Anywhere else the largest process is somebody else's.
   if (process.pid !== 1) throw new HttpError(501, "only the first process of a sandbox ends others");
-  const bytes = parseBytes(await readBody(req, MAX_BODY_BYTES));
-  if (bytes === undefined) throw new HttpError(400, "bytes: how much memory to free, a positive number");
-  sendJson(res, { killed: killLargest(bytes) });
+  const relief = parseRelief(await readBody(req, MAX_BODY_BYTES));
+  if (!relief) throw new HttpError(400, "bytes: how much memory to free, a positive number");
+  sendJson(res, { killed: killLargest(relief) });
 }
 
-function parseBytes(text: string): number | undefined {
+function parseRelief(text: string): { bytes: number; insist: boolean } | undefined {
   try {
-    const { bytes } = JSON.parse(text) as { bytes?: unknown };
-    return typeof bytes === "number" && bytes > 0 ? bytes : undefined;
+    const { bytes, insist } = JSON.parse(text) as { bytes?: unknown; insist?: unknown };
+    return typeof bytes === "number" && bytes > 0 ? { bytes, insist: insist === true } : undefined;
   } catch {
     return undefined;
   }

@@ -4,7 +4,7 @@
 import { closeSync, openSync, readdirSync, readSync } from "node:fs";
 
 const PAGE_BYTES = 4096;
-/** Whoever was killed may take a moment to be gone; counting on it twice would spare the others for too long. */
+/** Whoever was killed may take a moment to be gone. Until then its memory is as good as free, for no longer than this. */
 const DYING_MS = 2_000;
 
 export interface KilledProcess {
@@ -18,17 +18,25 @@ export interface KilledProcess {
 const buffer = Buffer.alloc(1024);
 const dying = new Map<number, number>();
 
-/** Kills the largest processes, never the agent itself, until `bytes` are reached or none is left. */
-export function killLargest(bytes: number): KilledProcess[] {
+/**
+ * Kills the largest processes, never the agent itself, until what they hold is `bytes`. When all of them hold less, none, unless
+ * `insist` is set: whoever held it may have ended a moment ago, and the others would pay for it.
+ */
+export function killLargest({ bytes, insist }: { bytes: number; insist: boolean }): KilledProcess[] {
   const now = performance.now();
   for (const [pid, killedAt] of dying) if (now - killedAt > DYING_MS) dying.delete(pid);
+  const processes = readProcesses().sort((a, b) => b.bytes - a.bytes);
+  const all = processes.reduce((sum, one) => sum + one.bytes, 0);
+  if (all < bytes && !insist) return [];
   const killed: KilledProcess[] = [];
   let sum = 0;
-  for (const victim of readProcesses().sort((a, b) => b.bytes - a.bytes)) {
+  for (const victim of processes) {
     if (sum >= bytes || victim.bytes === 0) break;
-    if (dying.has(victim.pid) || !kill(victim.pid)) continue;
-    dying.set(victim.pid, now);
-    killed.push(victim);
+    if (!dying.has(victim.pid)) {
+      if (!kill(victim.pid)) continue;
+      dying.set(victim.pid, now);
+      killed.push(victim);
+    }
     sum += victim.bytes;
   }
   return killed;

@@ -23,7 +23,7 @@ async function agentThat(answers: RequestListener): Promise<void> {
   await once(server, "listening");
 }
 
-const ask = () => relieve({ address: ADDRESS, accessToken: "t" }, 1_000);
+const ask = () => relieve({ address: ADDRESS, accessToken: "t" }, { bytes: 1_000, insist: false });
 
 it("sends the token and how much is wanted, and returns what was ended", async () => {
   let seen: unknown;
@@ -34,7 +34,7 @@ it("sends the token and how much is wanted, and returns what was ended", async (
     res.end(JSON.stringify({ killed: [{ pid: 7, name: "python3", bytes: 2_000 }] }));
   });
   expect(await ask()).toEqual([{ pid: 7, name: "python3", bytes: 2_000 }]);
-  expect(seen).toEqual({ method: "POST", url: "/relieve", token: "t", body: '{"bytes":1000}' });
+  expect(seen).toEqual({ method: "POST", url: "/relieve", token: "t", body: '{"bytes":1000,"insist":false}' });
 });
 
 it.each([

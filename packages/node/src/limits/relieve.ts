@@ -13,9 +13,16 @@ export interface KilledProcess {
   readonly bytes: number;
 }
 
-/** Has the largest processes ended until `bytes` are free, by what they hold. Throws when there is no proper answer in two seconds. */
-export function relieve(agent: { address: string; accessToken: string }, bytes: number): Promise<KilledProcess[]> {
-  const body = JSON.stringify({ bytes });
+export interface Relief {
+  /** Processes that hold this much together are to be ended, the largest first. */
+  readonly bytes: number;
+  /** Also when all of them hold less. Otherwise the memory is on its way back already, or no process's. */
+  readonly insist: boolean;
+}
+
+/** Answers with what was ended. Throws when there is no proper answer in two seconds. */
+export function relieve(agent: { address: string; accessToken: string }, relief: Relief): Promise<KilledProcess[]> {
+  const body = JSON.stringify(relief);
   return new Promise((resolve, reject) => {
     const outgoing = request({
       host: agent.address,
