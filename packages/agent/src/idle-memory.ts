@@ -1,7 +1,7 @@
 // Gives memory that work has left behind back to the host when there is no work. V8 collects when it needs room, and an idle agent
 // never does; after its start alone a quarter of its memory is rubbish, in every sandbox of the machine.
 
-import { getHeapStatistics, setFlagsFromString } from "node:v8";
+import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { isLibcLoaded, libc } from "./native/libc.ts";
 
@@ -40,17 +40,18 @@ export class IdleMemory {
   }
 
   #giveBack(): void {
-    if (heldBytes() - this.#leftBytes < WORTH_BYTES) return;
+    // What buffers of transfers leave: the C library keeps freed memory, and giving that back costs next to nothing.
+    trim();
+    if (process.memoryUsage.rss() - this.#leftBytes < WORTH_BYTES) return;
     this.#collect ??= loadCollect();
     this.#collect({ type: "major", execution: "sync", flavor: "last-resort" });
-    if (isLibcLoaded()) libc().mallocTrim(0);
-    this.#leftBytes = heldBytes();
+    trim();
+    this.#leftBytes = process.memoryUsage.rss();
   }
 }
 
-function heldBytes(): number {
-  const { total_physical_size, malloced_memory, external_memory } = getHeapStatistics();
-  return total_physical_size + malloced_memory + external_memory;
+function trim(): void {
+  if (isLibcLoaded()) libc().mallocTrim(0);
 }
 
 // The function that V8 gives to contexts that are made while the flag is set; ours was made before.

@@ -1,7 +1,8 @@
 import { execFileSync } from "node:child_process";
-import { chmodSync, mkdirSync, readFileSync, statSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { request } from "node:http";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync, gzipSync } from "node:zlib";
@@ -301,6 +302,32 @@ describe("POST /files", () => {
     expect(await entry()).toEqual({});
     expect((await put(path, "x", { "X-Metadata-A": "v".repeat(5000) })).status).toBe(400);
   });
+
+  it.each(["application/octet-stream", "multipart/form-data; boundary=b"])(
+    "says that the disk is full while a %s still arrives",
+    async (type) => {
+      mkdirSync(join(folder, "early"));
+      execFileSync("mount", ["-t", "tmpfs", "-o", "size=64k", "tmpfs", join(folder, "early")]);
+      const socket = connect({ host: "127.0.0.1", port: agent.port });
+      try {
+        const path = join(folder, "early/big");
+        const head = `POST /files?path=${encodeURIComponent(path)} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Type: ${type}\r\n`;
+        socket.write(`${head}Content-Length: 20000000\r\n\r\n`);
+        if (type.startsWith("multipart")) socket.write('--b\r\nContent-Disposition: form-data; name="file"; filename="x"\r\n\r\n');
+        let received = "";
+        let broken: Error | undefined;
+        socket.on("data", (chunk) => (received += chunk)).on("error", (error) => (broken = error));
+        for (let sent = 0; sent < 18; sent += 1) await new Promise((resolve) => socket.write(Buffer.alloc(1_000_000), resolve));
+        await expect.poll(() => received).toContain("not enough disk space available");
+        expect(received).toMatch(/^HTTP\/1\.1 507 /);
+        expect(broken).toBeUndefined();
+      } finally {
+        socket.destroy();
+        execFileSync("umount", ["--lazy", join(folder, "early")]);
+        rmSync(join(folder, "early"), { recursive: true });
+      }
+    },
+  );
 
   it("says that the disk is full", async () => {
     mkdirSync(join(folder, "small"));

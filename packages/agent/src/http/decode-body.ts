@@ -6,7 +6,8 @@ import { HttpError } from "./exchange.ts";
 export function decodeBody(req: IncomingMessage): AsyncIterable<Buffer> {
   const header = req.headers["content-encoding"]?.toString() ?? "";
   const encoding = (header.split(";")[0] ?? "").trim().toLowerCase();
-  if (encoding === "" || encoding === "identity") return req;
+  // Whoever stops reading goes on to answer: the connection has to outlive that.
+  if (encoding === "" || encoding === "identity") return { [Symbol.asyncIterator]: () => req.iterator({ destroyOnReturn: false }) };
   if (encoding !== "gzip") {
     throw new HttpError(400, `error decompressing request body: unsupported Content-Encoding: ${header}, supported: [gzip]`);
   }

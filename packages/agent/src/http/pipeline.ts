@@ -32,15 +32,20 @@ export async function handle(pipeline: Pipeline, req: IncomingMessage, res: Serv
     if (problem === undefined) await route(pipeline.routes, exchange);
     else res.writeHead(401, { "Content-Type": "application/json" }).end(JSON.stringify({ code: "unauthenticated", message: problem }));
   } catch (error) {
-    fail(pipeline, res, error);
+    fail(pipeline, { req, res }, error);
   }
 }
 
-function fail(pipeline: Pipeline, res: ServerResponse, error: unknown): void {
+function fail(pipeline: Pipeline, { req, res }: { req: IncomingMessage; res: ServerResponse }, error: unknown): void {
   // The caller is gone, or got part of an answer: a broken connection is the only honest end.
   if (res.headersSent || res.destroyed) {
     res.destroy();
     return;
+  }
+  if (!req.complete) {
+    // Closed with a part of the request unread, the connection would be reset, and the answer lost on its way.
+    res.shouldKeepAlive = true;
+    req.resume();
   }
   if (error instanceof HttpError) {
     sendError(res, error);

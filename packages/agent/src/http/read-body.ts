@@ -5,7 +5,7 @@ import { HttpError } from "./exchange.ts";
 export async function readBody(req: IncomingMessage, maxBytes: number): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
-  for await (const chunk of req as AsyncIterable<Buffer>) {
+  for await (const chunk of req.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
     size += chunk.length;
     if (size > maxBytes) throw new HttpError(413, `the body is larger than ${maxBytes} bytes`);
     chunks.push(chunk);

@@ -34,6 +34,14 @@ export interface Part {
 
 export async function* readParts(source: AsyncIterable<Buffer>, boundary: string): AsyncGenerator<Part> {
   const input = new Input(source);
+  try {
+    yield* partsOf(input, boundary);
+  } finally {
+    await input.close();
+  }
+}
+
+async function* partsOf(input: Input, boundary: string): AsyncGenerator<Part> {
   // The first boundary has no line break before it, unless there is a preamble.
   input.unread(CRLF);
   const delimiter = Buffer.from(`\r\n--${boundary}`);
@@ -119,6 +127,11 @@ class Input {
 
   constructor(source: AsyncIterable<Buffer>) {
     this.#chunks = source[Symbol.asyncIterator]();
+  }
+
+  /** Nobody reads on; what is left of the source is its owner's again. */
+  async close(): Promise<void> {
+    await this.#chunks.return?.();
   }
 
   /** False: the stream ended before there were that many bytes. */
