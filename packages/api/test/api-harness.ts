@@ -69,13 +69,22 @@ export class ApiHarness implements AsyncDisposable {
 
   static async start(databaseUrl: string, options: HarnessOptions = {}): Promise<ApiHarness> {
     const nodes = Array.from({ length: options.nodes ?? 1 }, (_, index) => new FakeNode(`node${index + 1}`));
-    const harness = new ApiHarness(await openStore(databaseUrl), nodes);
-    await harness.#seed();
+    const harness = await ApiHarness.seeded(databaseUrl, nodes, (store, all) => new ApiHarness(store, all));
     harness.api = await harness.createApi({
       ...(options.timing ? { timing: { ...TIMING, ...options.timing } } : {}),
       ...(options.maxSandboxes === undefined ? {} : { maxSandboxes: options.maxSandboxes }),
     });
     ({ url: harness.url } = await harness.api.listen());
+    return harness;
+  }
+
+  static async seeded<T extends ApiHarness>(
+    databaseUrl: string,
+    nodes: readonly FakeNode[],
+    make: (store: Store, nodes: readonly FakeNode[]) => T,
+  ): Promise<T> {
+    const harness = make(await openStore(databaseUrl), nodes);
+    await harness.#seed();
     return harness;
   }
 

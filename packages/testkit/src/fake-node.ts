@@ -50,6 +50,7 @@ export class FakeNode {
   /** Why memory is not brought back by the next starts. */
   memoryLostReason = "";
   #released = Promise.withResolvers<void>();
+  #hanging = 0;
 
   constructor(nodeId: string) {
     this.nodeId = nodeId;
@@ -64,6 +65,11 @@ export class FakeNode {
         add(NodeService, service);
       }),
     );
+  }
+
+  /** How many calls hang now: those whose caller goes do not any more. */
+  get hanging(): number {
+    return this.#hanging;
   }
 
   /** Lets everything that hangs go on. */
@@ -241,6 +247,11 @@ export class FakeNode {
     const aborted = new Promise<never>((_resolve, reject) => {
       signal.addEventListener("abort", () => reject(new ConnectError("aborted", Code.Aborted)), { once: true });
     });
-    await Promise.race([this.#released.promise, aborted]);
+    this.#hanging += 1;
+    try {
+      await Promise.race([this.#released.promise, aborted]);
+    } finally {
+      this.#hanging -= 1;
+    }
   }
 }

@@ -1,0 +1,26 @@
+// An API as a process of its own, for tests that kill it: over the database and the node that its environment names.
+// Prints its address when it listens.
+import { writeSync } from "node:fs";
+import { createClient } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import { createApi } from "@skerry/api";
+import { createLogger, Secret, systemClock } from "@skerry/base";
+import { openStore } from "@skerry/store";
+import { NodeService } from "@skerry/wire/node";
+
+const { DATABASE_URL = "", NODE_URL = "" } = process.env;
+const store = await openStore(DATABASE_URL);
+const client = createClient(NodeService, createConnectTransport({ baseUrl: NODE_URL, httpVersion: "1.1" }));
+const { nodeId } = await client.getInfo({});
+const api = await createApi(
+  { host: "127.0.0.1", port: 0, maxTimeoutHours: 24, maxSandboxes: 100, ownerId: "api-process", agentVersion: "0.6.4" },
+  {
+    store,
+    nodes: { list: () => [{ nodeId, url: NODE_URL, client }] },
+    secrets: { tokenSeed: new Secret("seed"), adminToken: new Secret("admin") },
+    clock: systemClock,
+    logger: createLogger({ name: "api", level: "info", fd: 2 }),
+  },
+);
+const { url } = await api.listen();
+writeSync(1, `${url}\n`);
