@@ -54,6 +54,12 @@ export function forward(exchange: Exchange): void {
   res.once("close", () => {
     if (!res.writableFinished) outgoing.destroy();
   });
+  // Answered before it had arrived whole: what is left of the request stands before the client's next one.
+  res.once("finish", () => {
+    if (req.complete) return;
+    req.unpipe(outgoing);
+    req.resume();
+  });
   const onResponse = (incoming: IncomingMessage) => {
     progress.answered = true;
     answerClient(exchange, { outgoing, incoming, progress });
@@ -126,7 +132,6 @@ function answerClient(exchange: Exchange, answer: Answer): void {
   });
   const finish = () => {
     progress.whole = true;
-    if (!req.complete) req.unpipe(outgoing);
     if (res.chunkedEncoding && incoming.rawTrailers.length > 0) res.addTrailers(trailerFields(incoming.rawTrailers));
     res.end();
     retire(outgoing);

@@ -55,6 +55,23 @@ describe.each<Reach>(["direct", "connect"])("ends and breaks over a %s dial", (r
     }
   });
 
+  test("what is left of a large request that was answered early does not stand before the client's next one", async () => {
+    await using world = await createWorld(reach);
+    // Answers at once, and reads no more.
+    await world.serveTcp(3000, (socket) => {
+      socket.on("error", () => {});
+      socket.once("data", () => socket.pause().write("HTTP/1.1 507 Full\r\nContent-Length: 2\r\n\r\nno"));
+    });
+    const size = 8_000_000;
+    const client = new RawClient(world.port);
+    for (const answers of [1, 2, 3]) {
+      client.send(`POST / HTTP/1.1\r\nHost: ${hostOf(3000)}\r\nContent-Length: ${size}\r\n\r\n`).send(Buffer.alloc(size / 2));
+      await waitFor(() => (client.received.split("HTTP/1.1 507").length - 1 === answers ? true : undefined), "the early answer");
+      client.send(Buffer.alloc(size / 2));
+    }
+    client.socket.destroy();
+  });
+
   test("a body that ends with the connection is whole", async () => {
     await using world = await createWorld(reach);
     await world.serveTcp(3000, (socket) => socket.once("data", () => socket.end("HTTP/1.1 200 OK\r\n\r\nall of it")));
