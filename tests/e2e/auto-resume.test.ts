@@ -1,0 +1,225 @@
+import { type IncomingMessage, request } from "node:http";
+import type { Duplex } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Platform, startPlatform } from "@skerry/testkit";
+import { waitUntil } from "@skerry/testkit/wait-until";
+import { Sandbox } from "e2b";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { callApi, clientOf } from "./client.ts";
+
+/** Counts requests in memory, says how long a body was, and echoes what is sent over an upgraded connection. */
+const SERVER = `
+const server = require("http").createServer(async (req, res) => {
+  let bytes = 0;
+  for await (const chunk of req) bytes += chunk.length;
+  res.end(JSON.stringify({ count: ++count, bytes, url: req.url }));
+});
+let count = 0;
+server.on("upgrade", (req, socket) => {
+  socket.write("HTTP/1.1 101 Switching Protocols\\r\\nConnection: Upgrade\\r\\nUpgrade: echo\\r\\n\\r\\n");
+  socket.on("error", () => {}).pipe(socket);
+});
+server.listen(3000);
+`;
+
+const MINUTE = 60_000;
+
+// One process, and three: where the roles meet over sockets, other code carries the same questions.
+describe.each([["one process", ["api,edge,node"]] as const, ["a process for each role", ["node", "api", "edge"]] as const])(
+  "traffic for paused sandboxes, in %s",
+  (_name, roles) => {
+    let platform: Platform;
+    beforeAll(async () => {
+      platform = await startPlatform({ roles });
+    });
+    afterAll(() => platform?.[Symbol.asyncDispose]());
+
+    async function createServing(options: { autoResume?: boolean; timeoutMs?: number } = {}): Promise<Sandbox> {
+      const { autoResume = true, timeoutMs = 5 * MINUTE } = options;
+      const sandbox = await Sandbox.create({ ...clientOf(platform), timeoutMs, lifecycle: { onTimeout: "pause", autoResume } });
+      await sandbox.files.write("server.js", SERVER);
+      await sandbox.commands.run("exec node server.js", { background: true, timeoutMs: 0 });
+      await waitUntil("the server to answer", async () => (await ask(sandbox, { path: "/up" })).status === 200);
+      return sandbox;
+    }
+
+    function ask(sandbox: Sandbox, options: { path?: string; port?: number; body?: Buffer; headers?: Record<string, string> } = {}) {
+      const { path = "/", port = 3000, body, headers } = options;
+      return new Promise<{ status: number; text: string }>((resolve, reject) => {
+        const sent = request(`${platform.edgeUrl}${path}`, {
+          method: body ? "POST" : "GET",
+          agent: false,
+          headers: { ...headers, Host: sandbox.getHost(port), ...(body && { "Content-Length": body.length }) },
+        });
+        sent.once("error", reject).once("response", (response: IncomingMessage) => {
+          let text = "";
+          response.setEncoding("utf8").on("data", (chunk: string) => {
+            text += chunk;
+          });
+          response.once("error", reject).once("end", () => resolve({ status: response.statusCode ?? 0, text }));
+        });
+        sent.end(body);
+      });
+    }
+
+    /** Lists say "paused" as soon as it has begun; how it was paused is there when it is over. */
+    async function isPaused(sandbox: Sandbox): Promise<boolean> {
+      const { body } = await callApi(platform, `/sandboxes/${sandbox.sandboxId}`);
+      return (body as { pauseMode?: string }).pauseMode !== undefined;
+    }
+
+    const stateOf = async (sandbox: Sandbox) => (await sandbox.getInfo()).state;
+
+    it("a request wakes the sandbox and is served by the process that was running in it, body and all", async () => {
+      const sandbox = await createServing();
+      await sandbox.pause();
+      expect(await stateOf(sandbox)).toBe("paused");
+      const answer = await ask(sandbox, { path: "/woken", body: Buffer.alloc(5_000_000, "x") });
+      expect(answer.status).toBe(200);
+      expect(JSON.parse(answer.text)).toMatchObject({ bytes: 5_000_000, url: "/woken" });
+      expect(JSON.parse(answer.text).count).toBeGreaterThan(1);
+      const info = await sandbox.getInfo();
+      expect(info.state).toBe("running");
+      const livesForMs = info.endAt.getTime() - Date.now();
+      expect(livesForMs).toBeGreaterThan(4.5 * MINUTE);
+      expect(livesForMs).toBeLessThanOrEqual(5 * MINUTE);
+      await sandbox.kill();
+    });
+
+    it("one that was paused when its time was over is woken as well, for five minutes at least", async () => {
+      const sandbox = await createServing();
+      await sandbox.setTimeout(1_000);
+      await waitUntil("the pause", () => isPaused(sandbox));
+      expect((await ask(sandbox)).status).toBe(200);
+      expect((await sandbox.getInfo()).endAt.getTime() - Date.now()).toBeGreaterThan(4.5 * MINUTE);
+      await sandbox.kill();
+    });
+
+    it("50 requests at once wake it once, and each is served once", async () => {
+      const sandbox = await createServing();
+      const before = JSON.parse((await ask(sandbox)).text).count as number;
+      await sandbox.pause();
+      const answers = await Promise.all(Array.from({ length: 50 }, (_, n) => ask(sandbox, { path: `/${n}` })));
+      expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
+      expect(new Set(answers.map(({ text }) => JSON.parse(text).url)).size).toBe(50);
+      expect(JSON.parse((await ask(sandbox)).text).count).toBe(before + 51);
+      await sandbox.kill();
+    });
+
+    it("requests that come while it is being paused are served once or not at all", async () => {
+      const sandbox = await createServing();
+      let stop = false;
+      let sent = 0;
+      const answers: Promise<{ status: number; text: string }>[] = [];
+      const sending = (async () => {
+        for (; !stop; sent++) {
+          answers.push(ask(sandbox, { path: `/${sent}`, body: Buffer.from("x") }).catch(() => ({ status: 0, text: "reset" })));
+          await sleep(20);
+        }
+      })();
+      for (let round = 1; round <= 3; round++) {
+        await sleep(300);
+        await sandbox.pause();
+      }
+      await sleep(300);
+      stop = true;
+      await sending;
+      const all = await Promise.all(answers);
+      const served = all.filter(({ status }) => status === 200).map(({ text }) => JSON.parse(text).count as number);
+      // Those that were in it when it was paused are lost; it hears of none twice.
+      for (const { status, text } of all) expect([200, 502, 0], text).toContain(status);
+      expect(served.length).toBeGreaterThan(sent / 2);
+      expect(new Set(served).size).toBe(served.length);
+      const last = JSON.parse((await ask(sandbox)).text).count as number;
+      expect(last).toBeLessThanOrEqual(sent + 10);
+      await sandbox.kill();
+    });
+
+    it("an upgrade wakes it, and the connection stays", async () => {
+      const sandbox = await createServing();
+      await sandbox.pause();
+      const socket = await new Promise<Duplex>((resolve, reject) => {
+        const sent = request(platform.edgeUrl, { headers: { Host: sandbox.getHost(3000), Connection: "Upgrade", Upgrade: "echo" } });
+        sent.once("upgrade", (_response, stream) => resolve(stream)).once("error", reject);
+        sent.once("response", (response) => reject(new Error(`answered ${response.statusCode}`)));
+        sent.end();
+      });
+      let echoed = "";
+      socket
+        .on("error", () => {})
+        .on("data", (chunk: Buffer) => {
+          echoed += chunk;
+        });
+      socket.write("hello");
+      await waitUntil("the echo", () => echoed === "hello");
+      // Paused again, it lets go of the connection in a way that nobody takes for an orderly end.
+      let ended = false;
+      socket.once("end", () => {
+        ended = true;
+      });
+      await sandbox.pause();
+      await waitUntil("the reset", () => socket.destroyed);
+      expect(ended).toBe(false);
+      await sandbox.kill();
+    });
+
+    it("the official SDK's calls wake it, because they show its token; those that do not are refused", async () => {
+      const sandbox = await createServing();
+      await sandbox.files.write("kept", "here");
+      await sandbox.pause();
+      const stranger = await ask(sandbox, { path: "/files?path=kept", port: 49983 });
+      expect(stranger.status).toBe(403);
+      expect(stranger.text).toContain("can't be resumed with the credentials provided");
+      expect((await ask(sandbox, { port: 49983, headers: { "X-Access-Token": "wrong" } })).status).toBe(403);
+      expect(await stateOf(sandbox)).toBe("paused");
+      expect((await sandbox.commands.run("cat kept")).stdout).toBe("here");
+      expect(await stateOf(sandbox)).toBe("running");
+      await sandbox.pause();
+      expect(await sandbox.files.read("kept")).toBe("here");
+      await sandbox.kill();
+    });
+
+    it("one that traffic does not wake stays paused, and is not found, until it is connected to", async () => {
+      const sandbox = await createServing({ autoResume: false });
+      await sandbox.pause();
+      const answer = await ask(sandbox);
+      expect(answer.status).toBe(502);
+      expect(JSON.parse(answer.text)).toEqual({
+        sandboxId: sandbox.sandboxId,
+        message: "The sandbox was not found",
+        code: 502,
+        state: "paused",
+      });
+      expect(await sandbox.isRunning()).toBe(false);
+      await expect(sandbox.commands.run("true")).rejects.toThrow(/not found|not running/i);
+      expect(await stateOf(sandbox)).toBe("paused");
+      const again = await Sandbox.connect(sandbox.sandboxId, clientOf(platform));
+      expect((await ask(again)).status).toBe(200);
+      await again.kill();
+    });
+
+    it("a pause without memory is not undone by traffic", async () => {
+      const sandbox = await createServing();
+      await callApi(platform, `/sandboxes/${sandbox.sandboxId}/pause`, { body: { memory: false } });
+      expect((await ask(sandbox)).status).toBe(502);
+      expect(await stateOf(sandbox)).toBe("paused");
+      await sandbox.kill();
+    });
+
+    it("paused again and again while requests come, it serves each of them exactly once", async () => {
+      const sandbox = await createServing();
+      const before = JSON.parse((await ask(sandbox)).text).count as number;
+      for (let round = 1; round <= 4; round++) {
+        // The edge still remembers where it was.
+        await sandbox.pause();
+        expect((await ask(sandbox, { body: Buffer.from("once") })).status).toBe(200);
+      }
+      expect(JSON.parse((await ask(sandbox)).text).count).toBe(before + 5);
+      await sandbox.kill();
+      const gone = await ask(sandbox);
+      expect(gone.status).toBe(502);
+      expect(JSON.parse(gone.text)).toMatchObject({ message: "The sandbox was not found", state: "ended", endReason: "request" });
+      expect(Math.abs(Date.parse(JSON.parse(gone.text).endedAt) - Date.now())).toBeLessThan(MINUTE);
+    });
+  },
+);

@@ -1,0 +1,50 @@
+import { readdirSync, renameSync } from "node:fs";
+import { join } from "node:path";
+import { startPlatform } from "@skerry/testkit";
+import { Sandbox } from "e2b";
+import { expect, it } from "vitest";
+import { clientOf } from "./client.ts";
+
+/** Moves the database's files out of the way, or back. */
+function moveDatabase(dataDir: string, from: string, to: string): void {
+  for (const name of readdirSync(dataDir)) {
+    if (name.startsWith(from)) renameSync(join(dataDir, name), join(dataDir, name.replace(from, to)));
+  }
+}
+
+it("a control plane on an empty database ends nothing of what runs, says what is wrong, and works again on the right one", async () => {
+  await using platform = await startPlatform();
+  const sandbox = await Sandbox.create(clientOf(platform));
+  await platform.stop();
+  moveDatabase(platform.dataDir, "skerry.db", "away.db");
+  await expect(platform.start()).rejects.toThrow("belong to another one");
+  moveDatabase(platform.dataDir, "skerry.db", "empty.db");
+  moveDatabase(platform.dataDir, "away.db", "skerry.db");
+  await platform.start();
+  expect((await sandbox.commands.run("echo here")).stdout).toBe("here\n");
+
+  // Where nothing is held, nothing can be lost: the machine follows.
+  await sandbox.kill();
+  await platform.stop();
+  moveDatabase(platform.dataDir, "skerry.db", "away.db");
+  await platform.start();
+  const other = await Sandbox.create(clientOf(platform));
+  expect((await other.commands.run("echo new")).stdout).toBe("new\n");
+  await other.kill();
+});
+
+it("an api on another database is refused by a node on its own, which goes on", async () => {
+  await using platform = await startPlatform({ roles: ["node", "api", "edge"] });
+  const sandbox = await Sandbox.create(clientOf(platform));
+  await platform.kill9("api");
+  moveDatabase(platform.dataDir, "skerry.db", "away.db");
+  const start = platform.start();
+  await expect.poll(() => platform.logs(), { timeout: 20_000 }).toContain("is not taken in: is this the right database?");
+  await platform.kill9("api");
+  await expect(start).rejects.toThrow("ended while it started");
+  moveDatabase(platform.dataDir, "skerry.db", "empty.db");
+  moveDatabase(platform.dataDir, "away.db", "skerry.db");
+  await platform.start();
+  expect((await sandbox.commands.run("echo here")).stdout).toBe("here\n");
+  await sandbox.kill();
+});
