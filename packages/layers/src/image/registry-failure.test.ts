@@ -43,8 +43,8 @@ test.each([
   const failure = registryFailure("host.example/app:2", failed(message));
   expect(failure.code).toBe(code);
   expect(failure.publicMessage).toMatch(/^image host\.example\/app:2: /);
-  // For the log: what the program said, without its own wrapping.
-  expect(failure.message).toContain(message.slice(0, 100));
+  // For the log: what the program said, without its wrapping and the name, which is told already.
+  expect(failure.message).toContain(message.replace(/^Error parsing image name "[^"]*": /, "").slice(0, 100));
   expect(failure.message).not.toContain("level=fatal");
 });
 

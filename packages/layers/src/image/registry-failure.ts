@@ -43,5 +43,8 @@ export function registryFailure(reference: string, error: unknown): PlatformErro
 
 function lastLine(text: string): string {
   const line = text.trim().split("\n").at(-1) ?? "";
-  return (/\bmsg="((?:[^"\\]|\\.)*)"/.exec(line)?.[1] ?? line).replaceAll('\\"', '"').slice(0, 500);
+  return (/\bmsg="((?:[^"\\]|\\.)*)"/.exec(line)?.[1] ?? line)
+    .replaceAll('\\"', '"')
+    .replace(/^Error parsing image name "[^"]*": /, "")
+    .slice(0, 500);
 }
