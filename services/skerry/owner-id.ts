@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { asError, errnoOf, type Logger } from "@skerry/base";
+import { asError, type Logger } from "@skerry/base";
 
 const FORM = /^[0-9a-f]{32}$/;
 
@@ -16,13 +16,13 @@ export function ownerIdOf(options: { dataDir: string; port: number; logger: Logg
   return `${hostname()}-${read(file) ?? make(file, options.logger)}:${options.port}`;
 }
 
+/** Undefined when there is none, or none that this process may read. */
 function read(file: string): string | undefined {
   try {
     const text = readFileSync(file, "utf8").trim();
     return FORM.test(text) ? text : undefined;
-  } catch (error) {
-    if (errnoOf(error) === "ENOENT") return undefined;
-    throw error;
+  } catch {
+    return undefined;
   }
 }
 
