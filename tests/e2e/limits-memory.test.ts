@@ -1,0 +1,124 @@
+// Over its memory a sandbox loses the process that took it, and nothing else happens: not to the sandbox, not beside it.
+
+import { type Platform, startPlatform } from "@skerry/testkit";
+import { type CommandHandle, Sandbox } from "e2b";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { clientOf } from "./client.ts";
+
+const MIB = 1024 * 1024;
+const KILLED = "signal: killed";
+
+const HOGS = {
+  "by copying, at full speed": "x = []\nwhile True: x.append(bytearray(b'x') * 16_000_000)",
+  "by one huge mapping": "import mmap\nm = mmap.mmap(-1, 4 << 30)\nblock = b'x' * (8 << 20)\nwhile True: m.write(block)",
+  "by one byte in each page": "import mmap\nm = mmap.mmap(-1, 4 << 30)\nfor at in range(0, 4 << 30, 4096): m[at] = 1",
+} as const;
+
+/** A hundred that take 2 GB together, four times what there is; those that live go on. */
+const HUNDRED = `
+import os, signal, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+for i in range(100):
+  if os.fork() == 0:
+    x = []
+    for k in range(20):
+      x.append(bytearray(b'x') * 1_000_000)
+      time.sleep(0.05)
+    time.sleep(1000)
+print('started', flush=True)
+time.sleep(1000)
+`;
+
+describe.each(["gvisor", "runc"] as const)("memory of a sandbox on %s", (runtime) => {
+  let platform: Platform;
+  let guest: Sandbox;
+  let neighbour: Sandbox;
+  /** In the same sandbox, small and innocent. */
+  let bystander: CommandHandle;
+  let pids: number[];
+
+  beforeAll(async () => {
+    platform = await startPlatform({ runtime });
+    pids = platform.pids();
+    [guest, neighbour] = await Promise.all([Sandbox.create(clientOf(platform)), Sandbox.create(clientOf(platform))]);
+    bystander = await guest.commands.run("exec sleep 1000", { background: true, timeoutMs: 0 });
+  });
+  afterAll(() => platform?.[Symbol.asyncDispose]());
+
+  afterEach(async () => {
+    expect((await guest.commands.run("echo well")).stdout).toBe("well\n");
+    expect((await neighbour.commands.run("echo well")).stdout).toBe("well\n");
+    expect((await guest.commands.list()).map(({ pid }) => pid)).toContain(bystander.pid);
+    expect(platform.pids()).toEqual(pids);
+  });
+
+  /** Exit code and error of a Python program, as the client sees them. */
+  async function outcomeOf(program: string, user: "user" | "root" = "user"): Promise<string> {
+    return guest.commands.run(`exec python3 -c "${program}"`, { user, timeoutMs: 30_000 }).then(
+      ({ stdout }) => stdout.trim(),
+      (error: { error?: string }) => String(error.error),
+    );
+  }
+
+  const logged = (message: string) =>
+    platform
+      .logs()
+      .split("\n")
+      .filter((line) => line.includes(message));
+
+  it.each(Object.entries(HOGS))("taken %s ends the process that took it", async (_how, program) => {
+    expect(await outcomeOf(program)).toBe(KILLED);
+  });
+
+  it("taken by root ends that process all the same, and the log says which", async () => {
+    expect(await outcomeOf(HOGS["by copying, at full speed"], "root")).toBe(KILLED);
+    const facts = logged("processes ended: their sandbox was over its memory").map(
+      (line) => JSON.parse(line) as { sandbox_id: string; killed: { pid: number; command: string; bytes: number }[] },
+    );
+    const named = facts.filter((one) => one.sandbox_id === guest.sandboxId).flatMap((one) => one.killed);
+    expect(named.length).toBeGreaterThan(0);
+    for (const { command, pid, bytes } of named) {
+      expect(command).toBe("python3");
+      expect(pid).toBeGreaterThan(1);
+      expect(bytes).toBeGreaterThan(300 * MIB);
+    }
+  });
+
+  it("taken by a hundred small processes ends some of them", async () => {
+    const started = Promise.withResolvers<void>();
+    const hogs = guest.commands.run(`exec python3 -c "${HUNDRED}"`, { timeoutMs: 0, onStdout: () => started.resolve() });
+    hogs.catch(() => undefined);
+    await started.promise;
+    const alive = async () => Number((await guest.commands.run("pgrep -c python3 || true", { timeoutMs: 30_000 })).stdout);
+    await expect.poll(alive, { timeout: 30_000, interval: 500 }).toBeLessThan(90);
+    expect(await alive()).toBeGreaterThan(0);
+    expect((await guest.commands.run("pkill -9 python3; true", { timeoutMs: 30_000 })).exitCode).toBe(0);
+  });
+
+  it("is not what page cache counts as: a file twice as large is written and read with nothing ended", async () => {
+    const before = logged("ended").length;
+    const { stdout } = await guest.commands.run("dd if=/dev/zero of=large bs=1M count=1100 2>/dev/null && cat large | wc -c && rm large", {
+      timeoutMs: 60_000,
+    });
+    expect(stdout).toBe(`${1100 * MIB}\n`);
+    expect(logged("ended").length).toBe(before);
+  });
+
+  it("can't be used up by files in memory: they are out of space at half of it", async () => {
+    const { stdout } = await guest.commands.run(
+      "dd if=/dev/zero of=/dev/shm/large bs=1M count=1100 2>&1 | grep -o 'No space left on device'; stat -c %s /dev/shm/large; rm /dev/shm/large",
+    );
+    expect(stdout).toBe(`No space left on device\n${256 * MIB}\n`);
+  });
+
+  it("taken again and again is given back each time", async () => {
+    for (let round = 0; round < 3; round++) expect(await outcomeOf(HOGS["by copying, at full speed"])).toBe(KILLED);
+    const headers = {
+      "E2b-Sandbox-Id": guest.sandboxId,
+      "E2b-Sandbox-Port": "49983",
+      "X-Access-Token": (guest as unknown as { envdAccessToken: string }).envdAccessToken,
+    };
+    const used = async () => ((await (await fetch(`${platform.edgeUrl}/metrics`, { headers })).json()) as { mem_used: number }).mem_used;
+    await expect.poll(used, { timeout: 20_000 }).toBeLessThan(200 * MIB);
+  });
+});
