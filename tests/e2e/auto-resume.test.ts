@@ -1,5 +1,4 @@
 import { type IncomingMessage, request } from "node:http";
-import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Platform, startPlatform } from "@skerry/testkit";
 import { waitUntil } from "@skerry/testkit/wait-until";
@@ -7,8 +6,9 @@ import { Sandbox } from "e2b";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { callApi, clientOf } from "./client.ts";
 
-/** Counts requests in memory, says how long a body was, and echoes what is sent over an upgraded connection. */
+/** Counts requests in memory, says how long a body was, and echoes short WebSocket messages. */
 const SERVER = `
+const { createHash } = require("crypto");
 const server = require("http").createServer(async (req, res) => {
   let bytes = 0;
   for await (const chunk of req) bytes += chunk.length;
@@ -16,8 +16,15 @@ const server = require("http").createServer(async (req, res) => {
 });
 let count = 0;
 server.on("upgrade", (req, socket) => {
-  socket.write("HTTP/1.1 101 Switching Protocols\\r\\nConnection: Upgrade\\r\\nUpgrade: echo\\r\\n\\r\\n");
-  socket.on("error", () => {}).pipe(socket);
+  const key = req.headers["sec-websocket-key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+  const accept = createHash("sha1").update(key).digest("base64");
+  socket.write("HTTP/1.1 101 Switching Protocols\\r\\nConnection: Upgrade\\r\\nUpgrade: websocket\\r\\nSec-WebSocket-Accept: " + accept + "\\r\\n\\r\\n");
+  socket.on("error", () => {}).on("data", (frame) => {
+    const length = frame[1] & 0x7f;
+    const mask = frame.subarray(2, 6);
+    const text = frame.subarray(6, 6 + length).map((byte, at) => byte ^ mask[at % 4]);
+    socket.write(Buffer.concat([Buffer.from([0x81, length]), text]));
+  });
 });
 server.listen(3000);
 `;
@@ -135,31 +142,21 @@ describe.each([["one process", ["api,edge,node"]] as const, ["a process for each
       await sandbox.kill();
     });
 
-    it("an upgrade wakes it, and the connection stays", async () => {
+    it("a WebSocket wakes it, and is cut when it is paused again", async () => {
       const sandbox = await createServing();
       await sandbox.pause();
-      const socket = await new Promise<Duplex>((resolve, reject) => {
-        const sent = request(platform.edgeUrl, { headers: { Host: sandbox.getHost(3000), Connection: "Upgrade", Upgrade: "echo" } });
-        sent.once("upgrade", (_response, stream) => resolve(stream)).once("error", reject);
-        sent.once("response", (response) => reject(new Error(`answered ${response.statusCode}`)));
-        sent.end();
-      });
-      let echoed = "";
-      socket
-        .on("error", () => {})
-        .on("data", (chunk: Buffer) => {
-          echoed += chunk;
-        });
-      socket.write("hello");
-      await waitUntil("the echo", () => echoed === "hello");
-      // Paused again, it lets go of the connection in a way that nobody takes for an orderly end.
-      let ended = false;
-      socket.once("end", () => {
-        ended = true;
-      });
+      const headers = { "E2b-Sandbox-Id": sandbox.sandboxId, "E2b-Sandbox-Port": "3000" };
+      const socket = new WebSocket(platform.edgeUrl.replace("http:", "ws:"), { headers } as never);
+      const heard: string[] = [];
+      const closed = Promise.withResolvers<CloseEvent>();
+      socket.onmessage = ({ data }) => void heard.push(String(data));
+      socket.onclose = closed.resolve;
+      socket.onopen = () => socket.send("hello");
+      await waitUntil("the echo", () => heard.includes("hello"));
       await sandbox.pause();
-      await waitUntil("the reset", () => socket.destroyed);
-      expect(ended).toBe(false);
+      // 1006: not closed by the protocol's own means, so that nobody takes it for an orderly end.
+      expect(await closed.promise).toMatchObject({ code: 1006, wasClean: false });
+      expect(await stateOf(sandbox)).toBe("paused");
       await sandbox.kill();
     });
 
