@@ -1,6 +1,6 @@
 import { existsSync, rmSync } from "node:fs";
 import { asError, type Logger } from "@skerry/base";
-import { destroyCgroup, networkNames, removeFirewall } from "@skerry/runtime";
+import { destroyCgroup, letTrafficGo, networkNames, removeFirewall } from "@skerry/runtime";
 import type { NodeConfig } from "./config.ts";
 import { ImageStore } from "./images/image-store.privileged.ts";
 import { lockInstance } from "./instance-lock.privileged.ts";
@@ -35,6 +35,9 @@ export async function cleanUpNode(config: NodeConfig, logger: Logger): Promise<N
   const entries = hadFolders ? readJournal(paths) : [];
   const failures: Error[] = [];
   const onFailure: OnFailure = (error, what) => failures.push(new Error(`${what}: ${asError(error).message}`, { cause: error }));
+  for (const runtime of config.runtimes) await attempt(`commands of ${runtime.name}`, () => runtime.endLeftCommands(), onFailure);
+  for (const { record } of entries)
+    if (record) await attempt(`traffic of ${record.containerId}`, () => letTrafficGo(record.slot), onFailure);
   for (const { containerId, record } of entries)
     await attempt(`sandbox ${containerId}`, () => release(deps, containerId, record?.runtime), onFailure);
   const remains = await removeRemains(deps, [], { logger, onFailure });

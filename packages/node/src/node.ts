@@ -57,7 +57,7 @@ export async function createNode(config: NodeConfig, logger: Logger): Promise<No
   const images = new ImageStore(paths);
   images.load();
   const adopted = await recover(deps, images, logger);
-  const pools = await openNetwork(deps, { images, adopted: [...adopted.running, ...adopted.interrupted], logger });
+  const pools = await openNetwork(deps, { images, adopted: allOf(adopted), logger });
   const { sandboxes, warmPool } = await assemble(deps, { images, pools, adopted, logger });
 
   const holdsAnything = () => sandboxes.list().length > 0 || images.list().some(({ kind }) => kind !== "template");
@@ -83,11 +83,15 @@ async function recover(deps: HostDeps, images: ImageStore, logger: Logger): Prom
   const onFailure = (error: unknown, what: string) =>
     logger.error({ err: asError(error), what }, "remains not removed, will be tried at the next start");
   const adopted = await adoptSandboxes(deps, images, { logger, onFailure });
-  const keep = [...adopted.running, ...adopted.interrupted];
+  const keep = allOf(adopted);
   await removeRemains(deps, keep, { logger, onFailure });
   await removeStrayAreas(deps.areas, images, { keep, onFailure });
   void emptyTrash(deps.paths, logger);
   return adopted;
+}
+
+function allOf({ running, interrupted, restored }: Adopted): SandboxRecord[] {
+  return [...running, ...interrupted, ...restored];
 }
 
 async function openNetwork(
@@ -151,6 +155,7 @@ async function assemble(
   const sandboxes = new Sandboxes({ deps, containers, images, starter, writer, snapshots, pool: warmPool, gate, logger });
   for (const record of adopted.running) containers.add(record);
   for (const record of adopted.interrupted) sandboxes.continueSnapshot(containers.add(record));
+  for (const record of adopted.restored) sandboxes.continueResume(containers.add(record));
   // Resumed, and cut off before the image that it came from was removed.
   for (const { imageId = "" } of adopted.running) if (images.get(imageId)?.kind === "pause") await containers.discardImage(imageId);
   sandboxes.watch();

@@ -10,6 +10,8 @@ export { type NetworkNames, networkNames } from "./network/names.ts";
 export {
   createSlot,
   destroySlot,
+  holdTraffic,
+  letTrafficGo,
   listSlots,
   type NetworkSlot,
   raiseHostLimits,

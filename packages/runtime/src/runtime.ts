@@ -27,6 +27,11 @@ export interface Runtime {
   checkpoint(target: ContainerRef & { bundleDir: string }, imageDir: string): Promise<MemoryImage>;
   /** Ends every process of the sandbox and removes what the runtime and the kernel keep for it. Safe in any state, also for an id never seen. */
   destroy(target: ContainerRef & { cgroupPath: string }): Promise<void>;
+  /**
+   * Waits for what a former process of ours has asked this runtime for, and ends what takes too long. Preconditions: this process
+   * has asked it for nothing yet.
+   */
+  endLeftCommands(): Promise<void>;
   /** Ids that this runtime's state folder holds anything of. */
   list(): Promise<string[]>;
   /** Removes what the runtime keeps for all its sandboxes together. Preconditions: none of them is left. */

@@ -50,6 +50,8 @@ export interface SandboxRecord extends SandboxMakeup {
   readonly identity: AgentIdentity;
   /** The image that is being written, or that this container is being started from. */
   readonly imageId?: string;
+  /** It is brought back with the memory of that image. */
+  readonly isRestored?: boolean;
   readonly createdAtMs: number;
   /** The sandbox's first host process and when it started, in clock ticks since boot; a pid alone may be somebody else's. */
   readonly process?: { readonly pid: number; readonly startTime: string };

@@ -5,11 +5,12 @@ import { chmodSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { asError, type Logger, runCommand } from "@skerry/base";
 import { type DiskAreas, unmountRootFilesystem } from "@skerry/layers";
-import { destroyCgroup, destroySlot, listCgroups, listSlots } from "@skerry/runtime";
+import { destroyCgroup, destroySlot, letTrafficGo, listCgroups, listSlots } from "@skerry/runtime";
+import type { ImageRecord } from "../images/image.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
 import type { NodePaths } from "../paths.ts";
 import { type HostDeps, type ReleaseDeps, release, runtimeOf } from "./host.privileged.ts";
-import { readJournal, type SandboxRecord, writeRecord } from "./journal.privileged.ts";
+import { type JournalEntry, readJournal, type SandboxRecord, writeRecord } from "./journal.privileged.ts";
 import { isSameProcess } from "./process-identity.ts";
 
 /** Hears of each thing that could not be given back; the others are. */
@@ -50,33 +51,62 @@ export interface Adopted {
   readonly running: readonly SandboxRecord[];
   /** Those that were being moved onto a new disk for a snapshot: they go on from its image. */
   readonly interrupted: readonly SandboxRecord[];
+  /** Those whose memory was just back after a pause: they have run since, so their image is out of date. */
+  readonly restored: readonly SandboxRecord[];
 }
+
+type Fate = "adopt" | "continue" | "finish" | "release";
 
 /**
  * Which recorded sandboxes are still alive; the others are released here. Its process is what counts: a guest that keeps
  * its processors busy answers nobody in time, and must not lose its work for that.
  */
 export async function adoptSandboxes(deps: HostDeps, images: ImageStore, { logger, onFailure }: Hears): Promise<Adopted> {
+  await endLeftCommands(deps, onFailure);
   const running: SandboxRecord[] = [];
-  const interrupted = new Map<string, SandboxRecord>();
-  for (const { containerId, record } of readJournal(deps.paths)) {
+  const interrupted: SandboxRecord[] = [];
+  const restored: SandboxRecord[] = [];
+  for (const { containerId, record, fate } of fatesOf(deps, images, readJournal(deps.paths))) {
     const facts = { sandbox_id: record?.sandboxId, container_id: containerId, state: record?.state ?? "unrecorded" };
-    const fate = record ? fateOf(deps, images, record) : "release";
     if (record && fate === "adopt") {
       logger.info(facts, "sandbox adopted");
-      running.push(record.state === "running" ? record : await thawed(deps, record, { logger, onFailure }));
-    } else if (record && fate === "continue" && !interrupted.has(record.sandboxId)) {
+      running.push(record.state === "running" ? record : await goneOn(deps, images, record, onFailure));
+    } else if (record && fate === "continue") {
       logger.info(facts, "sandbox goes on from the snapshot that was being taken of it");
-      interrupted.set(record.sandboxId, record);
+      interrupted.push(record);
+    } else if (record && fate === "finish") {
+      logger.info(facts, "sandbox that was being resumed adopted");
+      restored.push(record);
     } else {
       logger.info(facts, "remains of a sandbox released");
+      if (record?.state === "snapshotting") await attempt(`traffic of ${containerId}`, () => letTrafficGo(record.slot), onFailure);
       await attempt(`sandbox ${containerId}`, () => release(deps, containerId, record?.runtime), onFailure);
     }
   }
-  return { running, interrupted: [...interrupted.values()] };
+  return { running, interrupted, restored };
 }
 
-function fateOf({ config }: HostDeps, images: ImageStore, record: SandboxRecord): "adopt" | "continue" | "release" {
+/** What a former daemon asked a runtime for when it ended: nothing that is decided here may change under us. */
+async function endLeftCommands({ config }: HostDeps, onFailure: OnFailure): Promise<void> {
+  for (const runtime of config.runtimes) await attempt(`commands of ${runtime.name}`, () => runtime.endLeftCommands(), onFailure);
+}
+
+/**
+ * A sandbox that was moved onto a new disk for a snapshot can have two containers: one goes on, the first of these that there is:
+ * one that runs, then one of those that have stopped.
+ */
+function fatesOf(deps: HostDeps, images: ImageStore, journal: readonly JournalEntry[]): (JournalEntry & { fate: Fate })[] {
+  const fates = journal.map((entry) => ({ ...entry, fate: entry.record ? fateOf(deps, images, entry.record) : ("release" as const) }));
+  const owners = new Set(fates.flatMap(({ record, fate }) => (record && fate === "adopt" ? [record.sandboxId] : [])));
+  return fates.map((entry) => {
+    if (entry.fate !== "continue" || !entry.record) return entry;
+    if (owners.has(entry.record.sandboxId)) return { ...entry, fate: "release" };
+    owners.add(entry.record.sandboxId);
+    return entry;
+  });
+}
+
+function fateOf({ config }: HostDeps, images: ImageStore, record: SandboxRecord): Fate {
   // Nobody's: it is made again in no time.
   if (record.sandboxId === "") return "release";
   const isAlive = isSameProcess(record.process);
@@ -88,19 +118,29 @@ function fateOf({ config }: HostDeps, images: ImageStore, record: SandboxRecord)
     case "pausing":
       return image || !isAlive ? "release" : "adopt";
     case "snapshotting":
+      if (isAlive && image && isSuccessor(record, image)) return "adopt";
       if (image?.memory && runtimeOf(config, record.runtime).capabilities.checkpoint) return "continue";
       return isAlive ? "adopt" : "release";
     case "creating":
+      return isAlive && record.isRestored && image?.kind === "pause" ? "finish" : "release";
     case "pooled":
     case "killing":
       return "release";
   }
 }
 
-/** One whose image was not finished: it stands still, or was never stopped. */
-async function thawed(deps: HostDeps, record: SandboxRecord, { onFailure }: Hears): Promise<SandboxRecord> {
+/** It was brought back from the image already, and lies on it. */
+function isSuccessor(record: SandboxRecord, image: ImageRecord): boolean {
+  return image.frozenAreas.length > 0 && record.frozenAreas.at(-1) === image.frozenAreas.at(-1);
+}
+
+/** One whose image was not finished: it stands still, or was never stopped. Or one that has gone on from a finished one. */
+async function goneOn(deps: HostDeps, images: ImageStore, record: SandboxRecord, onFailure: OnFailure): Promise<SandboxRecord> {
   const target = { id: record.containerId, ...(record.binary === undefined ? {} : { binary: record.binary }) };
-  await attempt(`thaw of ${record.sandboxId}`, () => runtimeOf(deps.config, record.runtime).thaw(target), onFailure);
+  const image = record.imageId === undefined ? undefined : images.get(record.imageId);
+  await attempt(`traffic of ${record.sandboxId}`, () => letTrafficGo(record.slot), onFailure);
+  if (!image || !isSuccessor(record, image))
+    await attempt(`thaw of ${record.sandboxId}`, () => runtimeOf(deps.config, record.runtime).thaw(target), onFailure);
   const { imageId: _imageId, ...rest } = record;
   const running: SandboxRecord = { ...rest, state: "running" };
   writeRecord(deps.paths, running);

@@ -215,13 +215,32 @@ export class Sandboxes {
 
   /** For one that a former daemon was moving onto a new disk. Nobody waits for it but its next callers. */
   continueSnapshot(live: LiveContainer): void {
-    const { sandboxId, imageId = "" } = live.record;
+    const { imageId = "" } = live.record;
     const image = this.#options.images.get(imageId);
     if (!image) return;
-    const work = this.#lock.run(sandboxId, () => this.#options.snapshots.goOnFrom(live, image));
-    live.standstill = work.catch((error: unknown) => {
-      this.#options.logger.error({ sandbox_id: sandboxId, err: asError(error) }, "sandbox did not go on after an interrupted snapshot");
+    this.#continue(live, () => this.#options.snapshots.goOnFrom(live, image));
+  }
+
+  /** For one whose memory a former daemon had just brought back: it ran since, so the image that it came from must not be used again. */
+  continueResume(live: LiveContainer): void {
+    this.#continue(live, async () => {
+      const { starter, containers } = this.#options;
+      const { imageId = "" } = live.record;
+      await starter.finish(live);
+      await containers.discardImage(imageId);
     });
+  }
+
+  #continue(live: LiveContainer, work: () => Promise<void>): void {
+    const { sandboxId } = live.record;
+    live.standstill = this.#lock
+      .run(sandboxId, work)
+      .catch((error: unknown) => {
+        this.#options.logger.error({ sandbox_id: sandboxId, err: asError(error) }, "sandbox did not go on after it was interrupted");
+      })
+      .finally(() => {
+        live.standstill = undefined;
+      });
   }
 
   /** Stops watching; the sandboxes go on and are adopted by the next start. */

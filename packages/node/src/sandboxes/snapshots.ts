@@ -4,7 +4,7 @@
 
 import { asError, type Logger, PlatformError } from "@skerry/base";
 import { newAreaId } from "@skerry/layers";
-import { type MemoryImage, readdressSlot } from "@skerry/runtime";
+import { holdTraffic, letTrafficGo, type MemoryImage, readdressSlot } from "@skerry/runtime";
 import { crashPoint } from "../crash-points.ts";
 import type { ImageRecord } from "../images/image.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
@@ -13,7 +13,7 @@ import type { Containers, LiveContainer } from "./containers.ts";
 import { copyUpper } from "./copy-area.privileged.ts";
 import { cgroupPathOf, type HostDeps, release, runtimeOf } from "./host.privileged.ts";
 import type { ImageWriter } from "./image-writer.ts";
-import type { SandboxRecord } from "./journal.privileged.ts";
+import { type SandboxRecord, writeRecord } from "./journal.privileged.ts";
 import { Phases } from "./phases.ts";
 import { isSameProcess } from "./process-identity.ts";
 
@@ -97,10 +97,19 @@ export class Snapshots {
   }
 
   async #moveOn(live: LiveContainer, { imageId, memory }: SnapshotRequest): Promise<ImageRecord> {
-    const { images, writer } = this.#options;
-    const image = await writer.write({ record: live.record, imageId, kind: "snapshot", withMemory: true, agentUnresponsive: false });
-    await this.goOnFrom(live, image);
-    if (memory) return image;
+    const { writer } = this.#options;
+    await holdTraffic(live.record.slot);
+    try {
+      const image = await writer.write({ record: live.record, imageId, kind: "snapshot", withMemory: true, agentUnresponsive: false });
+      await this.goOnFrom(live, image);
+      return memory ? image : this.#dropMemory(image);
+    } finally {
+      await letTrafficGo(live.record.slot);
+    }
+  }
+
+  #dropMemory(image: ImageRecord): ImageRecord {
+    const { images } = this.#options;
     const disk = images.dropMemory(image);
     crashPoint("snapshot.memory-dropped");
     return disk;
@@ -156,6 +165,7 @@ export class Snapshots {
     containers.rekey(live, successor);
     try {
       const started = await containers.start({ record: successor, hasArea: false, ...(memory ? { memory } : {}) });
+      await letTrafficGo(before.slot);
       await initialiseAgent({
         address: before.slot.addresses.guest,
         identity: before.identity,
@@ -167,6 +177,8 @@ export class Snapshots {
       const { imageId: _imageId, ...running } = started;
       containers.set({ ...running, state: "running" });
       crashPoint("snapshot.successor-recorded");
+      // From here on it is nobody's sandbox, whatever of it can't be given back.
+      writeRecord(deps.paths, { ...before, sandboxId: "", state: "killing" });
     } catch (error) {
       await release(deps, successor.containerId, successor.runtime);
       await deps.areas.destroy(successor.area);

@@ -8,7 +8,7 @@ import { crashPoint } from "../crash-points.ts";
 import type { ImageRecord } from "../images/image.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
 import { type AgentIdentity, awaitAgent, initialiseAgent } from "./agent-client.ts";
-import type { Containers, ContainersOptions } from "./containers.ts";
+import type { Containers, ContainersOptions, LiveContainer } from "./containers.ts";
 import { cgroupPathOf, type HostDeps, runtimeOf } from "./host.privileged.ts";
 import type { SandboxMakeup, SandboxRecord } from "./journal.privileged.ts";
 import { isSameProcess } from "./process-identity.ts";
@@ -65,6 +65,31 @@ export class Starter {
     }
   }
 
+  /**
+   * Goes on with one that a former daemon had brought back and not yet shaken hands with. Its process is what counts: it is given
+   * back only when that has ended.
+   */
+  async finish(live: LiveContainer): Promise<void> {
+    const { record } = live;
+    try {
+      await initialiseAgent({
+        address: record.slot.addresses.guest,
+        identity: record.identity,
+        currentToken: record.identity.accessToken,
+        isNew: false,
+        timeoutMs: RESTORE_TIMEOUT_MS,
+        isAlive: () => isSameProcess(record.process),
+      });
+    } catch (error) {
+      if (!isSameProcess(record.process)) {
+        await this.#options.containers.tryToGiveBack(record);
+        throw error;
+      }
+      this.#options.logger.warn({ sandbox_id: record.sandboxId, err: asError(error) }, "the agent of a sandbox that was resumed is silent");
+    }
+    this.#options.containers.set({ ...record, state: "running" });
+  }
+
   /** Resolves when nothing is being started from this image. */
   async settled(imageId: string): Promise<void> {
     await Promise.allSettled(this.#uses.get(imageId) ?? []);
@@ -78,7 +103,7 @@ export class Starter {
       throw new PlatformError("image_missing", `image ${plan.image.imageId} was deleted`);
     }
     // No wait from here to `add`: what the image refers to is in use from then on.
-    const record = this.#newRecord(plan, slot);
+    const record = { ...this.#newRecord(plan, slot), isRestored: withMemory };
     containers.add(record);
     const work = this.#run(plan, record, withMemory);
     const imageId = plan.image?.imageId;

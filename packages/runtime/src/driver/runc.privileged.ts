@@ -2,6 +2,7 @@ import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { PlatformError } from "@skerry/base";
 import type { Runtime } from "../runtime.ts";
 import type { HostFacts } from "../spec/build-spec.ts";
+import { endLeftCommands } from "./left-commands.privileged.ts";
 import { control, destroyContainer, fingerprintOf, type OciDriver, startContainer } from "./oci-driver.privileged.ts";
 
 /** runc: the host's kernel, held off by a user namespace, a seccomp allow-list and few capabilities. */
@@ -21,6 +22,7 @@ export function createRuncRuntime(options: { binary: string; stateDir: string; h
     freeze: (target) => control(driver, target, ["pause"]),
     thaw: (target) => control(driver, target, ["resume"]),
     destroy: (target) => destroyContainer(driver, target),
+    endLeftCommands: () => endLeftCommands(options.stateDir),
     list: async () => readdirSync(options.stateDir),
     cleanUp: async () => rmSync(options.stateDir, { recursive: true, force: true }),
   };

@@ -4,6 +4,7 @@ import { unmount } from "@skerry/base/linux";
 import { setMemoryLimit } from "../cgroup.privileged.ts";
 import type { Runtime } from "../runtime.ts";
 import type { HostFacts } from "../spec/build-spec.ts";
+import { endLeftCommands } from "./left-commands.privileged.ts";
 import { control, destroyContainer, fingerprintOf, type OciDriver, startContainer } from "./oci-driver.privileged.ts";
 import { checkpointContainer, restoreContainer } from "./runsc-image.privileged.ts";
 
@@ -47,6 +48,7 @@ export function createRunscRuntime(options: { binary: string; stateDir: string; 
     thaw: (target) => control(driver, target, ["resume"]),
     checkpoint: (target, imageDir) => checkpointContainer(driver, target, imageDir),
     destroy: (target) => destroyContainer(driver, target),
+    endLeftCommands: () => endLeftCommands(options.stateDir),
     // State files are named `<id>_sandbox:<id>.state` and `.lock`.
     list: async () => [
       ...new Set(

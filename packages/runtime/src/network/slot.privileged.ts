@@ -67,13 +67,32 @@ export async function readdressSlot(slot: NetworkSlot, names: NetworkNames, opti
     [
       "link set lo up",
       "link set eth0 addrgenmode none",
-      `addr replace ${guest}/31 dev eth0`,
+      // Also where an earlier attempt was cut off: only a new address brings its local route with it.
+      "addr flush dev eth0",
+      `addr add ${guest}/31 dev eth0`,
       ...(options.quiet ? [`route del table local local ${guest} dev eth0`] : []),
       "link set eth0 up",
       `route replace default via ${host} dev eth0`,
     ],
     ["-n", names.namespace(slot.number)],
   );
+}
+
+/**
+ * Lets nothing through to the sandbox, and tells nobody: whoever sends finds it slow and sends again. What a frozen gVisor sandbox
+ * gets it still acknowledges, so after its memory was written that would be lost.
+ */
+export async function holdTraffic(slot: NetworkSlot): Promise<void> {
+  await ip([`route replace blackhole ${slot.addresses.guest}/32`]);
+}
+
+/** Ends `holdTraffic`; nothing happens when it was not held. */
+export async function letTrafficGo(slot: NetworkSlot): Promise<void> {
+  try {
+    await ip([`route del blackhole ${slot.addresses.guest}/32`]);
+  } catch (error) {
+    if (!(error instanceof SubprocessError) || !/No such process/.test(error.stderr)) throw error;
+  }
 }
 
 export async function destroySlot(options: { number: number; names: NetworkNames; usernsDir: string }): Promise<void> {

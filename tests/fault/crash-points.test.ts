@@ -1,0 +1,277 @@
+// kill -9 of the node at every named point of everything that it does. After its next start: what was acknowledged is there,
+// a sandbox that was being paused either runs or is paused, one that was being snapshotted runs with its memory, and nothing
+// that nobody asked for is left.
+
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { CRASH_POINTS, type CrashPoint } from "../../packages/node/src/crash-points.ts";
+import { ChildNode } from "./node/child-node.ts";
+
+const START: readonly CrashPoint[] = [
+  "start.folder-made",
+  "start.recorded",
+  "start.area-made",
+  "start.mounted",
+  "start.started",
+  "start.recorded-started",
+];
+const READY: readonly CrashPoint[] = ["start.agent-ready", "start.recorded-ready"];
+const RELEASE: readonly CrashPoint[] = [
+  "release.recorded",
+  "release.processes-ended",
+  "release.unmounted",
+  "release.folder-moved",
+  "release.slot-released",
+  "release.collected",
+];
+const DISCARD: readonly CrashPoint[] = ["discard.moved", "discard.collected"];
+const WRITE: readonly CrashPoint[] = ["write.recorded", "write.folder-made", "write.frozen", "write.layer-copied", "write.committed"];
+const WRITE_MEMORY: readonly CrashPoint[] = ["write.checkpointed", "write.sealed"];
+
+/** Which operation is ended at which points. `gvisor` and `runc`: those that only one of them has. */
+const PLAN: Readonly<Record<string, { both: readonly CrashPoint[]; gvisor?: readonly CrashPoint[]; runc?: readonly CrashPoint[] }>> = {
+  create: { both: [...START, ...READY] },
+  kill: { both: RELEASE },
+  pause: { both: [...WRITE, "pause.recorded", "pause.given-back"], gvisor: [...WRITE_MEMORY, ...RELEASE] },
+  resume: { both: [...START, ...READY, ...DISCARD, "resume.image-discarded"] },
+  snapshot: {
+    both: WRITE,
+    gvisor: [
+      ...WRITE_MEMORY,
+      ...START,
+      "snapshot.predecessor-ended",
+      "snapshot.readdressed",
+      "snapshot.successor-recorded",
+      "snapshot.predecessor-released",
+      "release.processes-ended",
+      "release.folder-moved",
+    ],
+    runc: ["write.thawed"],
+  },
+  "snapshot of the disk": { both: [], gvisor: ["write.committed", "snapshot.successor-recorded", "snapshot.memory-dropped"] },
+  "snapshot of a paused one": { both: ["share.source-committed", "share.memory-linked", "share.committed"], runc: ["share.area-copied"] },
+  fork: { both: [], gvisor: [...START, ...READY], runc: ["start.mounted", "start.recorded-ready"] },
+  "delete an image": { both: DISCARD },
+  "fill the pool": { both: START, gvisor: [...WRITE, ...WRITE_MEMORY, "release.recorded", "release.slot-released"] },
+  claim: { both: ["claim.agent-told", "claim.recorded"] },
+};
+
+it("every named point is reached by a test", () => {
+  const reached = new Set(Object.values(PLAN).flatMap(({ both, gvisor = [], runc = [] }) => [...both, ...gvisor, ...runc]));
+  expect([...CRASH_POINTS].filter((point) => !reached.has(point))).toEqual([]);
+});
+
+let count = 0;
+const newId = (letter: string, length: number) => {
+  count += 1;
+  return `${letter}${String(count).padStart(length - 1, "0")}`;
+};
+
+describe.each([
+  ["gvisor", "e0c1"],
+  ["runc", "e0c2"],
+] as const)("kill -9 of a node on %s", (runtime, instance) => {
+  const keepsMemory = runtime === "gvisor";
+  let node: ChildNode;
+  beforeAll(async () => {
+    node = await ChildNode.start({ runtime, instance });
+  });
+  afterAll(() => node?.[Symbol.asyncDispose]());
+
+  const points = (operation: string) => {
+    const plan = PLAN[operation];
+    return [...(plan?.both ?? []), ...(plan?.[runtime] ?? [])];
+  };
+  const create = async (overrides: object = {}) => {
+    const id = newId("i", 21);
+    await node.client.createSandbox({ spec: node.spec(id, overrides) });
+    return id;
+  };
+  /** One with something in its memory and on its disk. */
+  const marked = async () => {
+    const id = await create();
+    await node.writeFile(id, "/root/file", `disk of ${id}`);
+    await node.writeFile(id, "/dev/shm/memory", `memory of ${id}`);
+    return id;
+  };
+  const expectMarks = async (id: string, { memory, token = "a-token", of = id }: { memory: boolean; token?: string; of?: string }) => {
+    expect(await node.readFile(id, "/root/file", token)).toBe(`disk of ${of}`);
+    expect(await node.readFile(id, "/dev/shm/memory", token)).toBe(memory ? `memory of ${of}` : 404);
+  };
+  const resume = (id: string, imageId: string) =>
+    node.client.resumeSandbox({ spec: node.spec(id, { imageId, imageAccessToken: "a-token" }) });
+  const paused = async () => {
+    const id = await marked();
+    const imageId = newId("m", 20);
+    await node.client.pauseSandbox({ sandboxId: id, imageId, memory: true });
+    return { id, imageId };
+  };
+  /** The call must not be answered: the process ends in the middle of it. */
+  const crash = async (point: CrashPoint, call: () => Promise<unknown>) => {
+    await node.arm(point);
+    await expect(call()).rejects.toThrow();
+    expect(await node.exited(), `${point} was not reached`).toBe("SIGKILL");
+    await node.up();
+  };
+  const outcome = async (id: string, imageId: string) => ({
+    runs: (await node.running()).includes(id),
+    hasImage: (await node.images()).includes(imageId),
+  });
+
+  it.each(points("create"))("in a create at %s", async (point) => {
+    const id = newId("i", 21);
+    await crash(point, () => node.client.createSandbox({ spec: node.spec(id) }));
+    if ((await node.running()).includes(id)) await node.writeFile(id, "/root/file", "it works");
+    else await node.client.createSandbox({ spec: node.spec(id) });
+    expect(await node.client.killSandbox({ sandboxId: id })).toMatchObject({ existed: true });
+    await node.empty();
+  });
+
+  it.each(points("kill"))("in a kill at %s", async (point) => {
+    const id = await marked();
+    await crash(point, () => node.client.killSandbox({ sandboxId: id }));
+    expect(await node.running()).toEqual([]);
+    await node.client.killSandbox({ sandboxId: id });
+    await node.empty();
+  });
+
+  it.each(points("pause"))("in a pause at %s", async (point) => {
+    const id = await marked();
+    const imageId = newId("m", 20);
+    await crash(point, () => node.client.pauseSandbox({ sandboxId: id, imageId, memory: true }));
+    const after = await outcome(id, imageId);
+    expect(after.runs).toBe(!after.hasImage);
+    if (after.runs) await expectMarks(id, { memory: true });
+    // It may be asked for again either way, and answers.
+    await node.client.pauseSandbox({ sandboxId: id, imageId, memory: true });
+    await resume(id, imageId);
+    await expectMarks(id, { memory: keepsMemory });
+    await node.empty();
+  });
+
+  it.each(points("resume"))("in a resume at %s", async (point) => {
+    const { id, imageId } = await paused();
+    await crash(point, () => resume(id, imageId));
+    // One that was just back is told once more whose it is; nobody is let in before that.
+    if ((await outcome(id, imageId)).runs) await expectMarks(id, { memory: keepsMemory });
+    const after = await outcome(id, imageId);
+    expect(after.runs).toBe(!after.hasImage);
+    if (after.hasImage) await resume(id, imageId);
+    await expectMarks(id, { memory: keepsMemory });
+    expect(await node.images()).toEqual([]);
+    await node.empty();
+  });
+
+  it.each(points("snapshot"))("in a snapshot at %s", async (point) => {
+    const id = await marked();
+    const imageId = newId("m", 20);
+    await crash(point, () => node.client.snapshotSandbox({ sandboxId: id, imageId, memory: true }));
+    await expectMarks(id, { memory: true });
+    await node.client.snapshotSandbox({ sandboxId: id, imageId, memory: true });
+    await node.writeFile(id, "/root/file", "changed since");
+    const other = await create({ imageId, imageAccessToken: "a-token", accessToken: "b" });
+    await expectMarks(other, { memory: keepsMemory, token: "b", of: id });
+    expect(await node.readFile(id, "/root/file")).toBe("changed since");
+    // And once more: no end of it comes back from before.
+    await node.kill9();
+    await node.up();
+    expect(await node.readFile(id, "/root/file")).toBe("changed since");
+    await node.client.killSandbox({ sandboxId: id });
+    await node.kill9();
+    await node.up();
+    expect(await node.running()).toEqual([other]);
+    await node.empty();
+  });
+
+  it.each(points("snapshot of the disk"))("in a snapshot without memory at %s", async (point) => {
+    const id = await marked();
+    const imageId = newId("m", 20);
+    await crash(point, () => node.client.snapshotSandbox({ sandboxId: id, imageId, memory: false }));
+    await expectMarks(id, { memory: true });
+    await node.client.snapshotSandbox({ sandboxId: id, imageId, memory: false });
+    const other = await create({ imageId, imageAccessToken: "a-token", accessToken: "b" });
+    expect(await node.readFile(other, "/root/file", "b")).toBe(`disk of ${id}`);
+    await node.empty();
+  });
+
+  it.each(points("snapshot of a paused one"))("in a snapshot of a paused one at %s", async (point) => {
+    const { id, imageId: sourceImageId } = await paused();
+    const imageId = newId("m", 20);
+    const snapshot = () => node.client.snapshotSandbox({ sandboxId: id, imageId, memory: true, sourceImageId });
+    await crash(point, snapshot);
+    await snapshot();
+    await resume(id, sourceImageId);
+    await expectMarks(id, { memory: keepsMemory });
+    const other = await create({ imageId, imageAccessToken: "a-token", accessToken: "b" });
+    await expectMarks(other, { memory: keepsMemory, token: "b", of: id });
+    await node.empty();
+  });
+
+  it.each(points("fork"))("in a start from a snapshot at %s", async (point) => {
+    const id = await marked();
+    const imageId = newId("m", 20);
+    await node.client.snapshotSandbox({ sandboxId: id, imageId, memory: true });
+    const first = newId("i", 21);
+    const spec = node.spec(first, { imageId, imageAccessToken: "a-token", accessToken: "b" });
+    await crash(point, () => node.client.createSandbox({ spec }));
+    if (!(await node.running()).includes(first)) await node.client.createSandbox({ spec });
+    await expectMarks(first, { memory: keepsMemory, token: "b", of: id });
+    await expectMarks(id, { memory: true });
+    expect(await node.images()).toEqual([imageId]);
+    await node.empty();
+  });
+
+  it.each(points("delete an image"))("in the deletion of an image at %s", async (point) => {
+    const { id, imageId } = await paused();
+    await crash(point, () => node.client.deleteImage({ imageId }));
+    expect(await node.images()).toEqual([]);
+    await node.client.deleteImage({ imageId });
+    await expect(resume(id, imageId)).rejects.toThrow();
+    await node.empty();
+  });
+});
+
+describe.each([
+  ["gvisor", "e0c3"],
+  ["runc", "e0c4"],
+] as const)("kill -9 of a node with a pool on %s", (runtime, instance) => {
+  const points = (operation: string) => [...(PLAN[operation]?.both ?? []), ...(PLAN[operation]?.[runtime] ?? [])];
+
+  it.each(points("fill the pool"))("while it fills it, at %s", async (point) => {
+    await using node = await ChildNode.start({ runtime, instance, poolSize: 1 });
+    const first = newId("i", 21);
+    await node.client.createSandbox({ spec: node.spec(first) });
+    await node.arm(point);
+    // Another size begins another entry of the pool.
+    await node.client.createSandbox({ spec: node.spec(newId("i", 21), { memoryMb: 200 }) }).catch(() => {});
+    expect(await node.exited()).toBe("SIGKILL");
+    await node.up();
+    expect(await node.running()).toContain(first);
+    const another = newId("i", 21);
+    await node.client.createSandbox({ spec: node.spec(another, { memoryMb: 200 }) });
+    await node.writeFile(another, "/root/file", "it works");
+    await expectNothingButThePool(node);
+  });
+
+  it.each(points("claim"))("while one is handed out, at %s", async (point) => {
+    await using node = await ChildNode.start({ runtime, instance, poolSize: 1 });
+    await node.client.createSandbox({ spec: node.spec(newId("i", 21)) });
+    await expect.poll(() => node.ready(), { timeout: 20_000 }).toBe(1);
+    await node.arm(point);
+    const id = newId("i", 21);
+    await expect(node.client.createSandbox({ spec: node.spec(id, { accessToken: "of this one" }) })).rejects.toThrow();
+    expect(await node.exited()).toBe("SIGKILL");
+    await node.up();
+    if ((await node.running()).includes(id)) await node.writeFile(id, "/root/file", "it works", "of this one");
+    await expectNothingButThePool(node);
+  });
+});
+
+/** Once everything is killed and deleted, the next start without a pool finds nothing but the images of templates. */
+async function expectNothingButThePool(node: ChildNode): Promise<void> {
+  for (const sandboxId of await node.running()) await node.client.killSandbox({ sandboxId });
+  for (const imageId of await node.images()) await node.client.deleteImage({ imageId });
+  await node.stop();
+  const left = node.traces().filter((trace) => !trace.startsWith("areas/") && !trace.includes("/areas/") && !trace.startsWith("trash/"));
+  expect(left).toEqual([]);
+  await node.up();
+}

@@ -1,0 +1,300 @@
+// A node's process as a test sees it: its RPC, tunnels into sandboxes, an end without warning, and what it has on the host.
+
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, closeSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, realpathSync, rmSync } from "node:fs";
+import { request } from "node:http";
+import type { Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { type Client, createClient } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import { createLogger } from "@skerry/base";
+import { openLayerStore } from "@skerry/layers";
+import { cleanUpNode } from "@skerry/node";
+import { listCgroups } from "@skerry/runtime";
+import { writeBusyboxImage } from "@skerry/testkit/busybox";
+import { testAgentDir, testTools } from "@skerry/testkit/tools";
+import { waitUntil } from "@skerry/testkit/wait-until";
+import { NodeService, type SandboxSpecSchema } from "@skerry/wire/node";
+import { type FromNodeProcess, type NodeProcessOptions, nodeConfigOf, type ToNodeProcess } from "./node-process.ts";
+
+const AGENT_PORT = 49_983;
+const SCRIPT = join(import.meta.dirname, "node-process.ts");
+
+export interface ChildNodeOptions {
+  readonly runtime: "gvisor" | "runc";
+  readonly instance: string;
+  readonly poolSize?: number;
+  /** Instead of the pinned one. */
+  readonly runsc?: string;
+  /** Where the node keeps its things; default: a folder below it. */
+  readonly home?: string;
+}
+
+export type Spec = MessageInitShape<typeof SandboxSpecSchema>;
+
+export class ChildNode implements AsyncDisposable {
+  readonly options: NodeProcessOptions;
+  readonly layer: string;
+  readonly #root: string;
+  #child: ChildProcess | undefined;
+  #port = 0;
+
+  private constructor(root: string, layer: string, options: NodeProcessOptions) {
+    this.#root = root;
+    this.layer = layer;
+    this.options = options;
+  }
+
+  static async start(options: ChildNodeOptions): Promise<ChildNode> {
+    const root = options.home ?? realpathSync(mkdtempSync(join(tmpdir(), "skerry-fault-")));
+    chmodSync(root, 0o711);
+    const layersDir = join(root, "layers");
+    const layers = await openLayerStore(layersDir);
+    const staged = await layers.stagingDir();
+    writeBusyboxImage(staged);
+    const layer = await layers.adopt(staged);
+    mkdirSync(join(root, "node"), { recursive: true });
+    const { runsc, runc } = testTools();
+    const node = new ChildNode(root, layer, {
+      dir: join(root, "node"),
+      layersDir,
+      instance: options.instance,
+      runtime: options.runtime,
+      runsc: options.runsc ?? runsc,
+      runc,
+      agentDir: realpathSync(testAgentDir()),
+      poolSize: options.poolSize ?? 0,
+      secret: "the cluster secret of this test",
+    });
+    await node.up();
+    return node;
+  }
+
+  get dir(): string {
+    return this.options.dir;
+  }
+
+  get pid(): number {
+    return this.#child?.pid ?? 0;
+  }
+
+  async up(): Promise<void> {
+    const log = openSync(join(this.#root, "log"), "a");
+    const child = fork(SCRIPT, [JSON.stringify(this.options)], { stdio: ["ignore", log, log, "ipc"], execArgv: [] });
+    closeSync(log);
+    this.#child = child;
+    const failed = once(child, "exit").then(() => {
+      throw new Error(`the node did not start:\n${this.log().slice(-3_000)}`);
+    });
+    const [message] = (await Promise.race([once(child, "message"), failed])) as [{ port: number }];
+    failed.catch(() => {});
+    this.#port = message.port;
+  }
+
+  /** Ends it without warning. */
+  async kill9(): Promise<void> {
+    const exited = this.exited();
+    this.#child?.kill("SIGKILL");
+    await exited;
+  }
+
+  async stop(): Promise<void> {
+    const exited = this.exited();
+    this.#send({ stop: true });
+    await exited;
+  }
+
+  /** The name of the signal that ended it, or its exit code. */
+  async exited(): Promise<string | number | null> {
+    const child = this.#child;
+    if (!child) return null;
+    if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
+    return child.signalCode ?? child.exitCode;
+  }
+
+  /** From now on it ends itself when it reaches this point. */
+  async arm(point: string | null): Promise<void> {
+    const answered = once(this.#child as ChildProcess, "message") as Promise<[FromNodeProcess]>;
+    this.#send({ arm: point });
+    await answered;
+  }
+
+  #send(message: ToNodeProcess): void {
+    this.#child?.send(message);
+  }
+
+  get client(): Client<typeof NodeService> {
+    const interceptor =
+      (next: (request: never) => Promise<never>) =>
+      (request: { header: Headers }): Promise<never> => {
+        request.header.set("Authorization", `Bearer ${this.options.secret}`);
+        return next(request as never);
+      };
+    const baseUrl = `http://127.0.0.1:${this.#port}`;
+    return createClient(NodeService, createConnectTransport({ baseUrl, httpVersion: "1.1", interceptors: [interceptor as never] }));
+  }
+
+  spec(sandboxId: string, overrides: Spec = {}): Spec {
+    return {
+      sandboxId,
+      templateId: "t",
+      buildId: "b",
+      layers: [this.layer],
+      diskSizeMb: 64,
+      cpuCount: 1,
+      memoryMb: 256,
+      accessToken: "a-token",
+      allowInternetAccess: true,
+      defaultUser: "user",
+      ...overrides,
+    };
+  }
+
+  /** A raw connection to a port of a sandbox. */
+  dial(sandboxId: string, port: number): Promise<Socket> {
+    return new Promise((resolve, reject) => {
+      const outgoing = request({
+        port: this.#port,
+        method: "CONNECT",
+        path: `${sandboxId}:${port}`,
+        headers: { "Proxy-Authorization": `Bearer ${this.options.secret}` },
+      });
+      outgoing.once("error", reject);
+      outgoing.once("connect", (response, socket) => {
+        if (response.statusCode === 200) return resolve(socket as Socket);
+        socket.destroy();
+        reject(new Error(`the tunnel to ${sandboxId}:${port} was refused with ${response.statusCode}`));
+      });
+      outgoing.end();
+    });
+  }
+
+  async writeFile(sandboxId: string, path: string, body: string, token = "a-token"): Promise<void> {
+    const { status, text } = await this.#files(sandboxId, { method: "POST", path, body, token });
+    if (status !== 200) throw new Error(`writing ${path} answered ${status}: ${text}`);
+  }
+
+  /** Its text, or the status when it was not given. */
+  async readFile(sandboxId: string, path: string, token = "a-token"): Promise<string | number> {
+    const { status, text } = await this.#files(sandboxId, { method: "GET", path, token });
+    return status === 200 ? text : status;
+  }
+
+  async #files(sandboxId: string, options: { method: string; path: string; token: string; body?: string }) {
+    const socket = await this.dial(sandboxId, AGENT_PORT);
+    return new Promise<{ status: number; text: string }>((resolve, reject) => {
+      const outgoing = request({
+        createConnection: () => socket,
+        method: options.method,
+        path: `/files?path=${options.path}&username=root`,
+        headers: { "X-Access-Token": options.token, "Content-Type": "application/octet-stream", Host: "x" },
+      });
+      outgoing.on("error", reject);
+      outgoing.on("response", (response) => {
+        let text = "";
+        response.on("data", (chunk) => {
+          text += chunk;
+        });
+        response.on("error", reject);
+        response.on("end", () => {
+          socket.destroy();
+          resolve({ status: response.statusCode ?? 0, text });
+        });
+      });
+      outgoing.end(options.body);
+    });
+  }
+
+  async running(): Promise<string[]> {
+    return (await this.client.listSandboxes({})).sandboxes.map(({ sandboxId }) => sandboxId);
+  }
+
+  async images(): Promise<string[]> {
+    return (await this.client.listImages({})).imageIds;
+  }
+
+  /** Everything that it has on the host beside what is prepared ahead. [] when it holds nothing. */
+  traces(): string[] {
+    const below = (folder: string) => readdirSync(join(this.dir, folder)).map((name) => `${folder}/${name}`);
+    const areas = below("areas").filter((path) => {
+      const upper = join(this.dir, path, "fs/u");
+      return readdirSync(join(this.dir, path)).length === 0 || entriesOf(upper) !== 0;
+    });
+    const mounts = readFileSync("/proc/self/mounts", "utf8")
+      .split("\n")
+      .map((line) => line.split(" ")[1] ?? "")
+      .filter((path) => [`${this.dir}/sandboxes/`, `${this.dir}/trash/`].some((folder) => path.startsWith(folder)));
+    const groups = listCgroups(`/skerry-${this.options.instance}`).map((id) => `cgroup ${id}`);
+    const runtimeStates = ["runsc", "runc"].flatMap((name) =>
+      readdirSync(join(this.dir, name))
+        .filter((file) => file !== "null-netns")
+        .map((file) => `${name}/${file}`),
+    );
+    const loops = readdirSync("/sys/block")
+      .filter((name) => name.startsWith("loop"))
+      .map((name) => readText(`/sys/block/${name}/loop/backing_file`).trim())
+      .filter((file) => file.startsWith(`${this.dir}/`) && (file.endsWith("(deleted)") || areas.some((area) => file.includes(area))));
+    const processes = this.processes();
+    return [...below("sandboxes"), ...below("trash"), ...areas, ...mounts, ...groups, ...runtimeStates, ...loops, ...processes];
+  }
+
+  /** Processes of the runtimes that are about this node, and not of its own. */
+  processes(): string[] {
+    return readdirSync("/proc")
+      .filter((name) => /^\d+$/.test(name))
+      .map((pid) => readText(`/proc/${pid}/cmdline`).replaceAll("\0", " "))
+      .filter((line) => line.includes(`--root=${this.dir}/`) || line.includes(`--bundle=${this.dir}/`));
+  }
+
+  /** How many wait in the pool. */
+  ready(): number {
+    return readdirSync(join(this.dir, "sandboxes")).filter((name) =>
+      readText(join(this.dir, "sandboxes", name, "sandbox.json")).includes('"state":"pooled"'),
+    ).length;
+  }
+
+  namespaces(): string[] {
+    return entriesOf("/run/netns") === undefined ? [] : readdirSync("/run/netns").filter((name) => name.includes(this.options.instance));
+  }
+
+  /** Kills and deletes everything, and expects that nothing of it is left. */
+  async empty(): Promise<void> {
+    for (const sandboxId of await this.running()) await this.client.killSandbox({ sandboxId });
+    for (const imageId of await this.images()) await this.client.deleteImage({ imageId });
+    await waitUntil("nothing is left", () => this.traces().length === 0, 15_000).catch(() => {
+      throw new Error(`this is left:\n${this.traces().join("\n")}`);
+    });
+  }
+
+  log(): string {
+    return readText(join(this.#root, "log"));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+    await cleanUpNode(await nodeConfigOf(this.options), createLogger({ name: "clean-up", level: "error", fd: 2 }));
+    const left = [...this.namespaces(), ...this.processes(), ...listCgroups(`/skerry-${this.options.instance}`)];
+    if (left.length > 0) throw new Error(`after the clean-up this is left:\n${left.join("\n")}`);
+    rmSync(this.#root, { recursive: true, force: true });
+  }
+}
+
+/** Undefined: there is no such folder. */
+function entriesOf(dir: string): number | undefined {
+  try {
+    return readdirSync(dir).length;
+  } catch {
+    return undefined;
+  }
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return "";
+  }
+}
