@@ -78,18 +78,29 @@ async function openTarget({ path }: UploadTarget): Promise<FileHandle> {
   }
 }
 
+// While one piece is written the next one is gathered.
 async function writeContent(target: UploadTarget, file: FileHandle, content: AsyncIterable<Buffer>): Promise<void> {
   let pieces: Buffer[] = [];
   let size = 0;
-  for await (const piece of content) {
-    pieces.push(piece);
-    size += piece.length;
-    if (size < WRITE_BYTES) continue;
-    await writeAll(target, file, pieces);
+  let written = Promise.resolve();
+  const writeGathered = async () => {
+    await written;
+    written = writeAll(target, file, pieces);
+    // Awaited before the next write, or below.
+    written.catch(() => {});
     pieces = [];
     size = 0;
+  };
+  try {
+    for await (const piece of content) {
+      pieces.push(piece);
+      size += piece.length;
+      if (size >= WRITE_BYTES) await writeGathered();
+    }
+    if (size > 0) await writeGathered();
+  } finally {
+    await written;
   }
-  if (size > 0) await writeAll(target, file, pieces);
 }
 
 async function writeAll(target: UploadTarget, file: FileHandle, pieces: readonly Buffer[]): Promise<void> {
