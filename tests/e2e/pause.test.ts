@@ -1,0 +1,194 @@
+import { type Platform, startPlatform } from "@skerry/testkit";
+import { waitUntil } from "@skerry/testkit/wait-until";
+import { Sandbox, SandboxNotFoundError } from "e2b";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { callApi, clientOf } from "./client.ts";
+
+/** Counts in memory, twenty times a second, and writes the count to a file that it opened at its start. */
+const COUNTER = `
+import os, time, socket
+random = os.urandom(8).hex()
+server = socket.create_server(("127.0.0.1", 4000))
+out = open("/home/user/count", "w")
+count = 0
+while True:
+    count += 1
+    out.seek(0)
+    out.write(f"{random} {count}\\n")
+    out.flush()
+    time.sleep(0.05)
+`;
+
+/** Spelled so that it does not find itself. */
+const FIND_COUNTER = "pgrep -f '[p]ython3 counter' || true";
+
+describe.each(["gvisor", "runc"] as const)("pause, snapshots and forks through the npm SDK on %s", (runtime) => {
+  let platform: Platform;
+  let client: ReturnType<typeof clientOf>;
+  const keepsMemory = runtime === "gvisor";
+  beforeAll(async () => {
+    platform = await startPlatform({ runtime });
+    client = clientOf(platform);
+  });
+  afterAll(() => platform?.[Symbol.asyncDispose]());
+
+  async function createCounting(): Promise<{ sandbox: Sandbox; random: string }> {
+    const sandbox = await Sandbox.create({ ...client, envs: { COLOUR: "grey" }, metadata: { a: "b" }, timeoutMs: 300_000 });
+    await sandbox.files.write("counter.py", COUNTER);
+    await sandbox.commands.run("python3 counter.py", { background: true, timeoutMs: 0 });
+    await waitUntil("it counts", async () => (await sandbox.files.exists("count")) && (await read(sandbox)).count > 3);
+    return { sandbox, random: (await read(sandbox)).random };
+  }
+
+  async function read(sandbox: Sandbox): Promise<{ random: string; count: number }> {
+    const [random = "", count = "0"] = (await sandbox.files.read("count")).trim().split(" ");
+    return { random, count: Number(count) };
+  }
+
+  /** The counter that was there goes on from where it was, with its memory, its file and its port; or everything in it is new. */
+  async function expectRestored(sandbox: Sandbox, before: { random: string; count: number }): Promise<void> {
+    const running = (await sandbox.commands.run(FIND_COUNTER)).stdout.trim() !== "";
+    expect(running).toBe(keepsMemory);
+    expect((await sandbox.files.read("counter.py")).length).toBe(COUNTER.length);
+    expect((await read(sandbox)).random).toBe(before.random);
+    if (!keepsMemory) return;
+    await waitUntil("it counts on", async () => (await read(sandbox)).count > before.count);
+    expect((await sandbox.commands.run("echo $COLOUR; ss -ltn | grep -c :4000")).stdout).toBe("grey\n1\n");
+  }
+
+  it("a paused sandbox uses nothing, and is brought back as it was, again and again", async () => {
+    const { sandbox } = await createCounting();
+    const token = (await callApi(platform, `/sandboxes/${sandbox.sandboxId}`)).body as { envdAccessToken: string };
+    for (let round = 0; round < 3; round += 1) {
+      const before = await read(sandbox);
+      expect(await sandbox.pause()).toBe(true);
+      expect(await sandbox.pause()).toBe(false);
+      const info = await sandbox.getInfo();
+      expect(info).toMatchObject({ state: "paused", metadata: { a: "b" } });
+      const detail = (await callApi(platform, `/sandboxes/${sandbox.sandboxId}`)).body;
+      expect(detail).toMatchObject({ pauseMode: keepsMemory ? "full" : "filesystem", envdAccessToken: token.envdAccessToken });
+      const again = await Sandbox.connect(sandbox.sandboxId, client);
+      await expectRestored(again, before);
+      expect((await again.getInfo()).state).toBe("running");
+      if (!keepsMemory) break;
+    }
+    await sandbox.kill();
+    await expect(Sandbox.connect(sandbox.sandboxId, client)).rejects.toThrow(SandboxNotFoundError);
+  });
+
+  it("is paused and resumed by many at once", async () => {
+    const { sandbox } = await createCounting();
+    const paused = await Promise.all([1, 2, 3, 4].map(() => sandbox.pause()));
+    expect(paused).toContain(true);
+    const connected = await Promise.all([1, 2, 3, 4].map(() => Sandbox.connect(sandbox.sandboxId, client)));
+    for (const each of connected) expect((await each.commands.run("echo up")).stdout).toBe("up\n");
+    const [, again] = await Promise.all([sandbox.pause(), Sandbox.connect(sandbox.sandboxId, client)]);
+    expect((await again.commands.run("echo up")).stdout).toBe("up\n");
+    await Promise.all([sandbox.pause().catch(() => {}), sandbox.kill()]);
+    expect((await callApi(platform, `/sandboxes/${sandbox.sandboxId}`)).status).toBe(404);
+  });
+
+  it("keeps the disk alone where that is asked for", async () => {
+    const { sandbox, random } = await createCounting();
+    await sandbox.pause({ keepMemory: false });
+    const again = await Sandbox.connect(sandbox.sandboxId, client);
+    expect((await again.commands.run(FIND_COUNTER)).stdout).toBe("");
+    expect((await read(again)).random).toBe(random);
+    await again.files.write("after", "x");
+    await again.pause();
+    const rebooted = await Sandbox.connect(sandbox.sandboxId, { ...client, onResume: "reboot" });
+    expect(await rebooted.files.read("after")).toBe("x");
+    await rebooted.kill();
+  });
+
+  it("is paused when its time is over, where that was asked for", async () => {
+    const sandbox = await Sandbox.create({ ...client, timeoutMs: 300_000, lifecycle: { onTimeout: "pause" } });
+    await sandbox.files.write("kept", "x");
+    await sandbox.setTimeout(500);
+    const detail = async () => (await callApi(platform, `/sandboxes/${sandbox.sandboxId}`)).body as { pauseMode?: string };
+    await waitUntil("it is paused", async () => (await detail()).pauseMode !== undefined, 20_000);
+    const list = Sandbox.list({ ...client, query: { state: ["paused"] } });
+    expect((await list.nextItems()).map(({ sandboxId }) => sandboxId)).toContain(sandbox.sandboxId);
+    const again = await Sandbox.connect(sandbox.sandboxId, client);
+    expect(await again.files.read("kept")).toBe("x");
+    await again.pause();
+    expect(await Sandbox.kill(sandbox.sandboxId, client)).toBe(true);
+    expect(await Sandbox.kill(sandbox.sandboxId, client)).toBe(false);
+  });
+
+  it("snapshots are what others begin from, also when their sandbox is gone", async () => {
+    const { sandbox } = await createCounting();
+    const before = await read(sandbox);
+    const snapshot = await sandbox.createSnapshot({ name: "counting" });
+    expect(snapshot).toMatchObject({ snapshotId: "default/counting:default" });
+    await waitUntil("it counts on", async () => (await read(sandbox)).count > before.count + 2);
+    const first = await Sandbox.create(snapshot.snapshotId, { ...client, envs: { SIZE: "small" } });
+    await expectRestored(first, before);
+    expect((await first.commands.run("echo $SIZE")).stdout).toBe("small\n");
+    await first.files.write("mine", "1");
+    await sandbox.kill();
+    const second = await Sandbox.create("counting", client);
+    await expectRestored(second, before);
+    expect(await second.files.exists("mine")).toBe(false);
+    expect(first.sandboxId).not.toBe(second.sandboxId);
+    const listed = await Sandbox.listSnapshots({ ...client, name: "counting" }).nextItems();
+    expect(listed.map(({ snapshotId }) => snapshotId)).toEqual([snapshot.snapshotId]);
+    await Promise.all([first.kill(), second.kill()]);
+    expect(await Sandbox.deleteSnapshot(snapshot.snapshotId, client)).toBe(true);
+    expect(await Sandbox.deleteSnapshot(snapshot.snapshotId, client)).toBe(false);
+    await expect(Sandbox.create("counting", client)).rejects.toThrow(/404/);
+  });
+
+  it("forks go their own ways, from a running and from a paused sandbox", async () => {
+    const { sandbox } = await createCounting();
+    for (const state of ["running", "paused"] as const) {
+      const before = await read(sandbox);
+      if (state === "paused") await sandbox.pause();
+      const forks = await sandbox.fork({ count: 3, timeoutMs: 60_000 });
+      expect(forks).toHaveLength(3);
+      const up = forks.filter((fork): fork is Sandbox => fork instanceof Sandbox);
+      expect(up).toHaveLength(3);
+      expect(new Set([sandbox.sandboxId, ...up.map(({ sandboxId }) => sandboxId)]).size).toBe(4);
+      for (const [n, fork] of up.entries()) {
+        await expectRestored(fork, before);
+        await fork.files.write("mine", String(n));
+      }
+      for (const [n, fork] of up.entries()) expect(await fork.files.read("mine")).toBe(String(n));
+      expect((await sandbox.getInfo()).state).toBe(state);
+      await Promise.all(up.map((fork) => fork.kill()));
+    }
+    const again = await Sandbox.connect(sandbox.sandboxId, client);
+    expect(await again.files.exists("mine")).toBe(false);
+    await again.kill();
+  });
+
+  it("says when and why a sandbox ended, and leaves nothing of any", async () => {
+    const sandbox = await Sandbox.create(client);
+    await sandbox.pause();
+    await sandbox.kill();
+    const { status, body } = await callApi(platform, `/sandboxes/${sandbox.sandboxId}`);
+    expect(status).toBe(404);
+    expect(body).toMatchObject({ message: expect.stringMatching(/^Sandbox ".*" doesn't exist .* It ended at 20.*Z: request$/) });
+    expect((await Sandbox.list(client).nextItems()).length).toBe(0);
+  });
+});
+
+it("survives a kill of everything in the middle of pauses and resumes", async () => {
+  await using platform = await startPlatform();
+  const client = clientOf(platform);
+  const sandboxes = await Promise.all([0, 1, 2, 3].map(() => Sandbox.create({ ...client, timeoutMs: 300_000 })));
+  for (const [n, sandbox] of sandboxes.entries()) await sandbox.files.write("kept", String(n));
+  for (let round = 0; round < 3; round += 1) {
+    const pauses = sandboxes.map((sandbox) => sandbox.pause().catch(() => false));
+    await new Promise((resolve) => setTimeout(resolve, 60 * round));
+    await platform.kill9();
+    await Promise.all(pauses);
+    await platform.start();
+    for (const [n, sandbox] of sandboxes.entries()) {
+      const again = await Sandbox.connect(sandbox.sandboxId, client);
+      expect(await again.files.read("kept")).toBe(String(n));
+    }
+  }
+  await Promise.all(sandboxes.map((sandbox) => sandbox.kill()));
+  expect(await Sandbox.list(client).nextItems()).toEqual([]);
+});
