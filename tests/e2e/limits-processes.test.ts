@@ -1,0 +1,123 @@
+// Processes, processors and open files: what a sandbox may have of each, and that passing it is an error inside and nothing else.
+
+import { constants } from "node:os";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Platform, startPlatform } from "@skerry/testkit";
+import { type CommandExitError, Sandbox } from "e2b";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { clientOf } from "./client.ts";
+
+/** A sandbox with 512 MiB. */
+const MOST_PROCESSES = 512;
+
+const { EMFILE } = constants.errno;
+
+/** Threads count too, and take so little memory that this limit is the first to be reached. Says how many there were. */
+const THREADS = `
+import _thread, threading, time
+threading.stack_size(65536)
+count = 0
+while True:
+  try:
+    _thread.start_new_thread(time.sleep, (1000,))
+    count += 1
+  except RuntimeError as error:
+    print(count, flush=True)
+    break
+`;
+
+/** The shell that is refused a process says so and ends; what it has started goes on. */
+const FILL = "sh -c 'n=0; while sleep 1000 </dev/null >/dev/null 2>&1 & do n=$((n + 1)); echo $n; done'";
+
+const BOMB = "bomb() { bomb | bomb & }; bomb; sleep 1000";
+
+const OPEN_FILES = `
+import os, resource
+soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+count = 0
+try:
+  while True:
+    os.open('/etc/hostname', 0)
+    count += 1
+except OSError as error:
+  print(soft, hard, count, error.errno)
+`;
+
+describe.each(["gvisor", "runc"] as const)("a sandbox on %s", (runtime) => {
+  let platform: Platform;
+  let guest: Sandbox;
+  let neighbour: Sandbox;
+  let pids: number[];
+
+  beforeAll(async () => {
+    platform = await startPlatform({ runtime });
+    pids = platform.pids();
+    [guest, neighbour] = await Promise.all([Sandbox.create(clientOf(platform)), Sandbox.create(clientOf(platform))]);
+  });
+  afterAll(() => platform?.[Symbol.asyncDispose]());
+
+  afterEach(async () => {
+    await expect.poll(() => guest.commands.run("echo well").then(({ stdout }) => stdout, String), { timeout: 20_000 }).toBe("well\n");
+    expect((await neighbour.commands.run("echo well")).stdout).toBe("well\n");
+    expect(platform.pids()).toEqual(pids);
+  });
+
+  const python = (program: string, user: "user" | "root" = "user") =>
+    guest.commands.run(`exec python3 -c "${program}"`, { user, timeoutMs: 60_000 }).then(({ stdout }) => stdout.trim());
+
+  const countProcesses = async () => Number((await guest.commands.run("ls /proc | grep -c '^[0-9]'", { timeoutMs: 30_000 })).stdout);
+
+  it("refuses a program more threads than it may have", async () => {
+    const count = Number(await python(THREADS));
+    expect(count).toBeGreaterThan(MOST_PROCESSES - 128);
+    expect(count).toBeLessThan(MOST_PROCESSES);
+  });
+
+  it("whose processes are used up goes on: what runs is served, a fork is an error, and the program that ends the others starts", async () => {
+    await guest.commands.run("exec python3 -m http.server 8000", { background: true, timeoutMs: 0 });
+    const refused = (await guest.commands.run(FILL, { timeoutMs: 60_000 }).catch((error: unknown) => error)) as CommandExitError;
+    expect(refused.stderr).toMatch(/fork/i);
+    const started = Number(refused.stdout.trim().split("\n").at(-1));
+    expect(started).toBeGreaterThan(MOST_PROCESSES - 128);
+    expect(started).toBeLessThan(MOST_PROCESSES);
+    const headers = { "E2b-Sandbox-Id": guest.sandboxId, "E2b-Sandbox-Port": "8000" };
+    expect((await fetch(`${platform.edgeUrl}/`, { headers })).status).toBe(200);
+    expect(await countProcesses()).toBeGreaterThan(started);
+    await guest.commands.run("pkill -9 sleep", { timeoutMs: 60_000 });
+    expect(await countProcesses()).toBeLessThan(50);
+    await guest.commands.run("pkill -9 python3");
+  });
+
+  it("with a fork bomb in it, of whichever user, can be saved through the API", async () => {
+    for (const user of ["user", "root"] as const) {
+      await guest.commands.run(BOMB, { background: true, timeoutMs: 0, user });
+      await sleep(3_000);
+      expect((await neighbour.commands.run("echo well")).stdout).toBe("well\n");
+      const saved = async () => {
+        await guest.commands.run("kill -9 -1", { timeoutMs: 30_000, user }).catch(() => undefined);
+        return countProcesses().catch(() => Number.POSITIVE_INFINITY);
+      };
+      await expect.poll(saved, { timeout: 60_000, interval: 500 }).toBeLessThan(50);
+    }
+  });
+
+  it("has a limit of open files, which is an error for the process that reaches it and for no other", async () => {
+    const [soft, hard, count, errno] = (await python(OPEN_FILES)).split(" ").map(Number);
+    expect(soft).toBe(hard);
+    expect(errno).toBe(EMFILE);
+    expect(count).toBeGreaterThan((soft ?? 0) - 20);
+    expect(count).toBeLessThan(soft ?? 0);
+    // All of them have as many at once: gVisor's kernel and the host hold that too.
+    const four = 'for n in 1 2 3 4; do python3 -c "$PROGRAM" & done; wait';
+    const { stdout } = await guest.commands.run(four, {
+      envs: { PROGRAM: `${OPEN_FILES}\nimport time; time.sleep(2)` },
+      timeoutMs: 60_000,
+    });
+    expect(
+      stdout
+        .trim()
+        .split("\n")
+        .map((line) => line.split(" ").at(-1)),
+    ).toEqual(Array(4).fill(String(EMFILE)));
+  });
+});
