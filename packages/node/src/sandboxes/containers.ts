@@ -118,9 +118,9 @@ export class Containers {
       keepsNumber: images.list().some(({ area, owner }) => area === record.area && owner !== undefined),
     });
     crashPoint("release.slot-released");
-    this.#live.delete(record.containerId);
-    await this.collectAreas([record.area, ...record.frozenAreas]);
+    await this.collectAreas([record.area, ...record.frozenAreas], record.containerId);
     crashPoint("release.collected");
+    this.#live.delete(record.containerId);
     this.emptyTrash();
   }
 
@@ -155,10 +155,14 @@ export class Containers {
     });
   }
 
-  /** Of these areas, those that no container and no image refers to any more are deleted; those that only images do are closed. */
-  async collectAreas(candidates: readonly string[]): Promise<void> {
+  /**
+   * Of these areas, those that no container (but the one that leaves) and no image refers to any more are deleted; those that
+   * only images do are closed.
+   */
+  async collectAreas(candidates: readonly string[], leaving?: string): Promise<void> {
     const { images, deps } = this.#options;
-    const running = new Set(this.all().flatMap(({ record }) => [record.area, ...record.frozenAreas]));
+    const staying = this.all().filter(({ record }) => record.containerId !== leaving);
+    const running = new Set(staying.flatMap(({ record }) => [record.area, ...record.frozenAreas]));
     const kept = new Set(images.list().flatMap((image) => [...(image.area === undefined ? [] : [image.area]), ...image.frozenAreas]));
     for (const area of new Set(candidates)) {
       if (running.has(area)) continue;

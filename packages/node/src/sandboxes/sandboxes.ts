@@ -150,33 +150,44 @@ export class Sandboxes {
 
   /** Writes it to an image and ends it. On failure it runs as before, and there is no image. */
   async pause(request: PauseRequest): Promise<{ image: ImageRecord; sizeBytes: number }> {
-    const { deps, containers, writer, logger } = this.#options;
     const { sandboxId, imageId } = request;
     return this.#lock.run(sandboxId, async () => {
       const written = this.#options.images.get(imageId);
       if (written && !this.#live(sandboxId)) return { image: written, sizeBytes: memoryBytes(written) };
-      const { record, connections } = this.#running(sandboxId);
-      const phases = new Phases();
-      const withMemory = request.memory && runtimeOf(deps.config, record.runtime).capabilities.checkpoint;
-      const isHealthy = await isAgentHealthy(record.slot.addresses.guest, HEALTH_TIMEOUT_MS);
-      if (!isHealthy && (request.requireHealthyGuest || !withMemory)) throw guestSilent(sandboxId);
-      phases.mark("health");
-      for (const socket of connections) socket.resetAndDestroy();
-      const image = await writer.write({ record, imageId, kind: "pause", withMemory, agentUnresponsive: !isHealthy });
-      phases.mark("write");
-      // The image is what counts from here: whatever of this container can't be given back now is nobody's sandbox any more.
-      const leftover: SandboxRecord = { ...record, sandboxId: "", state: "killing" };
-      containers.set(leftover);
-      crashPoint("pause.recorded");
-      await containers.tryToGiveBack(leftover);
-      crashPoint("pause.given-back");
-      const sizeBytes = memoryBytes(image);
-      logger.info(
-        { sandbox_id: sandboxId, image_id: imageId, with_memory: withMemory, size_bytes: sizeBytes, ...phases.fields() },
-        "sandbox paused",
-      );
-      return { image, sizeBytes };
+      const live = this.#running(sandboxId);
+      // Whoever comes from now on waits, and hears in the end that it is gone, or that it runs on.
+      const { promise, resolve } = Promise.withResolvers<void>();
+      live.standstill = promise;
+      try {
+        const image = await this.#pause(live, request);
+        return { image, sizeBytes: memoryBytes(image) };
+      } finally {
+        live.standstill = undefined;
+        resolve();
+      }
     });
+  }
+
+  async #pause({ record, connections }: LiveContainer, request: PauseRequest): Promise<ImageRecord> {
+    const { deps, containers, writer, logger } = this.#options;
+    const { sandboxId, imageId } = request;
+    const phases = new Phases();
+    const withMemory = request.memory && runtimeOf(deps.config, record.runtime).capabilities.checkpoint;
+    const isHealthy = await isAgentHealthy(record.slot.addresses.guest, HEALTH_TIMEOUT_MS);
+    if (!isHealthy && (request.requireHealthyGuest || !withMemory)) throw guestSilent(sandboxId);
+    phases.mark("health");
+    for (const socket of connections) socket.resetAndDestroy();
+    const image = await writer.write({ record, imageId, kind: "pause", withMemory, agentUnresponsive: !isHealthy });
+    phases.mark("write");
+    // The image is what counts from here: whatever of this container can't be given back now is nobody's sandbox any more.
+    const leftover: SandboxRecord = { ...record, sandboxId: "", state: "killing" };
+    containers.set(leftover);
+    crashPoint("pause.recorded");
+    await containers.tryToGiveBack(leftover);
+    crashPoint("pause.given-back");
+    const facts = { sandbox_id: sandboxId, image_id: imageId, with_memory: withMemory, size_bytes: memoryBytes(image) };
+    logger.info({ ...facts, ...phases.fields() }, "sandbox paused");
+    return image;
   }
 
   /** Writes an image of a sandbox that goes on, or of one that is paused in `sourceImageId`. */
