@@ -1,22 +1,24 @@
 // A real agent for tests: the assembled tree, started as a sandbox starts it except for the port.
 
-import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { readdirSync, readlinkSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { mkdtemp, readdir, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { type Client, createClient, type Transport } from "@connectrpc/connect";
+import { type Client, type Code, ConnectError, createClient, type Transport } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
-import { agentCommand } from "@skerry/agent";
-import { type AssembledAgent, assembleAgent } from "@skerry/agent/assemble";
+import { AGENT_ROOT, agentCommand } from "@skerry/agent";
+import type { AssembledAgent } from "@skerry/agent/assemble";
 import { Filesystem } from "@skerry/wire/filesystem";
 import { Process } from "@skerry/wire/process";
+import { afterAll } from "vitest";
 
 export interface AgentUnderTest extends AsyncDisposable {
   readonly url: string;
   readonly port: number;
+  /** Of the agent itself. */
   readonly pid: number;
   readonly tree: string;
   readonly process: Client<typeof Process>;
@@ -37,6 +39,7 @@ export function assembledTree(): Promise<AssembledAgent> {
 }
 
 async function assemble(outDir: string): Promise<AssembledAgent> {
+  const { assembleAgent } = await import("@skerry/agent/assemble");
   const agent = await assembleAgent({ outDir, workDir: join(tmpdir(), "skerry-test-agent-work") });
   for (const name of await readdir(outDir)) {
     const other = join(outDir, name);
@@ -46,8 +49,16 @@ async function assemble(outDir: string): Promise<AssembledAgent> {
   return agent;
 }
 
+/** One agent for all tests of a file. */
+export async function agentOfFile(): Promise<AgentUnderTest> {
+  const agent = await startAgentUnderTest();
+  afterAll(() => agent[Symbol.asyncDispose]());
+  return agent;
+}
+
 export async function startAgentUnderTest(options: { env?: Record<string, string> } = {}): Promise<AgentUnderTest> {
-  const tree = (await assembledTree()).path;
+  // These tests also run inside sandboxes, which have a tree.
+  const tree = existsSync(AGENT_ROOT) ? AGENT_ROOT : (await assembledTree()).path;
   const arch = process.arch === "arm64" ? "arm64" : "x64";
   const command = [...agentCommand(arch, { root: tree, port: 0 }), "--host", "127.0.0.1", "--announce"];
   const cwd = await mkdtemp(join(tmpdir(), "skerry-agent-test-"));
@@ -74,7 +85,7 @@ export async function startAgentUnderTest(options: { env?: Record<string, string
   return {
     url,
     port,
-    pid: child.pid ?? 0,
+    pid: onlyChildOf(child.pid ?? 0),
     tree,
     transport,
     process: createClient(Process, transport()),
@@ -131,18 +142,18 @@ function text(chunks: readonly Uint8Array[]): string {
   return Buffer.concat(chunks).toString("utf8");
 }
 
-/** The agent's own process: whoever listens on its port. */
-export function agentPid(agent: AgentUnderTest): number {
-  const port = agent.port.toString(16).toUpperCase().padStart(4, "0");
-  const inode = execFileSync("awk", [`$2 ~ /:${port}$/ && $4 == "0A" { print $10 }`, "/proc/net/tcp"], { encoding: "utf8" }).trim();
-  for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
-    try {
-      if (descriptorsOf(Number(pid)).includes(`socket:[${inode}]`)) return Number(pid);
-    } catch {
-      // Gone meanwhile.
-    }
-  }
-  throw new Error("no process listens on the agent's port");
+function onlyChildOf(pid: number): number {
+  return Number(readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8"));
+}
+
+/** What a call failed with. */
+export async function failure(promise: Promise<unknown>): Promise<{ code: Code; message: string }> {
+  const error = await promise.then(
+    () => undefined,
+    (reason: unknown) => ConnectError.from(reason),
+  );
+  if (!error) throw new Error("nothing failed");
+  return { code: error.code, message: error.rawMessage };
 }
 
 /** What a process's descriptors are open on. */

@@ -3,16 +3,12 @@ import { existsSync, linkSync, mkdirSync, readdirSync, readFileSync, statSync, s
 import { mkdtemp, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
-import { type AgentUnderTest, startAgentUnderTest } from "./agent-under-test.ts";
+import { beforeEach, expect, it } from "vitest";
+import { agentOfFile, startAgentUnderTest } from "./agent-under-test.ts";
 
-let agent: AgentUnderTest;
+const agent = await agentOfFile();
 let folder: string;
 
-beforeAll(async () => {
-  agent = await startAgentUnderTest();
-});
-afterAll(() => agent[Symbol.asyncDispose]());
 beforeEach(async () => {
   folder = await realpath(await mkdtemp(join(tmpdir(), "skerry-compose-")));
   return () => rm(folder, { recursive: true, force: true });

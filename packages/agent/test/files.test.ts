@@ -6,16 +6,12 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync, gzipSync } from "node:zlib";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { type AgentUnderTest, startAgentUnderTest } from "./agent-under-test.ts";
+import { beforeEach, describe, expect, it } from "vitest";
+import { agentOfFile } from "./agent-under-test.ts";
 
-let agent: AgentUnderTest;
+const agent = await agentOfFile();
 let folder: string;
 
-beforeAll(async () => {
-  agent = await startAgentUnderTest();
-});
-afterAll(() => agent[Symbol.asyncDispose]());
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "skerry-files-"));
   chmodSync(folder, 0o755);

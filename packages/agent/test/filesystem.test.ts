@@ -3,18 +3,14 @@ import { chmodSync, lstatSync, mkdirSync, statSync, symlinkSync, utimesSync, wri
 import { mkdtemp, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Code, ConnectError } from "@connectrpc/connect";
+import { Code } from "@connectrpc/connect";
 import { type EntryInfo, FileType } from "@skerry/wire/filesystem";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { type AgentUnderTest, startAgentUnderTest } from "./agent-under-test.ts";
+import { beforeEach, describe, expect, it } from "vitest";
+import { agentOfFile, failure } from "./agent-under-test.ts";
 
-let agent: AgentUnderTest;
+const agent = await agentOfFile();
 let folder: string;
 
-beforeAll(async () => {
-  agent = await startAgentUnderTest();
-});
-afterAll(() => agent[Symbol.asyncDispose]());
 beforeEach(async () => {
   folder = await realpath(await mkdtemp(join(tmpdir(), "skerry-fs-")));
   return () => rm(folder, { recursive: true, force: true });
@@ -26,15 +22,6 @@ async function stat(path: string): Promise<EntryInfo> {
   const { entry } = await agent.filesystem.stat({ path });
   if (!entry) throw new Error("no entry");
   return entry;
-}
-
-async function failure(promise: Promise<unknown>): Promise<{ code: Code; message: string }> {
-  const error = await promise.then(
-    () => undefined,
-    (reason: unknown) => ConnectError.from(reason),
-  );
-  if (!error) throw new Error("nothing failed");
-  return { code: error.code, message: error.rawMessage };
 }
 
 describe("Stat", () => {

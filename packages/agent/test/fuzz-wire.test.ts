@@ -6,25 +6,23 @@ import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
 import fc from "fast-check";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { type AgentUnderTest, run, startAgentUnderTest } from "./agent-under-test.ts";
+import { afterEach, beforeAll, describe, expect, it } from "vitest";
+import { agentOfFile, run } from "./agent-under-test.ts";
 import { exchangeBytes, type Leave } from "./raw-socket.ts";
 
 const RUNS = Number(process.env.SKERRY_FUZZ_RUNS ?? 60);
 const MIB = 1024 * 1024;
 
-let agent: AgentUnderTest;
+const agent = await agentOfFile();
 let fresh: { rss: number; descriptors: number };
 
 beforeAll(async () => {
-  agent = await startAgentUnderTest();
   // Everything that is loaded late is loaded now.
   await run(agent, "true");
   await agent.fetch("/files?path=/etc/hostname");
   await agent.fetch("/metrics");
   fresh = { rss: rss(), descriptors: descriptors() };
 });
-afterAll(() => agent[Symbol.asyncDispose]());
 
 /** Nothing that was sent has ended the agent, kept a connection, or kept memory. */
 afterEach(async () => {

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
-import { agentPid, run, startAgentUnderTest } from "./agent-under-test.ts";
+import { run, startAgentUnderTest } from "./agent-under-test.ts";
 
 /** Memory that is nobody else's and no file's. */
 function ownMiB(pid: number): number {
@@ -9,7 +9,7 @@ function ownMiB(pid: number): number {
 
 it("gives what work left behind back to the host when there is no work", async () => {
   await using agent = await startAgentUnderTest();
-  const pid = agentPid(agent);
+  const { pid } = agent;
   await agent.init({});
   await run(agent, "/bin/true");
   const started = ownMiB(pid);

@@ -1,16 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { Code, ConnectError } from "@connectrpc/connect";
+import { Code } from "@connectrpc/connect";
 import { type ProcessEvent, Signal, type StreamInputRequestSchema } from "@skerry/wire/process";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type AgentUnderTest, run, startAgentUnderTest } from "./agent-under-test.ts";
+import { describe, expect, it } from "vitest";
+import { type AgentUnderTest, agentOfFile, failure, run } from "./agent-under-test.ts";
 
-let agent: AgentUnderTest;
-
-beforeAll(async () => {
-  agent = await startAgentUnderTest();
-});
-afterAll(() => agent[Symbol.asyncDispose]());
+const agent = await agentOfFile();
 
 type Inner = ProcessEvent["event"];
 
@@ -48,15 +43,6 @@ function start(
       return { output, end: undefined };
     },
   };
-}
-
-async function failure(promise: Promise<unknown>): Promise<{ code: Code; message: string }> {
-  const error = await promise.then(
-    () => undefined,
-    (reason: unknown) => ConnectError.from(reason),
-  );
-  if (!error) throw new Error("nothing failed");
-  return { code: error.code, message: error.rawMessage };
 }
 
 describe("Start", () => {

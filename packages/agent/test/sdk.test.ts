@@ -3,14 +3,13 @@
 import { AGENT_VERSION } from "@skerry/wire";
 import { Sandbox } from "e2b";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type AgentUnderTest, startAgentUnderTest } from "./agent-under-test.ts";
+import { agentOfFile } from "./agent-under-test.ts";
 
 const TOKEN = "token-of-the-sandbox";
-let agent: AgentUnderTest;
+const agent = await agentOfFile();
 let sandbox: Sandbox;
 
 beforeAll(async () => {
-  agent = await startAgentUnderTest();
   await agent.init({ accessToken: TOKEN, envVars: { FROM_INIT: "yes" } });
   sandbox = new Sandbox({
     sandboxId: "isdktest0000000000000",
@@ -22,7 +21,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await sandbox.commands.run("rm -rf /tmp/skerry-sdk");
-  await agent[Symbol.asyncDispose]();
 });
 
 describe("the official SDK", () => {

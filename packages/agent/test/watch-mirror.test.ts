@@ -5,15 +5,11 @@ import { mkdtemp, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { type AgentUnderTest, startAgentUnderTest } from "./agent-under-test.ts";
+import { expect, it } from "vitest";
+import { agentOfFile } from "./agent-under-test.ts";
 import { openWatch, whileStopped } from "./watching.ts";
 
-let agent: AgentUnderTest;
-beforeAll(async () => {
-  agent = await startAgentUnderTest();
-});
-afterAll(() => agent[Symbol.asyncDispose]());
+const agent = await agentOfFile();
 
 type Step = readonly [kind: "dir" | "file" | "move" | "remove", from: string, to: string];
 

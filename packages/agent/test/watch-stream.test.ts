@@ -3,19 +3,15 @@ import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { mkdtemp, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Code, ConnectError } from "@connectrpc/connect";
+import { Code } from "@connectrpc/connect";
 import type { WatchDirResponse } from "@skerry/wire/filesystem";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { type AgentUnderTest, startAgentUnderTest } from "./agent-under-test.ts";
+import { beforeEach, describe, expect, it } from "vitest";
+import { agentOfFile, failure } from "./agent-under-test.ts";
 import { describeEvent, inotifyDescriptors, openWatch, uploadTo, whileStopped } from "./watching.ts";
 
-let agent: AgentUnderTest;
+const agent = await agentOfFile();
 let folder: string;
 
-beforeAll(async () => {
-  agent = await startAgentUnderTest();
-});
-afterAll(() => agent[Symbol.asyncDispose]());
 beforeEach(async () => {
   folder = await realpath(await mkdtemp(join(tmpdir(), "skerry-stream-")));
   return async () => {
@@ -54,15 +50,6 @@ async function open(options: { path?: string; recursive?: boolean } = {}, header
 function describeMessage(message: WatchDirResponse | undefined): string {
   const event = message?.event;
   return event?.case === "filesystem" ? describeEvent(event.value) : (event?.case ?? "end");
-}
-
-async function failure(promise: Promise<unknown>): Promise<{ code: Code; message: string }> {
-  const error = await promise.then(
-    () => undefined,
-    (reason: unknown) => ConnectError.from(reason),
-  );
-  if (!error) throw new Error("nothing failed");
-  return { code: error.code, message: error.rawMessage };
 }
 
 describe("WatchDir", () => {

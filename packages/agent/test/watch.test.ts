@@ -4,17 +4,13 @@ import { mkdtemp, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { EventType, FileType } from "@skerry/wire/filesystem";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { type AgentUnderTest, startAgentUnderTest } from "./agent-under-test.ts";
+import { beforeEach, describe, expect, it } from "vitest";
+import { agentOfFile } from "./agent-under-test.ts";
 import { describeEvent, inotifyDescriptors, openWatch, uploadTo, type Watch, whileStopped } from "./watching.ts";
 
-let agent: AgentUnderTest;
+const agent = await agentOfFile();
 let folder: string;
 
-beforeAll(async () => {
-  agent = await startAgentUnderTest();
-});
-afterAll(() => agent[Symbol.asyncDispose]());
 beforeEach(async () => {
   folder = await realpath(await mkdtemp(join(tmpdir(), "skerry-watch-")));
   return async () => {

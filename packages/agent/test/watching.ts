@@ -2,7 +2,7 @@
 
 import { EventType, type FilesystemEvent } from "@skerry/wire/filesystem";
 import { expect } from "vitest";
-import { type AgentUnderTest, agentPid, descriptorsOf } from "./agent-under-test.ts";
+import { type AgentUnderTest, descriptorsOf } from "./agent-under-test.ts";
 
 export interface Watch {
   readonly id: string;
@@ -46,16 +46,15 @@ export async function uploadTo(agent: AgentUnderTest, path: string, content: str
 
 /** Of the agent's process: one while anybody watches, else none. */
 export function inotifyDescriptors(agent: AgentUnderTest): string[] {
-  return descriptorsOf(agentPid(agent)).filter((target) => target.includes("inotify"));
+  return descriptorsOf(agent.pid).filter((target) => target.includes("inotify"));
 }
 
 /** What happens in there, the agent sees all at once, afterwards. */
 export function whileStopped(agent: AgentUnderTest, action: () => void): void {
-  const pid = agentPid(agent);
-  process.kill(pid, "SIGSTOP");
+  process.kill(agent.pid, "SIGSTOP");
   try {
     action();
   } finally {
-    process.kill(pid, "SIGCONT");
+    process.kill(agent.pid, "SIGCONT");
   }
 }
