@@ -109,8 +109,15 @@ export class MemoryGuard {
 
   unwatch(key: string): void {
     const watched = this.#watched.get(key);
+    if (!watched) return;
     this.#watched.delete(key);
-    watched?.group.close();
+    try {
+      this.#tellKernelKills(watched);
+    } catch (error) {
+      this.#logger.warn({ err: asError(error) }, "a sandbox's memory could not be read at its end");
+    } finally {
+      watched.group.close();
+    }
   }
 
   /** Whether the kernel has ended something in this sandbox for its memory a moment ago: why it may have ended as a whole. */
@@ -153,7 +160,7 @@ export class MemoryGuard {
 
   #look(watched: Watched, now: number): void {
     const { sandbox, group } = watched;
-    this.#tellKernelKills(watched, now);
+    if (now - watched.kernelKillsToldAt >= TELL_INTERVAL_MS) this.#tellKernelKills(watched);
     // All that is charged is one cheap number, and never less than what is held.
     const usage = group.usageBytes();
     const held = usage <= sandbox.limitBytes ? usage : group.heldBytes();
@@ -227,11 +234,12 @@ export class MemoryGuard {
   }
 
   /** The kernel says how many it has ended; which, only in its own log. */
-  #tellKernelKills(watched: Watched, now: number): void {
-    if (now - watched.kernelKillsToldAt < TELL_INTERVAL_MS) return;
+  #tellKernelKills(watched: Watched): void {
+    const now = performance.now();
     const kills = watched.group.kernelKills();
     watched.kernelKillsToldAt = now;
-    if (kills === watched.kernelKills) return;
+    // Fewer: the group is gone.
+    if (kills <= watched.kernelKills) return;
     this.#logger.warn(
       { sandbox_id: watched.sandbox.identity().sandboxId, processes: kills - watched.kernelKills },
       "processes ended by the kernel: their sandbox was out of memory",
