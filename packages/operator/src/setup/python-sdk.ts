@@ -7,7 +7,7 @@ import { toolEnvironment } from "./tool-environment.ts";
 
 /** The newest SDK, and the newest one that Ubuntu 22.04's Python 3.10 can install. */
 const NEWEST = "2.63.0";
-const FOR_PYTHON_3_10 = "2.56.0";
+const FOR_PYTHON_3_10 = "2.55.1";
 
 /** A Python with the pinned official SDK from PyPI, in a virtual environment below `dir`. */
 export async function ensurePythonSdk(
@@ -34,12 +34,19 @@ export async function ensurePythonSdk(
   } catch (cause) {
     signal.throwIfAborted();
     throw new OperatorError("the official Python SDK could not be installed", {
-      mend: [...String(cause).split("\n").slice(-4), "Check that pip reaches its index: pip download e2b"],
+      mend: [...lastLines(String(cause)), "Check that pip reaches its index: pip download e2b"],
       cause,
     });
   }
   return { python, version };
 }
+
+/** pip lists every version there is, in one line. */
+const lastLines = (text: string) =>
+  text
+    .split("\n")
+    .slice(-4)
+    .map((line) => line.slice(0, 300));
 
 const exists = (path: string) =>
   access(path).then(
