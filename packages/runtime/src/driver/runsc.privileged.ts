@@ -27,6 +27,8 @@ export function createRunscRuntime(options: { binary: string; stateDir: string; 
       "--file-access-mounts=exclusive",
       // Without it set-user-id programs (sudo) do nothing.
       "--allow-suid",
+      // Connections of a sandbox that goes on from its own image go on too. Where the address is another one they end at once.
+      "--allow-connected-on-save",
       // The guest's own groups, by which the agent limits its processes: version 1 of them miscounts when many start at once.
       "--in-sandbox-cgroup=v2",
     ],
