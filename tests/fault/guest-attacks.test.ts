@@ -35,7 +35,7 @@ describe.each(["gvisor", "runc"] as const)("a guest on %s", (runtime) => {
     const headers = { "E2b-Sandbox-Id": guest.sandboxId, "E2b-Sandbox-Port": "49983" };
     await expect
       .poll(async () => (await fetch(`${platform.edgeUrl}/health`, { headers })).json(), { timeout: 20_000 })
-      .toEqual({ sandboxId: guest.sandboxId, message: "The sandbox was not found", code: 502 });
+      .toMatchObject({ sandboxId: guest.sandboxId, message: "The sandbox was not found", code: 502 });
     await expect.poll(async () => (await callApi(platform, `/sandboxes/${guest.sandboxId}`)).status, { timeout: 20_000 }).toBe(404);
     await expect(guest.commands.run("true")).rejects.toThrow();
   }
@@ -62,25 +62,21 @@ describe.each(["gvisor", "runc"] as const)("a guest on %s", (runtime) => {
       ({ stdout }) => stdout,
       (error: unknown) => String(error),
     );
-    if (runtime === "runc") expect(outcome).toMatch(/one more|Resource temporarily unavailable|EAGAIN|error starting process/);
-    // Processes take memory too, and the host ends a gVisor sandbox as a whole when that runs out first.
-    else if (await guest.isRunning()) expect(outcome).toMatch(/one more|Resource temporarily unavailable|EAGAIN|error starting process/);
-    else expect(outcome).toMatch(/not running anymore|end of life/);
+    expect(outcome).toMatch(/one more|Resource temporarily unavailable|EAGAIN|error starting process/);
     if (bomb) await bomb.kill().catch(() => false);
     await guest.kill();
     await assertGone();
   });
 
-  it("fills its memory, and loses a process or its sandbox", async () => {
+  it("fills its memory, and loses that process", async () => {
     const hog = await attack("exec python3 -c 'x = []\nwhile True: x.append(bytearray(b\"x\") * 16_000_000)'");
     const ended = hog?.wait().then(
       () => "ended",
       (error: unknown) => String(error),
     );
     const outcome = await Promise.race([ended, new Promise((resolve) => setTimeout(() => resolve("late"), 60_000))]);
-    expect(outcome).not.toBe("late");
-    if (await guest.isRunning()) expect((await guest.commands.run("echo still here")).stdout).toBe("still here\n");
-    else await assertGone();
+    expect(outcome).toContain("signal: killed");
+    expect((await guest.commands.run("echo still here")).stdout).toBe("still here\n");
   });
 
   it("holds every port and thousands of files, and is still served", async () => {
