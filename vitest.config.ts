@@ -7,7 +7,7 @@ export default defineConfig({
       {
         test: {
           name: "unit",
-          include: ["packages/*/src/**/*.test.ts", "services/**/*.test.ts", "tests/repo/**/*.test.ts"],
+          include: ["packages/*/src/**/*.test.ts", "services/**/*.test.ts", "tests/repo/**/*.test.ts", "tests/soak/**/*.test.ts"],
           testTimeout: 20_000,
         },
       },

@@ -31,7 +31,7 @@ async function run(...args: string[]): Promise<{ exitCode: number; output: strin
 test("help names every command and every exit code", async () => {
   const { exitCode, output } = await run("--help");
   expect(exitCode).toBe(0);
-  for (const command of ["up", "down", "status", "env", "logs", "doctor", "test", "bench"])
+  for (const command of ["up", "down", "status", "env", "logs", "doctor", "test", "bench", "soak"])
     expect(output).toMatch(new RegExp(`^ {2}${command}\\b`, "m"));
   for (const { meaning } of Object.values(EXIT_CODES)) expect(output).toContain(meaning);
 });

@@ -26,6 +26,7 @@ function createProgram(context: OperatorContext): Command {
   addPlatformCommands(program, context);
   addInsightCommands(program, context);
   addDeveloperCommands(program, context);
+  addSoakCommands(program, context);
   return program;
 }
 
@@ -116,6 +117,22 @@ function addDeveloperCommands(program: Command, context: OperatorContext): void 
     .option("--runtime <name>", "gvisor or runc (SKERRY_RUNTIME)")
     .addOption(dataOption())
     .action(async (options) => (await import("./commands/serve.ts")).serve(context, options));
+}
+
+function addSoakCommands(program: Command, context: OperatorContext): void {
+  const soak = program.command("soak").summary("long runs that look for what is lost or left over");
+  soak
+    .command("restore")
+    .summary("programs with state, through pauses, resumes and forks")
+    .description(
+      "Takes CPython, Node.js, a JVM, a Go program, PostgreSQL under pgbench, and Chromium through cycles of pause and resume and through forks, on a platform of its own. Each proves after each step that its memory, its files and its processes are what they were. On gVisor only: runc keeps no memory. Progress goes to stderr, a table to stdout; it fails with the first difference of each.",
+    )
+    .option("--cycles <n>", "pauses and resumes of each", "100")
+    .option("--forks <n>", "forks of each, as many at once as memory allows (at most 16)", "16")
+    .option("--only <list>", "python, node, jvm, go, postgres, chromium: some of them")
+    .option("--parallel <n>", "workloads at once", "2")
+    .option("--json", "every number instead of the table")
+    .action(async (options) => (await import("./commands/soak.ts")).soakRestore(context, options));
 }
 
 function helpFooter(): string {

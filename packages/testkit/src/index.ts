@@ -6,4 +6,4 @@ export { type TarEntry, tarArchive } from "./images/tar-archive.ts";
 export { describeTraces, type HostTraces, instanceOf, readHostTraces } from "./leftovers.ts";
 export { type Platform, type StartPlatformOptions, startPlatform } from "./platform.ts";
 export { startPostgres, type TestPostgres } from "./postgres.ts";
-export { createTestDataFolder, preparePythonSdk, prepareTestCache, testCacheDir } from "./test-cache.ts";
+export { createTestDataFolder, preparePythonSdk, prepareSoakTemplate, prepareTestCache, testCacheDir } from "./test-cache.ts";

@@ -3,7 +3,7 @@
 
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { closeSync, openSync, readFileSync, rmSync } from "node:fs";
+import { closeSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -23,6 +23,8 @@ export interface StartPlatformOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** The roles of each process; default one process with all of them. `["node", "api", "edge"]` makes three. */
   readonly roles?: readonly string[];
+  /** Templates beside `base`, as in the files of a data folder's `templates/`; their layers are in the test cache. */
+  readonly templates?: readonly { readonly alias: string }[];
 }
 
 export interface Platform {
@@ -52,6 +54,9 @@ export interface Platform {
 
 export async function startPlatform(options: StartPlatformOptions = {}): Promise<Platform> {
   const folder = await createTestDataFolder(`t-${randomBytes(6).toString("hex")}`);
+  for (const template of options.templates ?? []) {
+    writeFileSync(join(folder.root, "templates", `${template.alias}.json`), JSON.stringify(template));
+  }
   const platform = await createPlatform(folder, options);
   try {
     await platform.start();

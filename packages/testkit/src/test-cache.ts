@@ -7,8 +7,10 @@ import {
   createDataFolder,
   type DataFolder,
   ensurePythonSdk,
+  ensureSoakTemplate,
   ensureTestRegistry,
   NO_IMAGE,
+  type SoakTemplate,
   setUp,
   silentSteps,
   takeSetupLock,
@@ -71,4 +73,11 @@ export async function prepareTestRegistry(): Promise<string> {
   const folder = await createDataFolder(testCacheDir());
   await using _lock = await takeSetupLock(folder.lockFile, { wait: true });
   return (await ensureTestRegistry(folder.root, { report: () => {}, signal: new AbortController().signal })).binary;
+}
+
+/** The layers of the restore soak. Platforms whose data folders are made after this find them in their layer store. */
+export async function prepareSoakTemplate(): Promise<SoakTemplate> {
+  const folder = await prepareTestCache();
+  const { template } = await ensureSoakTemplate(folder, { repoRoot: REPO_ROOT, report: () => {}, signal: new AbortController().signal });
+  return template;
 }

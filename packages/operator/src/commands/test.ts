@@ -10,6 +10,7 @@ import { NO_IMAGE } from "../setup/base/base-image.ts";
 import { TEST_PACKAGES } from "../setup/debian-packages.ts";
 import { ensurePythonSdk } from "../setup/python-sdk.ts";
 import { setUp } from "../setup/set-up.ts";
+import { ensureSoakTemplate } from "../setup/soak/ensure-soak-template.ts";
 import { ensureTestRegistry } from "../setup/test-registry.ts";
 import { formatDuration } from "../terminal/duration.ts";
 import { createSteps, type Steps } from "../terminal/steps.ts";
@@ -34,6 +35,8 @@ export async function test(context: OperatorContext, pattern: string | undefined
   const cacheDir = testCacheDirOf(context.env);
   const runsDir = join(cacheDir, "runs");
   const run = await prepare({ context, cacheDir, steps, signal });
+  // It takes minutes when it is made: a run of single files makes it only if one of them asks for it.
+  if (pattern === undefined) await prepareSoak({ context, cacheDir, steps, signal });
   await steps.run(
     "earlier runs",
     () => sweepStaleRuns(runsDir, context.cleanup),
@@ -56,7 +59,23 @@ export async function test(context: OperatorContext, pattern: string | undefined
   summarise(sumTallies(tallies), performance.now() - startedAt);
 }
 
-async function prepare(options: { context: OperatorContext; cacheDir: string; steps: Steps; signal: AbortSignal }): Promise<CheckRun> {
+interface Preparation {
+  readonly context: OperatorContext;
+  readonly cacheDir: string;
+  readonly steps: Steps;
+  readonly signal: AbortSignal;
+}
+
+async function prepareSoak({ context, cacheDir, steps, signal }: Preparation): Promise<void> {
+  const folder = await createDataFolder(cacheDir);
+  await steps.run(
+    "soak template",
+    (report) => ensureSoakTemplate(folder, { repoRoot: context.repoRoot, report, signal }),
+    ({ template, built }) => `${template.system.distribution}, ${template.system.layer.slice(7, 19)}${built ? ", made" : ""}`,
+  );
+}
+
+async function prepare(options: Preparation): Promise<CheckRun> {
   const { context, cacheDir, steps, signal } = options;
   const folder = await createDataFolder(cacheDir);
   await using _lock = await takeSetupLock(folder.lockFile, { wait: true });

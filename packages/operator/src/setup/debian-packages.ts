@@ -24,6 +24,7 @@ export const PLATFORM_PACKAGES: Readonly<Record<string, string>> = {
 /** Needed by `./skerry test` on top. */
 export const TEST_PACKAGES: Readonly<Record<string, string>> = {
   "busybox-static": "an image with nothing else in it",
+  "debian-archive-keyring": "the template of the restore soak, which is Debian also on Ubuntu",
   git: "which files are the repository's own",
   postgresql: "the second database of the store and of split roles",
   "python3-venv": "the SDK from PyPI",

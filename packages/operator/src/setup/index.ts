@@ -13,4 +13,5 @@ export { type BaseTemplate, ensureBaseTemplate } from "./base/ensure-base.ts";
 export { ensureDebianPackages, missingPackages, PLATFORM_PACKAGES, TEST_PACKAGES } from "./debian-packages.ts";
 export { ensurePythonSdk } from "./python-sdk.ts";
 export { type SetUpOptions, setUp } from "./set-up.ts";
+export { ensureSoakTemplate, type SoakTemplate } from "./soak/ensure-soak-template.ts";
 export { ensureTestRegistry } from "./test-registry.ts";

@@ -1,0 +1,144 @@
+import { readFileSync } from "node:fs";
+import { asError } from "@skerry/base";
+import type { Platform } from "@skerry/testkit";
+import type { Seen } from "./check.ts";
+import { Subject } from "./subject.ts";
+import type { Workload } from "./workloads.ts";
+
+export interface SoakPlan {
+  readonly cycles: number;
+  readonly forks: number;
+}
+
+export interface Cycle {
+  readonly pauseMs: number;
+  /** Until the platform said that it runs, and from then until it had proved that it is what it was. */
+  readonly resumeMs: number;
+  readonly checkMs: number;
+  readonly imageBytes: number;
+}
+
+export interface WorkloadResult {
+  readonly workload: string;
+  /** From the create until its first answer. */
+  readonly startMs: number;
+  readonly cycles: readonly Cycle[];
+  /** How many were there at once, and how long all of them took to be there. */
+  readonly forks: readonly { readonly count: number; readonly forkMs: number }[];
+  /** The first difference, and what was found beside it. */
+  readonly failure?: { readonly at: string; readonly difference: string; readonly found: readonly string[] };
+}
+
+export interface SoakContext {
+  readonly platform: Platform;
+  readonly template: { readonly alias: string; readonly memoryMB: number };
+  readonly plan: SoakPlan;
+  readonly seen: Seen;
+  readonly signal: AbortSignal;
+  readonly report: (workload: Workload, text: string) => void;
+}
+
+const MAX_FORKS_AT_ONCE = 16;
+
+/** Several of them, some at a time. The results come in the order of the workloads. */
+export async function runWorkloads(workloads: readonly Workload[], parallel: number, context: SoakContext): Promise<WorkloadResult[]> {
+  const results = new Map<Workload, WorkloadResult>();
+  const waiting = [...workloads];
+  const work = async () => {
+    for (let workload = waiting.shift(); workload; workload = waiting.shift()) {
+      context.signal.throwIfAborted();
+      results.set(workload, await runWorkload(workload, context));
+    }
+  };
+  await Promise.all(Array.from({ length: parallel }, work));
+  return workloads.flatMap((workload) => results.get(workload) ?? []);
+}
+
+/** Takes one workload through its cycles and forks. What goes wrong is in the result; only an interruption is thrown. */
+async function runWorkload(workload: Workload, context: SoakContext): Promise<WorkloadResult> {
+  const result = { workload: workload.name, startMs: 0, cycles: [] as Cycle[], forks: [] as { count: number; forkMs: number }[] };
+  let at = "start";
+  let subject: Subject | undefined;
+  const forked: Subject[] = [];
+  try {
+    const startedAt = performance.now();
+    subject = await Subject.start(workload, context.template.alias, context);
+    result.startMs = performance.now() - startedAt;
+    context.report(workload, `answers after ${seconds(result.startMs)}`);
+    for (let cycle = 1; cycle <= context.plan.cycles; cycle++) {
+      at = `cycle ${cycle}`;
+      context.signal.throwIfAborted();
+      result.cycles.push(await runCycle(subject, cycle === context.plan.cycles));
+      reportCycle(workload, context, result.cycles);
+    }
+    for (let done = 0; done < context.plan.forks; ) {
+      context.signal.throwIfAborted();
+      const count = Math.min(context.plan.forks - done, forksAtOnce(context.template.memoryMB));
+      at = `forks ${done + 1} to ${done + count}`;
+      result.forks.push({ count, forkMs: await runForks(subject, count, forked) });
+      done += count;
+      context.report(
+        workload,
+        `fork ${done}/${context.plan.forks}: ${count} in ${seconds(result.forks.at(-1)?.forkMs ?? 0)}, all as they should be`,
+      );
+    }
+    return result;
+  } catch (error) {
+    context.signal.throwIfAborted();
+    const suspect = forked.at(-1) ?? subject;
+    const found = suspect ? await suspect.explain() : [];
+    const difference = asError(error).message;
+    context.report(workload, `FAILED at ${at}: ${difference}`);
+    return { ...result, failure: { at, difference, found } };
+  } finally {
+    for (const one of [...forked, ...(subject ? [subject] : [])]) await one.kill().catch(() => {});
+  }
+}
+
+async function runCycle(subject: Subject, isLast: boolean): Promise<Cycle> {
+  const pauseMs = await timed(() => subject.pause());
+  const imageBytes = subject.imageBytes();
+  const resumeMs = await timed(() => subject.resume());
+  const checkMs = await timed(() => subject.check(isLast));
+  return { pauseMs, imageBytes, resumeMs, checkMs };
+}
+
+/** Forks, and looks at each of them, then again when all have been changed: none may see anything of the others. */
+async function runForks(parent: Subject, count: number, forked: Subject[]): Promise<number> {
+  const forkMs = await timed(async () => {
+    forked.push(...(await parent.fork(count)));
+  });
+  for (const fork of forked) await fork.check();
+  for (const fork of forked) await fork.setMark(fork.sandboxId);
+  for (const fork of forked) await fork.check(fork === forked[0]);
+  await parent.check();
+  for (const fork of forked.splice(0)) await fork.kill();
+  return forkMs;
+}
+
+/** As many as the machine has memory for, with a third of it left alone. */
+function forksAtOnce(memoryMB: number): number {
+  const availableKb = Number(/^MemAvailable:\s+(\d+)/m.exec(readFileSync("/proc/meminfo", "utf8"))?.[1] ?? 0);
+  return Math.max(1, Math.min(MAX_FORKS_AT_ONCE, Math.floor((availableKb / 1024 / memoryMB) * (2 / 3))));
+}
+
+/** Each cycle of a few; of many, every tenth part. */
+function reportCycle(workload: Workload, { plan, report }: SoakContext, cycles: readonly Cycle[]): void {
+  const step = plan.cycles <= 10 ? 1 : Math.ceil(plan.cycles / 10);
+  const last = cycles.at(-1);
+  if (!last || (cycles.length % step !== 0 && cycles.length !== plan.cycles)) return;
+  const image = `${Math.round(last.imageBytes / 1024 / 1024)} MiB`;
+  const { pauseMs, resumeMs, checkMs } = last;
+  report(
+    workload,
+    `cycle ${cycles.length}/${plan.cycles}: paused in ${seconds(pauseMs)} (${image}), resumed in ${seconds(resumeMs)}, checked in ${seconds(checkMs)}`,
+  );
+}
+
+export const seconds = (ms: number) => `${(ms / 1000).toFixed(2)} s`;
+
+async function timed(work: () => Promise<void>): Promise<number> {
+  const startedAt = performance.now();
+  await work();
+  return performance.now() - startedAt;
+}

@@ -1,0 +1,70 @@
+import { join } from "node:path";
+
+/** A program that knows whether it is still what it was. */
+export interface Workload {
+  readonly name: string;
+  readonly title: string;
+  /** Files of guests/ that it consists of; sandboxes find them in `GUEST_DIR`. */
+  readonly files: readonly string[];
+  /** Shell commands. `start` returns when `check` can be asked. */
+  readonly start: string;
+  /** Prints a `Check` as JSON. A deep one looks at what takes long as well. */
+  check(deep: boolean): string;
+  /** Makes it differ from its siblings. */
+  mark(text: string): string;
+}
+
+export const GUEST_SOURCES = join(import.meta.dirname, "guests");
+export const GUEST_DIR = "/home/user/guest";
+/** What it says that nobody else asks for. */
+export const GUEST_LOG = "/home/user/soak.log";
+
+/** Answers on port 7000: the programs that we wrote ourselves. */
+function server(about: { name: string; title: string; files: readonly string[]; command: string }): Workload {
+  const { command, ...rest } = about;
+  const ask = "curl --silent --show-error --fail --max-time 60";
+  return {
+    ...rest,
+    start: inBackground(command, `${ask} --output /dev/null http://127.0.0.1:7000/check`),
+    check: () => `${ask} http://127.0.0.1:7000/check`,
+    mark: (text) => `${ask} --data '${text}' http://127.0.0.1:7000/mark`,
+  };
+}
+
+/** `ready` is asked until it agrees; two minutes are for machines that do other things as well. */
+function inBackground(command: string, ready: string): string {
+  const wait = `for i in $(seq 600); do ${ready} 2>/dev/null && exit 0; sleep 0.2; done; tail -n 5 ${GUEST_LOG} >&2; exit 1`;
+  return `setsid ${command} >>${GUEST_LOG} 2>&1 </dev/null & ${wait}`;
+}
+
+const CHROMIUM = [
+  "/usr/lib/chromium/chromium-headless-shell",
+  // Its own sandbox needs namespaces that this one does not give.
+  "--no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update",
+  "--user-data-dir=/home/user/soak/profile --remote-debugging-port=9222 http://127.0.0.1:7001/",
+].join(" ");
+
+export const WORKLOADS: readonly Workload[] = [
+  server({ name: "python", title: "CPython", files: ["python.py"], command: `python3 ${GUEST_DIR}/python.py` }),
+  server({ name: "node", title: "Node.js", files: ["node.ts"], command: `node ${GUEST_DIR}/node.ts` }),
+  server({ name: "jvm", title: "JVM", files: ["Soak.java"], command: `java -Xmx256m ${GUEST_DIR}/Soak.java` }),
+  server({ name: "go", title: "Go", files: [], command: "/opt/soak/soak-go" }),
+  {
+    name: "postgres",
+    title: "PostgreSQL",
+    files: ["postgres.sh"],
+    start: `bash ${GUEST_DIR}/postgres.sh start 2>>${GUEST_LOG} >>${GUEST_LOG}`,
+    check: (deep) => `bash ${GUEST_DIR}/postgres.sh check ${deep ? "deep" : ""}`,
+    mark: (text) => `bash ${GUEST_DIR}/postgres.sh mark '${text}'`,
+  },
+  {
+    name: "chromium",
+    title: "Chromium",
+    files: ["chromium.ts", "chromium.html"],
+    start: `setsid node ${GUEST_DIR}/chromium.ts serve >>${GUEST_LOG} 2>&1 </dev/null &
+      until curl --silent --output /dev/null http://127.0.0.1:7001/; do sleep 0.1; done
+      ${inBackground(CHROMIUM, `node ${GUEST_DIR}/chromium.ts check >/dev/null`)}`,
+    check: () => `node ${GUEST_DIR}/chromium.ts check`,
+    mark: (text) => `node ${GUEST_DIR}/chromium.ts mark '${text}'`,
+  },
+];
