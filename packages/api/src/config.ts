@@ -23,6 +23,9 @@ export interface ApiTiming {
   readonly snapshotTimeoutMs: number;
   readonly killTimeoutMs: number;
   readonly listTimeoutMs: number;
+  /** How often this process says that it lives, and how long after the last time it is dead for the others. */
+  readonly beatMs: number;
+  readonly deadAfterMs: number;
   /** How long a call waits for what is under way with a sandbox before it is refused. */
   readonly waitTimeoutMs: number;
   readonly expiryScanMs: number;
@@ -44,6 +47,8 @@ export const DEFAULT_TIMING: ApiTiming = {
   snapshotTimeoutMs: 120_000,
   killTimeoutMs: 30_000,
   listTimeoutMs: 10_000,
+  beatMs: 2_000,
+  deadAfterMs: 15_000,
   waitTimeoutMs: 60_000,
   expiryScanMs: 200,
   reconcileMs: 2_000,

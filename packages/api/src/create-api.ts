@@ -6,6 +6,7 @@ import type { RouteService } from "@skerry/wire/control";
 import type { FastifyInstance } from "fastify";
 import { type ApiConfig, type ApiTiming, DEFAULT_TIMING } from "./config.ts";
 import { createServer } from "./http/server.ts";
+import { Liveness } from "./liveness.ts";
 import { createRouteService } from "./route-service.ts";
 import { accessTokenOf } from "./sandboxes/access-token.ts";
 import { AutoPauses } from "./sandboxes/auto-pauses.ts";
@@ -13,7 +14,7 @@ import type { SandboxDeps } from "./sandboxes/deps.ts";
 import { Expiry } from "./sandboxes/expiry.ts";
 import { ImageDeletions } from "./sandboxes/image-deletions.ts";
 import { SandboxKills } from "./sandboxes/kills.ts";
-import { SandboxMoves } from "./sandboxes/moves.ts";
+import { newRun, type Owner, SandboxMoves } from "./sandboxes/moves.ts";
 import type { NodeDirectory } from "./sandboxes/ports.ts";
 import { Reconciler } from "./sandboxes/reconcile.ts";
 import { SandboxService } from "./sandboxes/service.ts";
@@ -41,7 +42,10 @@ export interface Api extends AsyncDisposable {
 export async function createApi(config: ApiConfig, deps: ApiDeps): Promise<Api> {
   const { store, clock, logger } = deps;
   const timing: ApiTiming = { ...DEFAULT_TIMING, ...config.timing };
-  const work = sandboxDeps(config, deps, timing);
+  const run = newRun(config.ownerId);
+  const beats = { processes: store.processes, beatMs: timing.beatMs, deadAfterMs: timing.deadAfterMs, clock, logger };
+  const liveness = new Liveness(run, beats);
+  const work = sandboxDeps(config, deps, { timing, owner: { id: config.ownerId, run, liveness } });
   const service = new SandboxService(work);
   const pauses = new AutoPauses(work);
   const expiry = new Expiry({ ...work, sandboxes: store.sandboxes, pauses, scanMs: timing.expiryScanMs });
@@ -68,9 +72,11 @@ export async function createApi(config: ApiConfig, deps: ApiDeps): Promise<Api> 
     await Promise.all([rounds.stop(), expiry.stop(), fastify.close()]);
     await pauses.stop();
     await Promise.all([work.kills.stop(), work.images.stop()]);
+    await liveness.stop();
   };
   return {
     async listen() {
+      await liveness.start();
       expiry.start();
       rounds.start();
       await fastify.listen({ host: config.host, port: config.port });
@@ -91,10 +97,11 @@ export async function createApi(config: ApiConfig, deps: ApiDeps): Promise<Api> 
   };
 }
 
-function sandboxDeps(config: ApiConfig, deps: ApiDeps, timing: ApiTiming): SandboxDeps {
+function sandboxDeps(config: ApiConfig, deps: ApiDeps, about: { timing: ApiTiming; owner: Owner }): SandboxDeps {
+  const { timing, owner } = about;
   const { store, nodes, clock, logger } = deps;
   const { sandboxes } = store;
-  const moves = new SandboxMoves({ sandboxes, clock, ownerId: config.ownerId, maxSandboxes: config.maxSandboxes });
+  const moves = new SandboxMoves({ sandboxes, clock, owner, maxSandboxes: config.maxSandboxes });
   const images = new ImageDeletions({ images: store.images, nodes, clock, logger, timeoutMs: timing.killTimeoutMs });
   const kills = new SandboxKills({ sandboxes, nodes, moves, images, clock, logger, killTimeoutMs: timing.killTimeoutMs });
   return { config, timing, store, nodes, moves, kills, images, tokenSeed: deps.secrets.tokenSeed, clock, logger };

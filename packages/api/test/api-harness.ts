@@ -3,7 +3,7 @@ import { openSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createLogger, Secret, systemClock } from "@skerry/base";
+import { type Clock, createLogger, Secret, systemClock } from "@skerry/base";
 import { openStore, type Store } from "@skerry/store";
 import { FakeNode } from "@skerry/testkit/fake-node";
 import { startPostgres, type TestPostgres } from "@skerry/testkit/postgres";
@@ -95,7 +95,7 @@ export class ApiHarness implements AsyncDisposable {
   }
 
   /** Another API over the same database and nodes: a second process, or this one after a restart. */
-  async createApi(config: Partial<ApiConfig> = {}): Promise<Api> {
+  async createApi(config: Partial<ApiConfig> = {}, clock: Clock = systemClock): Promise<Api> {
     const nodes = this.nodes.map((node) => ({ nodeId: node.nodeId, url: node.url, client: node.client }));
     return await createApi(
       {
@@ -112,7 +112,7 @@ export class ApiHarness implements AsyncDisposable {
         store: this.store,
         nodes: { list: () => nodes },
         secrets: { tokenSeed: new Secret("seed"), adminToken: new Secret(this.adminToken) },
-        clock: systemClock,
+        clock,
         logger: createLogger({ name: "api", level: "info", fd: logFd() }),
       },
     );

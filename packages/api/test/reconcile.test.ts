@@ -129,6 +129,75 @@ describeOnEachDatabase("reconciling", (api) => {
     for (const id of ids) expect(api().node.countCalls("kill", id)).toBe(1);
   });
 
+  it("takes up what a process left that does not live any more, and not what one is at work on", async () => {
+    const { processes, sandboxes } = api().store;
+    const id = await api().create();
+    await processes.beat("api7/run", 1);
+    const pausing = { from: "running", to: "pausing", event: "pause", now: Date.now(), ...BY, set: { owner: "api7/run" } } as const;
+    await sandboxes.transition(id, pausing);
+    const timing = { beatMs: 20, deadAfterMs: 500, listTimeoutMs: 500 };
+    await using watcher = await api().createApi({ ownerId: "api8", timing });
+    await watcher.listen();
+    for (let beats = 0; beats < 40; beats += 1) {
+      await processes.beat("api7/run", 1);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    await watcher.reconcile();
+    expect(await find(id)).toMatchObject({ state: "pausing" });
+    await new Promise((resolve) => setTimeout(resolve, 600));
+    await watcher.reconcile();
+    expect(await find(id)).toMatchObject({ state: "running" });
+  });
+
+  it("finishes what was begun before the clock was set back", async () => {
+    const [killed, made] = [await api().create(), await api().create()];
+    const ahead = Date.now();
+    const owner = { owner: "api1/gone" };
+    await api().store.sandboxes.transition(killed, {
+      from: "running",
+      to: "killing",
+      event: "kill",
+      now: ahead,
+      reason: "request",
+      ...BY,
+      set: owner,
+    });
+    await leave("ihalfmade", { createdAt: ahead, owner: "somewhere/else" });
+    const back = { now: () => Date.now() - 3_600_000 };
+    await using restarted = await api().createApi({ ownerId: "api1" }, back);
+    await restarted.reconcile();
+    expect(await find(killed)).toMatchObject({ state: "ended" });
+    expect(await find("ihalfmade")).toMatchObject({ state: "ended", endReason: "abandoned" });
+    expect(await find(made)).toMatchObject({ state: "running" });
+  });
+
+  it("deletes images that no entry knows, after a while, and settles those that one does", async () => {
+    const image = { sandboxId: "i1", hasMemory: true, agentUnresponsive: false, accessToken: "" };
+    api().node.images.set("stray000000000000000", image);
+    const timing = { strayImageMs: 300, listTimeoutMs: 500, killTimeoutMs: 1_000 };
+    await using watcher = await api().createApi({ ownerId: "api8", timing });
+    await watcher.reconcile();
+    expect(api().node.images.size).toBe(1);
+    await new Promise((resolve) => setTimeout(resolve, 350));
+    await watcher.reconcile();
+    expect(api().node.images.size).toBe(0);
+    // One that is kept in an image which its node has lost is lost with it.
+    const id = await api().create();
+    expect((await api().call("POST", `/sandboxes/${id}/pause`)).status).toBe(204);
+    api().node.images.clear();
+    await watcher.reconcile();
+    expect(await find(id)).toMatchObject({ state: "ended", endReason: "node_lost", endActor: "platform" });
+    expect(await api().store.images.listOfPauses(id)).toEqual([]);
+  });
+
+  it("tells memory from other ends that nobody asked for", async () => {
+    const id = await api().create();
+    const held = api().node.held.get(id);
+    if (held) Object.assign(held, { state: "killing", endReason: "memory" });
+    await api().api.reconcile();
+    expect(await find(id)).toMatchObject({ state: "ended", endReason: "memory" });
+  });
+
   it("forgets what ended long ago", async () => {
     const id = await api().create();
     await api().store.sandboxes.transition(id, { from: "running", to: "ended", event: "gone", now: Date.now() - 25 * 3_600_000, ...BY });

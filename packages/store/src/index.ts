@@ -3,6 +3,7 @@ export { type Credential, IdentityRepository, type KeyOwner, type Membership, ty
 export type { Image, ImageKind, ImageState, NewImage } from "./image.ts";
 export { ImageRepository } from "./images.ts";
 export { openStore, type Store } from "./open-store.ts";
+export { ProcessRepository } from "./processes.ts";
 export {
   type EndReason,
   LISTED_AS,

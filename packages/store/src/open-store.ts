@@ -8,6 +8,7 @@ import { IdempotencyRepository } from "./idempotency.ts";
 import { IdentityRepository } from "./identity.ts";
 import { ImageRepository } from "./images.ts";
 import { migrate } from "./migrate.ts";
+import { ProcessRepository } from "./processes.ts";
 import { SandboxRepository } from "./sandboxes.ts";
 import { SnapshotRepository } from "./snapshots.ts";
 import type { Database } from "./tables.ts";
@@ -20,6 +21,7 @@ export interface Store extends AsyncDisposable {
   readonly images: ImageRepository;
   readonly snapshots: SnapshotRepository;
   readonly idempotency: IdempotencyRepository;
+  readonly processes: ProcessRepository;
   /** The id that this database was given when it was made. */
   readonly clusterId: string;
   close(): Promise<void>;
@@ -44,6 +46,7 @@ export async function openStore(url: string, logger?: Logger): Promise<Store> {
     images: new ImageRepository(db),
     snapshots: new SnapshotRepository(db, name),
     idempotency: new IdempotencyRepository(db),
+    processes: new ProcessRepository(db),
     clusterId,
     close,
     [Symbol.asyncDispose]: close,

@@ -15,6 +15,7 @@ export interface Database {
   sandbox_events: SandboxEventTable;
   images: ImageTable;
   idempotency_keys: IdempotencyTable;
+  processes: { id: string; beat: number; started_at: number };
   cluster: { only: number; id: string };
 }
 

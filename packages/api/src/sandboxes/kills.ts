@@ -14,6 +14,8 @@ const FIRST_RETRY_MS = 500;
 const LONGEST_RETRY_MS = 15_000;
 const SCAN_LIMIT = 10_000;
 const KILLS_AT_ONCE = 32;
+/** What lies further ahead is from before the clock was set back. */
+const CLOCK_SLACK_MS = 60_000;
 
 export interface KillDeps {
   readonly sandboxes: SandboxRepository;
@@ -84,8 +86,21 @@ export class SandboxKills {
   /** Takes up every kill that nobody is working on and that has waited long enough. */
   async retryUnsettled(olderThanMs: number): Promise<void> {
     const now = this.#deps.clock.now();
-    const unsettled = await this.#deps.sandboxes.listUnsettled("killing", now - olderThanMs, SCAN_LIMIT);
-    const due = unsettled.filter((sandbox) => (this.#retries.get(sandbox.id)?.notBefore ?? 0) <= now);
+    await this.#retry(await this.#deps.sandboxes.listUnsettled("killing", now - olderThanMs, SCAN_LIMIT));
+  }
+
+  /** Takes up every kill whose process is gone, whatever the clock says about its age. */
+  async retryOrphaned(): Promise<void> {
+    const { sandboxes, moves, clock } = this.#deps;
+    const all = await sandboxes.listUnsettled("killing", Number.MAX_SAFE_INTEGER, SCAN_LIMIT);
+    const ahead = clock.now() + CLOCK_SLACK_MS;
+    await this.#retry(all.filter((sandbox) => moves.isOrphaned(sandbox.owner) || sandbox.stateChangedAt > ahead));
+  }
+
+  async #retry(unsettled: readonly SandboxEntry[]): Promise<void> {
+    const now = this.#deps.clock.now();
+    const isDue = ({ notBefore, delayMs }: Retry) => notBefore <= now || notBefore > now + delayMs;
+    const due = unsettled.filter((sandbox) => isDue(this.#retries.get(sandbox.id) ?? { notBefore: 0, delayMs: 0 }));
     await Promise.all(due.map((sandbox) => this.finishInBackground(sandbox)));
   }
 

@@ -6,11 +6,25 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Clock, PlatformError } from "@skerry/base";
 import type { ImageChange, Sandbox, SandboxChanges, SandboxEntry, SandboxRepository, SandboxState, TransitionReason } from "@skerry/store";
 import { publicError } from "../errors.ts";
+import type { Liveness } from "../liveness.ts";
 import { next, PASSING_STATES, type SandboxEvent } from "./lifecycle.ts";
 
 /** Who makes something happen, where it is not a caller's key. */
 export const PLATFORM = "platform";
 export const TRAFFIC = "traffic";
+
+/** This control process, and the others. */
+export interface Owner {
+  /** The same over restarts. */
+  readonly id: string;
+  /** Of this run alone. */
+  readonly run: string;
+  readonly liveness: Liveness;
+}
+
+export function newRun(ownerId: string): string {
+  return `${ownerId}/${randomBytes(4).toString("hex")}`;
+}
 
 export interface MoveFacts {
   readonly actor: string;
@@ -39,14 +53,16 @@ export class SandboxMoves {
   /** This run of this control process; what another run of the same one left is nobody's. */
   readonly owner: string;
   readonly #ownerId: string;
+  readonly #liveness: Liveness;
   readonly #busy = new Map<string, number>();
 
-  constructor(deps: { sandboxes: SandboxRepository; clock: Clock; ownerId: string; maxSandboxes: number }) {
+  constructor(deps: { sandboxes: SandboxRepository; clock: Clock; owner: Owner; maxSandboxes: number }) {
     this.#sandboxes = deps.sandboxes;
     this.#clock = deps.clock;
     this.#maxSandboxes = deps.maxSandboxes;
-    this.#ownerId = deps.ownerId;
-    this.owner = `${deps.ownerId}/${randomBytes(4).toString("hex")}`;
+    this.#ownerId = deps.owner.id;
+    this.#liveness = deps.owner.liveness;
+    this.owner = deps.owner.run;
   }
 
   get maxSandboxes(): number {
@@ -109,10 +125,11 @@ export class SandboxMoves {
     return this.#busy.has(id);
   }
 
-  /** Whether the process that began something is known not to go on with it: an earlier run of this one, or nobody. */
+  /** Whether the process that began something is known not to go on with it: nobody, an earlier run of this one, or one that is dead. */
   isOrphaned(owner: string): boolean {
     if (owner === "") return true;
-    return owner !== this.owner && (owner === this.#ownerId || owner.slice(0, owner.lastIndexOf("/")) === this.#ownerId);
+    if (owner === this.owner) return false;
+    return owner === this.#ownerId || owner.slice(0, owner.lastIndexOf("/")) === this.#ownerId || this.#liveness.isDead(owner);
   }
 
   /**

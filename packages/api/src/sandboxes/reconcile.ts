@@ -23,6 +23,7 @@ export class Reconciler {
     await this.#abandonLeftOvers();
     await Promise.all(nodes.list().map((node) => this.#reconcileNode(node)));
     await this.#dropLeftImages();
+    await kills.retryOrphaned();
     await kills.retryUnsettled(timing.killTimeoutMs);
     await images.retry();
     await store.sandboxes.forgetEnded(clock.now() - timing.keepEndedMs);
@@ -31,8 +32,8 @@ export class Reconciler {
 
   /** Creates that nobody will finish: ours from before this process, and anybody's that should have failed long ago. */
   async #abandonLeftOvers(): Promise<void> {
-    const { store, kills, clock } = this.#deps;
-    const starting = await store.sandboxes.listUnsettled("starting", clock.now(), SCAN_LIMIT);
+    const { store, kills } = this.#deps;
+    const starting = await store.sandboxes.listUnsettled("starting", Number.MAX_SAFE_INTEGER, SCAN_LIMIT);
     await Promise.all(
       starting
         .filter((sandbox) => this.#isLeft(sandbox))
@@ -48,7 +49,7 @@ export class Reconciler {
     const { moves, clock } = this.#deps;
     if (moves.isBusy(sandbox.id)) return false;
     if (moves.isOrphaned(sandbox.owner)) return true;
-    return clock.now() - sandbox.stateChangedAt > longestMs(sandbox.state, this.#deps);
+    return isOlder(sandbox.stateChangedAt, longestMs(sandbox.state, this.#deps), clock.now());
   }
 
   async #reconcileNode(node: NodeHandle): Promise<void> {
@@ -99,7 +100,8 @@ export class Reconciler {
     const { store, moves, clock, images } = this.#deps;
     for (const image of await store.images.listUnsettled("creating", SCAN_LIMIT)) {
       if (image.owner === moves.owner) continue;
-      const isOld = clock.now() - image.stateChangedAt > longestMs("snapshotting", this.#deps) + this.#deps.timing.createTimeoutMs;
+      const longest = longestMs("snapshotting", this.#deps) + this.#deps.timing.createTimeoutMs;
+      const isOld = isOlder(image.stateChangedAt, longest, clock.now());
       if (!moves.isOrphaned(image.owner) && !isOld) continue;
       const sandbox = await store.sandboxes.find(image.sandboxId);
       if (sandbox?.imageId !== image.id) await images.drop(image);
@@ -114,6 +116,14 @@ function isLost(entry: SandboxEntry, view: NodeView): boolean {
   if (entry.state === "running") return !view.sandboxes.has(entry.id);
   return entry.state === "paused" && (entry.imageId === null || !view.images.has(entry.imageId));
 }
+
+/** A time that lies ahead is from before the clock was set back, so nobody knows how old it is. */
+export function isOlder(at: number, ageMs: number, now: number): boolean {
+  const age = now - at;
+  return age > ageMs || age < -CLOCK_SLACK_MS;
+}
+
+const CLOCK_SLACK_MS = 60_000;
 
 /** After this, what another process began is left over, whatever became of that process. */
 function longestMs(state: SandboxState, { timing }: Pick<SandboxDeps, "timing">): number {

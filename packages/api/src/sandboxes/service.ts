@@ -55,7 +55,7 @@ export class SandboxService {
       if (sandbox.state === "starting") throw sandboxNotFound(id);
       if (sandbox.state === "killing") throw sandboxBusy(id, "killed");
       if (sandbox.state === "running") {
-        await this.#setEnd(by.teamId, id, { timeoutMs: options.timeoutMs, onlyLater: true });
+        if (!(await this.#moveEnd(sandbox, { timeoutMs: options.timeoutMs, onlyLater: true }))) return "again";
         return { sandbox: await this.get(by.teamId, id), memoryLost: undefined, resumed: false };
       }
       if (sandbox.state !== "paused") return "wait";
@@ -223,16 +223,26 @@ export class SandboxService {
   }
 
   async #setEnd(teamId: string, id: string, change: { readonly timeoutMs: number; readonly onlyLater: boolean }): Promise<void> {
-    const sandbox = await this.#find(teamId, id);
-    assertHasEnd(sandbox);
-    const now = this.#deps.clock.now();
-    const latest = asShown(sandbox).startedAt + this.#deps.config.maxTimeoutHours * 3_600_000;
+    for (;;) {
+      const sandbox = await this.#find(teamId, id);
+      assertHasEnd(sandbox);
+      if (await this.#moveEnd(sandbox, change)) return;
+    }
+  }
+
+  /** False when it does not run any more. Throws when its time is over, which nobody has acted on yet. */
+  async #moveEnd(sandbox: Sandbox, change: { readonly timeoutMs: number; readonly onlyLater: boolean }): Promise<boolean> {
+    const { store, clock, config } = this.#deps;
+    const { id } = sandbox;
+    const now = clock.now();
+    const latest = asShown(sandbox).startedAt + config.maxTimeoutHours * 3_600_000;
     const endAt = Math.min(now + change.timeoutMs, latest);
-    if (await this.#deps.store.sandboxes.setEnd(id, { endAt, now, onlyLater: change.onlyLater })) return;
-    // Nothing was changed: it ends later already, or it is over.
-    const after = await this.#find(teamId, id);
-    assertHasEnd(after);
-    if (asShown(after).endAt <= now) throw sandboxNotFound(id);
+    if (await store.sandboxes.setEnd(id, { endAt, now, onlyLater: change.onlyLater })) return true;
+    // Nothing was changed: it ends later already, or it is over, or it changed its state.
+    const after = await store.sandboxes.find(id);
+    if (after?.state !== "running") return false;
+    if (asShown(after).endAt <= now && !after.autoPause) throw sandboxNotFound(id);
+    return true;
   }
 }
 

@@ -8,6 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { KeyRecord, NewKeyRecord } from "@skerry/store";
 import { publicError, validationError } from "../../errors.ts";
 import type { Caller } from "../../keys/authenticate.ts";
+import { isOlder } from "../../sandboxes/reconcile.ts";
 import type { OperationResponse } from "../operation.ts";
 import { teamOf } from "../request-values.ts";
 import type { ApiServices } from "../services.ts";
@@ -96,7 +97,7 @@ function isLeft(services: ApiServices, held: KeyRecord): boolean {
   const { moves, timing, clock } = services;
   if (held.owner === moves.owner) return !activeKeys(services).has(nameOf(held));
   const longestMs = (Math.max(timing.snapshotTimeoutMs, timing.pauseTimeoutMs) + timing.createTimeoutMs) * 2;
-  return moves.isOrphaned(held.owner) || clock.now() - held.createdAt > longestMs;
+  return moves.isOrphaned(held.owner) || isOlder(held.createdAt, longestMs, clock.now());
 }
 
 /** Undefined when somebody else took it up first. */
