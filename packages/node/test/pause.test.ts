@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { request } from "node:http";
 import { join } from "node:path";
 import { listCgroups } from "@skerry/runtime";
+import { waitUntil } from "@skerry/testkit/wait-until";
 import { StartKind } from "@skerry/wire/node";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { areasInUse, type NodeUnderTest, startNode } from "./node-under-test.ts";
@@ -25,7 +26,7 @@ describe.each([
   afterEach(async () => {
     for (const { sandboxId } of (await under.client.listSandboxes({})).sandboxes) await under.client.killSandbox({ sandboxId });
     for (const imageId of (await under.client.listImages({})).imageIds) await under.client.deleteImage({ imageId });
-    expect(readdirSync(join(under.config.dir, "sandboxes"))).toEqual([]);
+    await waitUntil("containers are given back", () => readdirSync(join(under.config.dir, "sandboxes")).length === 0);
     expect(readdirSync(join(under.config.dir, "images"))).toEqual([]);
     expect(areasInUse(under)).toEqual([]);
     expect(listCgroups(`/skerry-${instance}`)).toEqual([]);

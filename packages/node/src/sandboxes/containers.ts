@@ -5,8 +5,8 @@ import { randomBytes } from "node:crypto";
 import { asError, errnoOf, type Logger, PlatformError, type RelaySocket } from "@skerry/base";
 import { crashPoint } from "../crash-points.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
-import { MemoryGuard } from "../limits/memory-guard.ts";
 import { memoryPlan } from "../limits/memory-plan.ts";
+import { SandboxGuard } from "../limits/sandbox-guard.ts";
 import type { SlotPool } from "../network/slot-pool.privileged.ts";
 import { type HostDeps, release, type StartRequest, takeAndStart } from "./host.privileged.ts";
 import { type SandboxRecord, writeRecord } from "./journal.privileged.ts";
@@ -37,12 +37,12 @@ export interface ContainersOptions {
 export class Containers {
   readonly #options: ContainersOptions;
   readonly #live = new Map<string, LiveContainer>();
-  readonly #guard: MemoryGuard;
+  readonly #guard: SandboxGuard;
   #cleaning: Promise<void> = Promise.resolve();
 
   constructor(options: ContainersOptions) {
     this.#options = options;
-    this.#guard = new MemoryGuard(options.logger);
+    this.#guard = new SandboxGuard(options.logger);
   }
 
   newId(): string {
@@ -66,7 +66,7 @@ export class Containers {
   add(record: SandboxRecord): LiveContainer {
     const live: LiveContainer = { record, connections: new Set(), standstill: undefined, endReason: "", ending: undefined };
     this.#live.set(record.containerId, live);
-    this.#guardMemory(live);
+    this.#guardLimits(live);
     return live;
   }
 
@@ -74,7 +74,7 @@ export class Containers {
   set(record: SandboxRecord): void {
     const live = this.#live.get(record.containerId);
     if (live) live.record = record;
-    if (live) this.#guardMemory(live);
+    if (live) this.#guardLimits(live);
     try {
       writeRecord(this.#options.deps.paths, record);
     } catch (error) {
@@ -137,12 +137,13 @@ export class Containers {
     return this.#guard.isOutOfMemory(record.containerId);
   }
 
-  #guardMemory(live: LiveContainer): void {
-    const { containerId, runtime, cgroupPath, slot, size, state } = live.record;
-    if ((state !== "running" && state !== "pooled") || this.#guard.watches(containerId)) return;
+  #guardLimits(live: LiveContainer): void {
+    const { containerId, runtime, cgroupPath, slot, size, state, process } = live.record;
+    if (!process || (state !== "running" && state !== "pooled") || this.#guard.watches(containerId)) return;
     this.#guard.watch({
       key: containerId,
       runtime,
+      pid: process.pid,
       cgroupPath,
       address: slot.addresses.guest,
       limitBytes: memoryPlan(size.memoryMb).guardBytes,
@@ -227,6 +228,7 @@ export class Containers {
 
   async close(): Promise<void> {
     this.#guard.close();
+    await Promise.allSettled(this.all().map(({ ending }) => ending));
     await this.#cleaning;
   }
 }

@@ -2,6 +2,7 @@
 // one sandbox take turns.
 
 import { asError, KeyedLock, type Logger, PlatformError, type RelaySocket } from "@skerry/base";
+import { destroyCgroup } from "@skerry/runtime";
 import { parseSandboxId } from "@skerry/wire";
 import type { SandboxSpec } from "@skerry/wire/node";
 import { crashPoint } from "../crash-points.ts";
@@ -116,6 +117,7 @@ export class Sandboxes {
       }
       if (live) throw new PlatformError("already_exists", `sandbox ${spec.sandboxId} exists`);
       const image = this.#imageOf(spec);
+      await this.#untilGivenBack(image);
       const started = await this.#options.gate.run(() => this.#start(spec, image, "sandbox resumed"));
       await this.#options.containers.discardImage(image.imageId);
       crashPoint("resume.image-discarded");
@@ -183,8 +185,11 @@ export class Sandboxes {
     const leftover: SandboxRecord = { ...record, sandboxId: "", state: "killing" };
     containers.set(leftover);
     crashPoint("pause.recorded");
-    await containers.tryToGiveBack(leftover);
-    crashPoint("pause.given-back");
+    await destroyCgroup(record.cgroupPath);
+    const givenBack = containers.tryToGiveBack(leftover).then(() => crashPoint("pause.given-back"));
+    // Nothing of it runs: whoever paused it need not wait for the rest. Its next start does; and where only the same slot can
+    // take its disk again, so does everybody.
+    if (image.owner) await givenBack;
     const facts = { sandbox_id: sandboxId, image_id: imageId, with_memory: withMemory, size_bytes: memoryBytes(image) };
     logger.info({ ...facts, ...phases.fields() }, "sandbox paused");
     return image;
@@ -199,6 +204,7 @@ export class Sandboxes {
       if (request.sourceImageId === "") return snapshots.ofRunning(this.#running(request.sandboxId), request);
       const source = images.get(request.sourceImageId);
       if (source?.kind !== "pause") throw new PlatformError("image_missing", `image ${request.sourceImageId} is not here`);
+      await this.#untilGivenBack(source);
       return snapshots.ofPaused(source, request);
     });
   }
@@ -303,6 +309,13 @@ export class Sandboxes {
     const live = this.#live(sandboxId);
     if (live?.record.state !== "running") throw new PlatformError("sandbox_gone", `sandbox ${sandboxId} is not running on this node`);
     return live;
+  }
+
+  /** The container that was paused may still have its disk mounted. */
+  async #untilGivenBack(image: ImageRecord): Promise<void> {
+    const { containers } = this.#options;
+    const before = containers.all().find(({ record }) => record.area === image.area);
+    if (before) await containers.giveBack(before.record);
   }
 
   #imageOf(spec: SandboxSpec): ImageRecord {
