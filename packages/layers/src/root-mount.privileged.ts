@@ -7,13 +7,15 @@
 // Layers and `upper` are on different file systems. Only with `xino=on` does a file keep its inode number when it is changed
 // for the first time, and are all files on one device, which tools that stay on one file system ask.
 
-import { mkdirSync, rmdirSync } from "node:fs";
+import { closeSync, constants, mkdirSync, openSync, rmdirSync } from "node:fs";
 import { join } from "node:path";
 import { PlatformError } from "@skerry/base";
 import { mount, mountIdmapped, unmount } from "@skerry/base/linux";
 
 // One page, less the terminating zero.
 const MAX_OPTIONS_BYTES = 4095;
+/** Opens without reading; Node.js has no name for it. */
+const O_PATH = 0o10000000;
 
 export interface RootMount {
   /** Layer directories, lowest first. */
@@ -38,17 +40,42 @@ export function mountRootFilesystem(root: RootMount): void {
       mountIdmapped({ source: layer, target, usernsFd: root.usernsFd });
       return target;
     });
-    const data = `lowerdir=${lowers.toReversed().map(escapeOption).join(":")},upperdir=${escapeOption(root.upper)},workdir=${escapeOption(root.work)},xino=on`;
-    if (Buffer.byteLength(data) > MAX_OPTIONS_BYTES) {
-      throw new PlatformError("layer_chain_too_long", `${root.layers.length} layers do not fit into one overlay mount`);
-    }
-    mount({ source: "overlay", target: root.target, type: "overlay", data });
+    mountOverlay({ ...root, layers: lowers });
   } finally {
     for (const target of idmapped) {
       unmount(target, { detach: true });
       rmdirSync(target);
     }
   }
+}
+
+/** Long chains are named by open descriptors: 20 bytes for each layer whatever its path is. */
+function mountOverlay({ layers, upper, work, target }: RootMount): void {
+  const named = overlayOptions({ layers, upper, work });
+  if (fits(named)) return mount({ source: "overlay", target, type: "overlay", data: named });
+  const open: number[] = [];
+  try {
+    const short = [...layers, upper, work].map((path) => {
+      const fd = openSync(path, O_PATH | constants.O_DIRECTORY);
+      open.push(fd);
+      return `/proc/self/fd/${fd}`;
+    });
+    const data = overlayOptions({ layers: short.slice(0, layers.length), upper: short.at(-2) ?? "", work: short.at(-1) ?? "" });
+    if (!fits(data)) throw new PlatformError("layer_chain_too_long", `${layers.length} layers do not fit into one overlay mount`);
+    mount({ source: "overlay", target, type: "overlay", data });
+  } finally {
+    for (const fd of open) closeSync(fd);
+  }
+}
+
+/** Whatever the kernel's defaults are: a frozen `upper` must mean the same below any other chain, and be possible to merge. */
+function overlayOptions({ layers, upper, work }: Pick<RootMount, "layers" | "upper" | "work">): string {
+  const lowers = layers.toReversed().map(escapeOption).join(":");
+  return `lowerdir=${lowers},upperdir=${escapeOption(upper)},workdir=${escapeOption(work)},xino=on,redirect_dir=off,metacopy=off,index=off`;
+}
+
+function fits(options: string): boolean {
+  return Buffer.byteLength(options) <= MAX_OPTIONS_BYTES;
 }
 
 /** Returns false when nothing was mounted. Detaches when something still uses it: the last user's end then frees it. */

@@ -120,9 +120,32 @@ describe("root file system", () => {
     expect(existsSync(join(paths.target, "both"))).toBe(false);
   });
 
-  it("refuses a chain that does not fit into one mount, and leaves nothing mounted", () => {
+  function chain(name: string, length: number): string[] {
+    return Array.from({ length }, (_, index) => {
+      const layer = join(dir, `${name}-${"x".repeat(80)}`, String(index));
+      mkdirSync(layer, { recursive: true });
+      writeFileSync(join(layer, "top"), String(index));
+      writeFileSync(join(layer, `only-${index}`), "");
+      return layer;
+    });
+  }
+
+  it("stacks more layers than their names would fit into one mount", () => {
     const paths = folders("long");
-    const layers = Array.from({ length: 60 }, (_, index) => `${dir}/${"x".repeat(80)}${index}`);
+    mountRootFilesystem({ layers: chain("long", 150), ...paths });
+    try {
+      expect(readFileSync(join(paths.target, "top"), "utf8")).toBe("149");
+      expect(readdirSync(paths.target)).toHaveLength(151);
+      writeFileSync(join(paths.target, "top"), "changed");
+      expect(readFileSync(join(paths.upper, "top"), "utf8")).toBe("changed");
+    } finally {
+      unmountRootFilesystem(paths.target);
+    }
+  });
+
+  it("refuses a chain that does not fit into one mount, and leaves nothing mounted", () => {
+    const paths = folders("longer");
+    const layers = chain("longer", 300);
     expect(() => mountRootFilesystem({ layers, ...paths })).toThrow(/do not fit/);
     expect(unmountRootFilesystem(paths.target)).toBe(false);
   });
