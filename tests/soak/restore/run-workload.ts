@@ -84,10 +84,11 @@ async function runWorkload(workload: Workload, context: SoakContext): Promise<Wo
     }
     return result;
   } catch (error) {
-    context.signal.throwIfAborted();
     const suspect = forked.at(-1) ?? subject;
     const found = suspect ? await suspect.explain() : [];
     const difference = asError(error).message;
+    // A platform that is being taken down fails everything.
+    context.signal.throwIfAborted();
     context.report(workload, `FAILED at ${at}: ${difference}`);
     return { ...result, failure: { at, difference, found } };
   } finally {
