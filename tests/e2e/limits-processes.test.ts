@@ -43,6 +43,16 @@ except OSError as error:
   print(soft, hard, count, error.errno)
 `;
 
+/** Thousands of files that nobody else has open, each of which takes descriptors outside. */
+const OWN_FILES = `
+import os, sys, time
+os.makedirs(sys.argv[1])
+try:
+  for count in range(4000): os.open(sys.argv[1] + '/%d' % count, os.O_CREAT | os.O_RDWR)
+except OSError as error: pass
+time.sleep(1000)
+`;
+
 describe.each(["gvisor", "runc"] as const)("a sandbox on %s", (runtime) => {
   let platform: Platform;
   let guest: Sandbox;
@@ -119,5 +129,15 @@ describe.each(["gvisor", "runc"] as const)("a sandbox on %s", (runtime) => {
         .split("\n")
         .map((line) => line.split(" ").at(-1)),
     ).toEqual(Array(4).fill(String(EMFILE)));
+  });
+
+  it("is not ended by many processes with thousands of files each", async () => {
+    const many = 'for n in $(seq 10); do python3 -c "$PROGRAM" files-$n & done; wait';
+    await guest.commands.run(many, { envs: { PROGRAM: OWN_FILES }, background: true, timeoutMs: 0 });
+    for (let second = 0; second < 8; second++) {
+      await sleep(1_000);
+      expect((await guest.commands.run("sh -c 'echo well'")).stdout).toBe("well\n");
+    }
+    await guest.commands.run("pkill -9 python3; rm -rf files-*");
   });
 });

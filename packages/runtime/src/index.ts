@@ -18,6 +18,7 @@ export {
   readdressSlot,
   routedPrefixes,
 } from "./network/slot.privileged.ts";
+export { countOpenFiles, openFilesLimit } from "./open-files.privileged.ts";
 export type {
   ContainerLimits,
   ContainerPlan,

@@ -24,7 +24,6 @@ const dying = new Map<number, number>();
  */
 export function killLargest({ bytes, insist }: { bytes: number; insist: boolean }): KilledProcess[] {
   const now = performance.now();
-  for (const [pid, killedAt] of dying) if (now - killedAt > DYING_MS) dying.delete(pid);
   const processes = readProcesses().sort((a, b) => b.bytes - a.bytes);
   const all = processes.reduce((sum, one) => sum + one.bytes, 0);
   if (all < bytes && !insist) return [];
@@ -42,7 +41,27 @@ export function killLargest({ bytes, insist }: { bytes: number; insist: boolean 
   return killed;
 }
 
+/** Kills the process that has the most files open, never the agent itself; [] when nobody has any. */
+export function killWithMostFiles(): (KilledProcess & { readonly files: number })[] {
+  const counted = readProcesses().map((one) => ({ ...one, files: countFiles(one.pid) }));
+  const victim = counted.sort((a, b) => b.files - a.files).find(({ pid }) => !dying.has(pid));
+  if (!victim || victim.files === 0 || !kill(victim.pid)) return [];
+  dying.set(victim.pid, performance.now());
+  return [victim];
+}
+
+function countFiles(pid: number): number {
+  try {
+    return readdirSync(`/proc/${pid}/fd`).length;
+  } catch {
+    // It ended meanwhile.
+    return 0;
+  }
+}
+
 function readProcesses(): KilledProcess[] {
+  const now = performance.now();
+  for (const [pid, killedAt] of dying) if (now - killedAt > DYING_MS) dying.delete(pid);
   const found: KilledProcess[] = [];
   for (const entry of readdirSync("/proc")) {
     const pid = Number(entry);

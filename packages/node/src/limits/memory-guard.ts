@@ -6,7 +6,8 @@
 // marked to go first: the same outcome, with less choice. So nothing depends on this process being quick, or running at all.
 
 import { asError, type Logger } from "@skerry/base";
-import { cgroupProcesses, MemoryGroup, type RuntimeName, sacrificeGuestsFirst, setNiceness, sparedProcesses } from "@skerry/runtime";
+import { cgroupProcesses, MemoryGroup, sacrificeGuestsFirst, setNiceness, sparedProcesses } from "@skerry/runtime";
+import type { GuardedSandbox } from "./guarded-sandbox.ts";
 import { nextLookMs } from "./next-look.ts";
 import { type KilledProcess, relieve } from "./relieve.ts";
 
@@ -34,19 +35,6 @@ const RECENT_MS = 5_000;
 const RETRY_MS = 500;
 /** Of what was ended at once: a guest must not fill the log. */
 const MAX_NAMED = 20;
-
-export interface GuardedSandbox {
-  /** Any name that is unique among those watched. What else is known of a sandbox may change while it is. */
-  readonly key: string;
-  readonly runtime: RuntimeName;
-  readonly cgroupPath: string;
-  readonly address: string;
-  readonly limitBytes: number;
-  /** Asked each time, because a sandbox gets its name and token only when somebody claims it. */
-  identity(): { readonly sandboxId: string; readonly accessToken: string };
-  /** Nothing helps: the sandbox has to end. Called at most once. */
-  onFatal(): void;
-}
 
 interface Watched {
   readonly sandbox: GuardedSandbox;

@@ -21,7 +21,10 @@ export interface Relief {
 }
 
 /** Answers with what was ended. Throws when there is no proper answer in two seconds. */
-export function relieve(agent: { address: string; accessToken: string }, relief: Relief): Promise<KilledProcess[]> {
+export function relieve(
+  agent: { address: string; accessToken: string },
+  relief: Relief | { readonly files: true },
+): Promise<KilledProcess[]> {
   const body = JSON.stringify(relief);
   return new Promise((resolve, reject) => {
     const outgoing = request({

@@ -106,6 +106,14 @@ describe("OCI specification", () => {
     }
   });
 
+  it("divides processors by sandbox, and files so that no guest takes all of those that gVisor has", () => {
+    const own = buildSpec(plan, host);
+    const shared = buildSpec({ ...plan, userNamespace: { path: "/u", idBase: 1_000_000 } }, host);
+    expect(own.linux.resources.cpu).toEqual({ shares: 2048, quota: 200_000, period: 100_000 });
+    expect(own.process.rlimits).toEqual([{ type: "RLIMIT_NOFILE", soft: 125, hard: 125 }]);
+    expect(shared.process.rlimits).toEqual([{ type: "RLIMIT_NOFILE", soft: 1000, hard: 1000 }]);
+  });
+
   it("shares nothing of the host but the agent's read-only tree", () => {
     const binds = buildSpec(plan, host).mounts.filter((mount) => mount.type === "bind");
     expect(binds).toEqual([{ destination: "/.skerry", type: "bind", source: "/agent", options: ["bind", "ro", "nosuid", "nodev"] }]);

@@ -11,6 +11,11 @@ import { SYSCTLS } from "./sysctls.ts";
 const CPU_PERIOD_US = 100_000;
 /** Of one processor: what the kernel gives a group that nobody configured. The runtimes turn it into a weight on version 2. */
 const CPU_SHARES = 1024;
+/**
+ * In gVisor each file that the guest has open takes two of gVisor's own descriptors, of which the host gives it as many as a
+ * process may have, and without any left it ends. So that no single process of the guest can get there.
+ */
+const GVISOR_FILES_SHARE = 8;
 const ID_RANGE = 65_536;
 
 export interface HostFacts {
@@ -24,6 +29,7 @@ export interface HostFacts {
 
 export function buildSpec(plan: ContainerPlan, host: HostFacts): OciSpec {
   const capabilities = CAPABILITIES.map((capability) => capability.name);
+  const openFiles = plan.userNamespace ? host.maxOpenFiles : Math.floor(host.maxOpenFiles / GVISOR_FILES_SHARE);
   return {
     ociVersion: "1.0.2",
     process: {
@@ -35,7 +41,7 @@ export function buildSpec(plan: ContainerPlan, host: HostFacts): OciSpec {
       // sudo must work inside.
       noNewPrivileges: false,
       capabilities: { bounding: capabilities, effective: capabilities, permitted: capabilities },
-      rlimits: [{ type: "RLIMIT_NOFILE", soft: host.maxOpenFiles, hard: host.maxOpenFiles }],
+      rlimits: [{ type: "RLIMIT_NOFILE", soft: openFiles, hard: openFiles }],
     },
     root: { path: plan.rootDir, readonly: false },
     hostname: plan.hostname,
