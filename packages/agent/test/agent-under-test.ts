@@ -142,8 +142,15 @@ function text(chunks: readonly Uint8Array[]): string {
   return Buffer.concat(chunks).toString("utf8");
 }
 
-function onlyChildOf(pid: number): number {
-  return Number(readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8"));
+function onlyChildOf(parent: number): number {
+  for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
+    try {
+      if (Number(/^PPid:\t(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) === parent) return Number(pid);
+    } catch {
+      // Gone meanwhile.
+    }
+  }
+  throw new Error(`process ${parent} has no child`);
 }
 
 /** What a call failed with. */

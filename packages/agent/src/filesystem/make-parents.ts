@@ -1,4 +1,4 @@
-import { chownSync, mkdirSync } from "node:fs";
+import { closeSync, constants, fchownSync, mkdirSync, openSync } from "node:fs";
 import { chown, mkdir, stat } from "node:fs/promises";
 import { posix } from "node:path";
 import { errnoOf } from "@skerry/base";
@@ -42,11 +42,21 @@ async function makeOwned(folder: string, owner: Credentials): Promise<void> {
   const hub = currentHub();
   if (hub) {
     mkdirSync(folder, 0o755);
-    chownSync(folder, owner.uid, owner.gid);
+    own(folder, owner);
     await hub.settle();
   } else {
     await mkdir(folder, 0o755);
     await chown(folder, owner.uid, owner.gid);
+  }
+}
+
+// gVisor tells watchers of an owner that stays the same only when the directory is open; Linux always does.
+function own(folder: string, owner: Credentials): void {
+  const opened = openSync(folder, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
+  try {
+    fchownSync(opened, owner.uid, owner.gid);
+  } finally {
+    closeSync(opened);
   }
 }
 

@@ -1,0 +1,55 @@
+// What the agent's tests need to run inside a sandbox: themselves, the packages that they use, and Vitest.
+
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { AGENT_ROOT, nodeArguments } from "@skerry/agent";
+import { runCommand } from "@skerry/base";
+
+/** Files of packages/agent/test. Others are about this machine, or take what is tested elsewhere on both runtimes. */
+export const AGENT_SUITES = ["access", "compose", "files", "filesystem", "process", "watch", "watch-stream"];
+
+export const AGENT_SUITES_REPORT = "/tmp/suites.json";
+
+const REPOSITORY = join(import.meta.dirname, "../..");
+const OUR_PACKAGES = ["agent", "base", "wire"];
+const FOREIGN_PACKAGES = ["vitest", "@connectrpc/connect", "@connectrpc/connect-node", "@bufbuild/protobuf"];
+/** Types, and tools that nothing here runs. */
+const LEFT_OUT = /^@types\/|^undici-types$|^@oxc-project\/types$|^esbuild$|^@esbuild\//;
+
+// The sandbox's Node.js is the agent's; it has no path of its own that could be started again, so tests run in threads.
+const NODE = nodeArguments(process.arch === "arm64" ? "arm64" : "x64", AGENT_ROOT).join(" ");
+const FILES = AGENT_SUITES.map((suite) => `packages/agent/test/${suite}.test.ts`).join(" ");
+const VITEST = `${NODE} node_modules/vitest/vitest.mjs run --project integration --pool threads`;
+
+export const AGENT_SUITES_COMMAND = `mkdir /opt/skerry && cd /opt/skerry && tar -xf /tmp/suites.tar && NO_COLOR=1 ${VITEST} --reporter json --outputFile ${AGENT_SUITES_REPORT} ${FILES}`;
+
+/** A tar of a small repository. */
+export async function packAgentSuites(): Promise<Uint8Array<ArrayBuffer>> {
+  const foreign = [...withDependencies(FOREIGN_PACKAGES)].map((name) => `node_modules/${name}`);
+  const ours = OUR_PACKAGES.flatMap((name) => [`node_modules/@skerry/${name}`, `packages/${name}`]);
+  const paths = ["package.json", "tsconfig.json", "vitest.config.ts", ...ours, ...foreign];
+  // Binary output: the file is written by tar and read here.
+  const { stdout } = await runCommand("mktemp", ["--suffix=.tar"]);
+  const file = stdout.trim();
+  try {
+    await runCommand("tar", ["-cf", file, "-C", REPOSITORY, ...paths], { timeoutMs: 60_000 });
+    return new Uint8Array(readFileSync(file));
+  } finally {
+    await runCommand("rm", [file]);
+  }
+}
+
+/** Names of the packages and of all that is installed for them. */
+function withDependencies(names: readonly string[]): Set<string> {
+  const found = new Set<string>();
+  const visit = (name: string): void => {
+    const manifest = join(REPOSITORY, "node_modules", name, "package.json");
+    if (found.has(name) || LEFT_OUT.test(name) || !existsSync(manifest)) return;
+    found.add(name);
+    const { dependencies, optionalDependencies, peerDependencies } = JSON.parse(readFileSync(manifest, "utf8")) as Record<string, object>;
+    for (const each of [dependencies, optionalDependencies, peerDependencies])
+      for (const dependency of Object.keys(each ?? {})) visit(dependency);
+  };
+  for (const name of names) visit(name);
+  return found;
+}
