@@ -133,6 +133,18 @@ function addSoakCommands(program: Command, context: OperatorContext): void {
     .option("--parallel <n>", "workloads at once", "2")
     .option("--json", "every number instead of the table")
     .action(async (options) => (await import("./commands/soak.ts")).soakRestore(context, options));
+  soak
+    .command("lifecycle")
+    .summary("sandboxes, through creates, pauses, resumes and kills in a random order")
+    .description(
+      "Takes sandboxes through creates, pauses, resumes and kills in a random order, on a platform of its own. Each has something on its disk and in its memory that must be there after every resume. In the end nothing may be left on the machine or in the database, and the platform must have its memory back. Progress goes to stderr, a table to stdout.",
+    )
+    .option("--steps <n>", "creates, pauses, resumes and kills, all together", "10000")
+    .option("--at-once <n>", "sandboxes at once", "8")
+    .option("--runtime <name>", "gvisor or runc", "gvisor")
+    .option("--seed <n>", "the same steps again, as after a failure")
+    .option("--json", "every number instead of the table")
+    .action(async (options) => (await import("./commands/soak.ts")).soakLifecycle(context, options));
 }
 
 function helpFooter(): string {

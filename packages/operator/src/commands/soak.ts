@@ -50,6 +50,28 @@ export async function soakRestore(context: OperatorContext, options: RestoreSoak
   });
 }
 
+export interface LifecycleSoakOptions {
+  readonly steps: string;
+  readonly atOnce: string;
+  readonly runtime: string;
+  readonly seed?: string;
+  readonly json?: boolean;
+}
+
+/** Thousands of creates, pauses, resumes and kills, after which nothing may be left. */
+export async function soakLifecycle(context: OperatorContext, { steps, atOnce, runtime, seed, json }: LifecycleSoakOptions): Promise<void> {
+  await runSoak(context, {
+    script: "tests/soak/lifecycle/main.ts",
+    args: [
+      `--steps=${steps}`,
+      `--at-once=${atOnce}`,
+      `--runtime=${runtime}`,
+      ...(seed === undefined ? [] : [`--seed=${seed}`]),
+      ...(json ? ["--json"] : []),
+    ],
+  });
+}
+
 export interface Soak {
   readonly script: string;
   readonly args: readonly string[];

@@ -1,0 +1,86 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { startPlatform } from "@skerry/testkit";
+import { leftoversOf, residentBytes } from "./leftovers.ts";
+import { runLifecycle, type Step } from "./run-lifecycle.ts";
+
+/** Before memory is compared, everything that is made once has been made. */
+const WARM_UP_STEPS = 40;
+const MIB = 2 ** 20;
+/** A platform may keep this much more than after its first steps: heaps grow by use, and are not given back to the last page. */
+const MEMORY_GROWTH = { share: 0.35, bytes: 48 * MIB };
+const SETTLE_MS = 5_000;
+
+export interface LifecycleSoak {
+  readonly steps: number;
+  readonly atOnce: number;
+  readonly seed: number;
+  readonly runtime: "gvisor" | "runc";
+  readonly signal: AbortSignal;
+  readonly onProgress: (line: string) => void;
+}
+
+export interface LifecycleResult {
+  readonly steps: Readonly<Record<Step, { count: number; p50Ms: number; p99Ms: number }>>;
+  readonly durationMs: number;
+  readonly memoryMb: { readonly afterWarmUp: number; readonly atMost: number; readonly atEnd: number };
+}
+
+/** On a platform of its own, with a pool. Throws when a step fails, when anything is left, and when memory does not come back. */
+export async function soakLifecycle(soak: LifecycleSoak): Promise<LifecycleResult> {
+  const { atOnce, seed, runtime, signal, onProgress } = soak;
+  const startedAt = performance.now();
+  const durations: Record<Step, number[]> = { create: [], pause: [], resume: [], kill: [] };
+  await using platform = await startPlatform({ runtime, env: { SKERRY_POOL_SIZE: "2" } });
+  let done = 0;
+  let most = 0;
+  const report = Math.max(20, Math.ceil(soak.steps / 100));
+  const plan = {
+    atOnce,
+    keepsMemory: runtime === "gvisor",
+    signal,
+    onStep: (step: Step, durationMs: number) => {
+      durations[step].push(durationMs);
+      done += 1;
+      if (done % report !== 0) return;
+      most = Math.max(most, residentBytes(platform));
+      onProgress(`${done} of ${soak.steps} steps, ${Math.round(residentBytes(platform) / MIB)} MiB, ${perSecond(done, startedAt)} steps/s`);
+    },
+  };
+  const warmUp = Math.min(WARM_UP_STEPS, soak.steps);
+  await runLifecycle(platform, { ...plan, steps: warmUp, seed });
+  await sleep(SETTLE_MS, undefined, { signal });
+  const before = residentBytes(platform);
+  await runLifecycle(platform, { ...plan, steps: soak.steps - warmUp, seed: seed + atOnce });
+  await sleep(SETTLE_MS, undefined, { signal });
+  const after = residentBytes(platform);
+  onProgress("every step is done; looking for what is left");
+  const allowed = before * (1 + MEMORY_GROWTH.share) + MEMORY_GROWTH.bytes;
+  if (after > allowed) throw new Error(`memory did not come back: ${mb(before)} MiB after the first steps, ${mb(after)} MiB at the end`);
+  await platform.stop();
+  const left = await leftoversOf(platform);
+  if (left.length > 0) throw new Error(`this is left:\n  ${left.join("\n  ")}`);
+  return {
+    steps: {
+      create: summary(durations.create),
+      pause: summary(durations.pause),
+      resume: summary(durations.resume),
+      kill: summary(durations.kill),
+    },
+    durationMs: Math.round(performance.now() - startedAt),
+    memoryMb: { afterWarmUp: mb(before), atMost: mb(Math.max(most, after)), atEnd: mb(after) },
+  };
+}
+
+function perSecond(count: number, startedAt: number): string {
+  return ((count * 1000) / (performance.now() - startedAt)).toFixed(1);
+}
+
+function mb(bytes: number): number {
+  return Math.round(bytes / MIB);
+}
+
+function summary(durations: readonly number[]): { count: number; p50Ms: number; p99Ms: number } {
+  const sorted = durations.toSorted((a, b) => a - b);
+  const at = (share: number) => Math.round(sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0);
+  return { count: sorted.length, p50Ms: at(0.5), p99Ms: at(0.99) };
+}
