@@ -151,6 +151,16 @@ describe.each([
     expect(await read(last, "/root/file", "d")).toBe("after");
   });
 
+  it("never touches an image that is there already", async () => {
+    const id = await create();
+    const other = await create();
+    const imageId = newImageId();
+    await under.client.pauseSandbox({ sandboxId: other, imageId, memory: true });
+    await expect(under.client.pauseSandbox({ sandboxId: id, imageId, memory: true })).rejects.toThrow(/exists/);
+    expect(await read(id, "/root/none")).toBe(404);
+    expect(await resume(other, imageId)).toMatchObject({ memoryLostReason: "" });
+  });
+
   it("shares the image of a paused sandbox, which resumes as it was", async () => {
     const id = await create();
     await write(id, "/root/file", "paused");

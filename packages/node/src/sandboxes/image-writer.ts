@@ -39,13 +39,14 @@ export class ImageWriter {
   async write(request: ImageRequest): Promise<ImageRecord> {
     const { record, imageId, kind } = request;
     const state = kind === "pause" ? "pausing" : "snapshotting";
+    // First: where an image of that id exists already, nothing has changed and that one stays.
+    const dir = this.#images.begin(imageId);
+    crashPoint("write.folder-made");
     this.#containers.set({ ...record, state, imageId });
     crashPoint("write.recorded");
     const runtime = runtimeOf(this.#deps.config, record.runtime);
     const target = { id: record.containerId, ...(record.binary === undefined ? {} : { binary: record.binary }) };
     try {
-      const dir = this.#images.begin(imageId);
-      crashPoint("write.folder-made");
       await runtime.freeze(target);
       crashPoint("write.frozen");
       const memory = request.withMemory ? await this.#writeMemory(runtime, record, dir) : undefined;
@@ -58,12 +59,10 @@ export class ImageWriter {
       this.#images.discard(imageId);
       this.#containers.emptyTrash();
       await this.goOn(record);
-      throw error instanceof PlatformError && error.code === "already_exists"
-        ? error
-        : new PlatformError("image_not_written", `sandbox ${record.sandboxId} was not written: ${asError(error).message}`, {
-            publicMessage: "the sandbox could not be written to disk; it runs on as before",
-            cause: error,
-          });
+      throw new PlatformError("image_not_written", `sandbox ${record.sandboxId} was not written: ${asError(error).message}`, {
+        publicMessage: "the sandbox could not be written to disk; it runs on as before",
+        cause: error,
+      });
     }
   }
 
