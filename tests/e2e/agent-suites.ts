@@ -1,12 +1,13 @@
 // What the agent's tests need to run inside a sandbox: themselves, the packages that they use, and Vitest.
 
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { AGENT_ROOT, nodeArguments } from "@skerry/agent";
 import { runCommand } from "@skerry/base";
 
 /** Files of packages/agent/test. Others are about this machine, or take what is tested elsewhere on both runtimes. */
-export const AGENT_SUITES = ["access", "compose", "files", "filesystem", "process", "watch", "watch-stream"];
+export const AGENT_SUITES = ["access", "compose", "files", "filesystem", "process", "watch", "watch-stream", "wire"];
 
 export const AGENT_SUITES_REPORT = "/tmp/suites.json";
 
@@ -28,14 +29,13 @@ export async function packAgentSuites(): Promise<Uint8Array<ArrayBuffer>> {
   const foreign = [...withDependencies(FOREIGN_PACKAGES)].map((name) => `node_modules/${name}`);
   const ours = OUR_PACKAGES.flatMap((name) => [`node_modules/@skerry/${name}`, `packages/${name}`]);
   const paths = ["package.json", "tsconfig.json", "vitest.config.ts", ...ours, ...foreign];
-  // Binary output: the file is written by tar and read here.
-  const { stdout } = await runCommand("mktemp", ["--suffix=.tar"]);
-  const file = stdout.trim();
+  const folder = mkdtempSync(join(tmpdir(), "skerry-suites-"));
   try {
+    const file = join(folder, "suites.tar");
     await runCommand("tar", ["-cf", file, "-C", REPOSITORY, ...paths], { timeoutMs: 60_000 });
     return new Uint8Array(readFileSync(file));
   } finally {
-    await runCommand("rm", [file]);
+    rmSync(folder, { recursive: true });
   }
 }
 

@@ -4,6 +4,7 @@ import { Code } from "@connectrpc/connect";
 import { type ProcessEvent, Signal, type StreamInputRequestSchema } from "@skerry/wire/process";
 import { describe, expect, it } from "vitest";
 import { type AgentUnderTest, agentOfFile, failure, run } from "./agent-under-test.ts";
+import { envelope, parseEnvelopes } from "./envelopes.ts";
 
 const agent = await agentOfFile();
 
@@ -413,21 +414,3 @@ describe("terminals", () => {
     expect((await stream.rest()).output).toBe("nobody\r\n65534\r\n");
   });
 });
-
-function envelope(message: object): Uint8Array<ArrayBuffer> {
-  const body = Buffer.from(JSON.stringify(message));
-  const framed = Buffer.alloc(5 + body.length);
-  framed.writeUInt32BE(body.length, 1);
-  body.copy(framed, 5);
-  return new Uint8Array(framed);
-}
-
-function parseEnvelopes(stream: Buffer): { flags: number; message: unknown }[] {
-  const frames = [];
-  for (let at = 0; at < stream.length; ) {
-    const length = stream.readUInt32BE(at + 1);
-    frames.push({ flags: stream[at] ?? 0, message: JSON.parse(stream.subarray(at + 5, at + 5 + length).toString()) as unknown });
-    at += 5 + length;
-  }
-  return frames;
-}

@@ -45,6 +45,10 @@ export function rpcRoutes(options: RpcOptions): RouteTable {
     requestGate: (context) => {
       const problem = credentialProblem(context.requestHeader.get("Authorization") ?? undefined);
       if (problem !== undefined) throw new ConnectError(problem, Code.Unauthenticated);
+      // The library lets any version pass unless all requests have to name one.
+      const version = context.requestHeader.get("Connect-Protocol-Version");
+      if (version !== null && version !== "1")
+        throw new ConnectError(`connect-protocol-version must be "1": got "${version}"`, Code.InvalidArgument);
     },
     routes: (router) => {
       router.service(Process, processService(process));

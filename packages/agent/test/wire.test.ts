@@ -1,0 +1,249 @@
+// The Connect protocol as clients of several languages speak it, without a client in between.
+
+import { connect as connectHttp2 } from "node:http2";
+import { setTimeout as sleep } from "node:timers/promises";
+import { gzipSync } from "node:zlib";
+import { describe, expect, it } from "vitest";
+import { agentOfFile, run } from "./agent-under-test.ts";
+import { envelope, type Frame, parseEnvelopes } from "./envelopes.ts";
+import { exchangeBytes } from "./raw-socket.ts";
+
+const agent = await agentOfFile();
+
+type Body = string | Uint8Array<ArrayBuffer>;
+
+async function unary(
+  method: string,
+  body: Body,
+  headers: Record<string, string> = {},
+): Promise<{ status: number; body: unknown; headers: Headers }> {
+  const response = await agent.fetch(method, { method: "POST", headers: { "Content-Type": "application/json", ...headers }, body });
+  const bytes = Buffer.from(await response.arrayBuffer());
+  const isJson = response.headers.get("content-type")?.startsWith("application/json") === true;
+  return { status: response.status, body: isJson ? JSON.parse(bytes.toString()) : bytes, headers: response.headers };
+}
+
+async function stream(method: string, body: Body, headers: Record<string, string> = {}): Promise<Frame[]> {
+  const response = await agent.fetch(method, {
+    method: "POST",
+    headers: { "Content-Type": "application/connect+json", ...headers },
+    body,
+  });
+  expect(response.status).toBe(200);
+  return parseEnvelopes(Buffer.from(await response.arrayBuffer()));
+}
+
+const LIST = "/process.Process/List";
+const START = "/process.Process/Start";
+const STAT = "/filesystem.Filesystem/Stat";
+const quick = { process: { cmd: "true" }, stdin: false };
+const endOf = (frames: readonly Frame[]) => frames.at(-1);
+const failed = (code: string, message?: unknown) => ({
+  flags: 2,
+  message: { error: { code, ...(message === undefined ? {} : { message }) } },
+});
+
+describe("HTTP", () => {
+  it("is HTTP/1.1: HTTP/2 is refused, and an offer of it passed over", async () => {
+    const session = connectHttp2(agent.url);
+    await expect(
+      new Promise((_, reject) => session.once("error", reject).once("close", () => reject(new Error("closed")))),
+    ).rejects.toThrow();
+    session.destroy();
+    const offer =
+      "GET /health HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n\r\n";
+    expect((await exchangeBytes(agent.port, [Buffer.from(offer)], "stay")).toString()).toMatch(/^HTTP\/1\.1 204 /);
+  });
+
+  it("keeps idle connections longer than any proxy does", async () => {
+    const answer = await exchangeBytes(agent.port, [Buffer.from("GET /health HTTP/1.1\r\nHost: a\r\n\r\n")], "stay");
+    expect(answer.toString()).toMatch(/^Keep-Alive: timeout=640\r$/m);
+  });
+
+  it("varies by origin, and for downloads by encoding instead", async () => {
+    expect((await agent.fetch("/envs")).headers.get("vary")).toBe("Origin");
+    expect((await agent.fetch("/files?path=/etc/passwd")).headers.get("vary")).toBe("Accept-Encoding");
+  });
+});
+
+describe("a unary call", () => {
+  it("takes names in both spellings, unknown fields, numbers as text, and null for nothing", async () => {
+    const { body } = await unary("/filesystem.Filesystem/ListDir", '{"path":"/etc","depth":"1","no_such_field":[1],"other":null}');
+    expect((body as { entries: object[] }).entries.length).toBeGreaterThan(5);
+    const made = await unary("/filesystem.Filesystem/CreateWatcher", '{"path":"/tmp","include_entry":true,"allow_network_mounts":true}');
+    const { watcherId } = made.body as { watcherId: string };
+    expect(watcherId).toMatch(/^w[a-z0-9]{20}$/);
+    expect((await unary("/filesystem.Filesystem/GetWatcherEvents", `{"watcher_id":"${watcherId}"}`)).status).toBe(200);
+    expect((await unary("/filesystem.Filesystem/RemoveWatcher", `{"watcherId":"${watcherId}"}`)).body).toEqual({});
+  });
+
+  it("answers in proto3 JSON: defaults left out, enums by name, 64 bits as text, times with their fraction", async () => {
+    await run(agent, "/bin/sh", ["-c", "printf x > /tmp/skerry-wire; touch -d 2024-01-02T03:04:05.678Z /tmp/skerry-wire"]);
+    const { body } = await unary(STAT, '{"path":"/tmp/skerry-wire"}');
+    const { entry } = body as { entry: Record<string, unknown> };
+    expect(entry).toMatchObject({ type: "FILE_TYPE_FILE", size: "1", modifiedTime: "2024-01-02T03:04:05.678Z", mode: 0o644 });
+    for (const name of ["symlinkTarget", "metadata", "isSymlink"]) expect(entry).not.toHaveProperty(name);
+    await run(agent, "rm", ["/tmp/skerry-wire"]);
+  });
+
+  it("may be empty in the binary codec and not in JSON", async () => {
+    const binary = await unary(LIST, new Uint8Array(), { "Content-Type": "application/proto" });
+    expect({ status: binary.status, bytes: binary.body }).toEqual({ status: 200, bytes: Buffer.alloc(0) });
+    expect(await unary(LIST, "")).toMatchObject({ status: 400, body: { code: "invalid_argument" } });
+  });
+
+  it("may be packed with gzip and with nothing else", async () => {
+    const packed = new Uint8Array(gzipSync('{"path":"/etc/passwd"}'));
+    expect(await unary(STAT, packed, { "Content-Encoding": "gzip" })).toMatchObject({ status: 200, body: { entry: { name: "passwd" } } });
+    const { status, body, headers } = await unary(STAT, packed, { "Content-Encoding": "br" });
+    expect({ status, body }).toMatchObject({ status: 501, body: { code: "unimplemented" } });
+    expect((body as { message: string }).message).toContain("gzip");
+    expect(headers.get("accept-encoding")).toBe("gzip");
+  });
+
+  it.each([
+    ["a version that is not 1", { "Connect-Protocol-Version": "2" }, 400, "invalid_argument"],
+    ["a deadline that is no number", { "Connect-Timeout-Ms": "soon" }, 400, "invalid_argument"],
+    ["a deadline of more than ten digits", { "Connect-Timeout-Ms": "12345678901" }, 400, "invalid_argument"],
+    ["the right version and the longest deadline", { "Connect-Protocol-Version": "1", "Connect-Timeout-Ms": "9999999999" }, 200, undefined],
+  ])("with %s", async (_, headers, status, code) => {
+    const answer = await unary(LIST, "{}", headers as Record<string, string>);
+    expect({ status: answer.status, code: (answer.body as { code?: string }).code }).toEqual({ status, code });
+  });
+
+  it.each([
+    [STAT, '{"path":"/no/such"}', 404, "not_found"],
+    [STAT, '{"path":"/etc/passwd/x"}', 500, "internal"],
+    [STAT, '{"path":"~other"}', 400, "invalid_argument"],
+    ["/filesystem.Filesystem/MakeDir", '{"path":"/tmp"}', 409, "already_exists"],
+    ["/process.Process/SendSignal", "{}", 501, "unimplemented"],
+  ])("%s of %s fails with HTTP %i", async (method, body, status, code) => {
+    const answer = await unary(method, body);
+    expect(answer).toMatchObject({ status, body: { code, message: expect.any(String) } });
+    expect(answer.headers.get("content-type")).toBe("application/json");
+  });
+});
+
+describe("a stream", () => {
+  it("has one message from the client", async () => {
+    expect(endOf(await stream(START, ""))).toMatchObject(failed("unimplemented"));
+    const twice = Buffer.concat([envelope(quick), envelope(quick)]);
+    expect(endOf(await stream(START, new Uint8Array(twice)))).toMatchObject(failed("unimplemented"));
+  });
+
+  it("takes packed messages when it is told so, and sends none", async () => {
+    const packed = envelope(new Uint8Array(gzipSync(JSON.stringify(quick))), 1);
+    const frames = await stream(START, packed, { "Connect-Content-Encoding": "gzip", "Connect-Accept-Encoding": "gzip" });
+    expect(frames.map(({ flags }) => flags)).toEqual([0, 0, 2]);
+    expect(endOf(frames)).toEqual({ flags: 2, message: {} });
+    expect(endOf(await stream(START, packed, { "Connect-Content-Encoding": "br" }))).toMatchObject(failed("unimplemented"));
+  });
+
+  it("nests events as clients read them", async () => {
+    const frames = await stream(START, envelope({ process: { cmd: "/bin/sh", args: ["-c", "echo hi; exit 3"] }, stdin: false }));
+    expect(frames.map(({ message }) => message)).toEqual([
+      { event: { start: { pid: expect.any(Number) } } },
+      { event: { data: { stdout: "aGkK" } } },
+      { event: { end: { exitCode: 3, exited: true, status: "exit status 3", error: "exit status 3" } } },
+      {},
+    ]);
+  });
+
+  it("ends in JSON in the binary codec too", async () => {
+    // process { cmd: "true" }, stdin: false
+    const message = Uint8Array.of(0x0a, 0x06, 0x0a, 0x04, 0x74, 0x72, 0x75, 0x65, 0x20, 0x00);
+    const response = await agent.fetch(START, {
+      method: "POST",
+      headers: { "Content-Type": "application/connect+proto" },
+      body: envelope(message),
+    });
+    const bytes = Buffer.from(await response.arrayBuffer());
+    expect(bytes.subarray(-7)).toEqual(Buffer.from([2, 0, 0, 0, 2, 0x7b, 0x7d]));
+  });
+
+  it.each(["0", "-5", "many", "99999999999"])("takes the keepalive interval %s for the default", async (interval) => {
+    const frames = await stream(START, envelope({ process: { cmd: "sleep", args: ["0.2"] }, stdin: false }), {
+      "Keepalive-Ping-Interval": interval,
+    });
+    expect(frames.map(({ message }) => Object.keys((message as { event?: object }).event ?? {}))).toEqual([["start"], ["end"], []]);
+  });
+
+  it("of input is answered once all of it was taken", async () => {
+    const tag = "wire-input";
+    const output = stream(START, envelope({ process: { cmd: "cat" }, tag }));
+    await expect.poll(async () => JSON.stringify((await unary(LIST, "{}")).body)).toContain(tag);
+    const process = { tag };
+    const data = { data: { input: { stdin: Buffer.from("hello").toString("base64url") } } };
+    const messages = [{ start: { process } }, data, { keepalive: {} }].map((message) => envelope(message));
+    const answer = await stream("/process.Process/StreamInput", new Uint8Array(Buffer.concat(messages)));
+    expect(answer).toEqual([
+      { flags: 0, message: {} },
+      { flags: 2, message: {} },
+    ]);
+    await unary("/process.Process/CloseStdin", JSON.stringify({ process }));
+    expect((await output).map(({ message }) => message)).toContainEqual({ event: { data: { stdout: "aGVsbG8=" } } });
+  });
+});
+
+describe("a process", () => {
+  it("goes before the agent when memory runs out, at an ordinary priority, in the agent's session", async () => {
+    const script = "sleep 0.1; cat /proc/$$/oom_score_adj; nice; ps -o sid= -p $$; ps -o sid= -p $PPID";
+    const { stdout } = await run(agent, "/bin/sh", ["-c", script]);
+    const [score, nice, session, agentSession] = stdout.trim().split("\n").map(Number);
+    expect({ score, nice, session }).toEqual({ score: 500, nice: 0, session: agentSession });
+  });
+
+  it("is found by who comes late, with its end and without its output, and not by other calls", async () => {
+    const frames = await stream(
+      START,
+      envelope({ process: { cmd: "/bin/sh", args: ["-c", "echo gone; exit 7"] }, tag: "late", stdin: false }),
+    );
+    await sleep(300);
+    const late = await stream("/process.Process/Connect", envelope({ process: { tag: "late" } }));
+    expect(late.map(({ message }) => message)).toEqual([
+      frames[0]?.message,
+      { event: { end: { exitCode: 7, exited: true, status: "exit status 7", error: "exit status 7" } } },
+      {},
+    ]);
+    expect(await unary("/process.Process/CloseStdin", '{"process":{"tag":"late"}}')).toMatchObject({ status: 404 });
+    // A new one takes the name over.
+    await stream(START, envelope({ ...quick, tag: "late" }));
+    const fresh = await stream("/process.Process/Connect", envelope({ process: { tag: "late" } }));
+    expect(fresh.at(-2)?.message).toEqual({ event: { end: { exited: true, status: "exit status 0" } } });
+  });
+
+  it("gets variables in the order of who may override whom", async () => {
+    await agent.init({ envVars: { FROM_INIT: "init", HOME: "/of/init", E2B_SANDBOX: "no" } });
+    const { stdout } = await run(agent, "/bin/sh", ["-c", 'echo "$FROM_INIT $HOME $E2B_SANDBOX $MINE $PWD"'], {
+      envs: { MINE: "mine", FROM_INIT: "request", PWD: "/elsewhere" },
+      cwd: "/tmp",
+    });
+    expect(stdout).toBe("request /of/init true mine /tmp\n");
+    expect((await run(agent, "/bin/sh", ["-c", 'echo "$FROM_INIT-$MINE"'])).stdout).toBe("init-\n");
+    await agent.init({ envVars: {} });
+  });
+});
+
+describe("an upload", () => {
+  it("keeps the first of repeated metadata, under a key in small letters", async () => {
+    const path = "/tmp/skerry-wire-metadata";
+    const head = `POST /files?path=${encodeURIComponent(path)} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Type: application/octet-stream\r\n`;
+    const request = `${head}X-Metadata-Key: first\r\nx-metadata-KEY: second\r\nContent-Length: 1\r\n\r\nx`;
+    const answer = (await exchangeBytes(agent.port, [Buffer.from(request)], "stay", 1_000)).toString();
+    expect(answer).toContain('"metadata":{"key":"first"}');
+    await run(agent, "rm", [path]);
+  });
+
+  it("succeeds without metadata where the file system keeps none", async () => {
+    const response = await agent.fetch("/files?path=/dev/shm/skerry-wire", {
+      method: "POST",
+      headers: { "Content-Type": "application/octet-stream", "X-Metadata-Key": "value" },
+      body: "x",
+    });
+    // Some kernels keep user attributes on tmpfs too.
+    const [{ metadata, ...rest } = {}] = (await response.json()) as { metadata?: object }[];
+    expect(rest).toEqual({ name: "skerry-wire", path: "/dev/shm/skerry-wire", type: "file" });
+    expect([undefined, "value"]).toContain((metadata as { key?: string } | undefined)?.key);
+    await run(agent, "rm", ["/dev/shm/skerry-wire"]);
+  });
+});
