@@ -111,6 +111,25 @@ describe.each(["gvisor", "runc"] as const)("memory of a sandbox on %s", (runtime
     expect(stdout).toBe(`No space left on device\n${256 * MIB}\n`);
   });
 
+  it("taken while the platform is down costs that process too, and is guarded again afterwards", async () => {
+    const hog = `import time; time.sleep(1)\n${HOGS["by copying, at full speed"]}`;
+    const started = Promise.withResolvers<void>();
+    const unseen = guest.commands.run(`(sleep 2; python3 -c "${hog}"; echo $? > outcome) & echo started`, {
+      onStdout: () => started.resolve(),
+      timeoutMs: 0,
+    });
+    unseen.catch(() => undefined);
+    await started.promise;
+    await platform.stop();
+    await new Promise((resolve) => setTimeout(resolve, 6_000));
+    await platform.start();
+    pids = platform.pids();
+    guest = await Sandbox.connect(guest.sandboxId, clientOf(platform));
+    // 128 and the number of SIGKILL.
+    await expect.poll(() => guest.files.read("outcome").catch(() => ""), { timeout: 20_000 }).toBe("137\n");
+    expect(await outcomeOf(HOGS["by copying, at full speed"])).toBe(KILLED);
+  });
+
   it("taken again and again is given back each time", async () => {
     for (let round = 0; round < 3; round++) expect(await outcomeOf(HOGS["by copying, at full speed"])).toBe(KILLED);
     const headers = {
