@@ -68,6 +68,8 @@ export async function adoptSandboxes(deps: HostDeps, images: ImageStore, { logge
   const restored: SandboxRecord[] = [];
   for (const { containerId, record, fate } of fatesOf(deps, images, readJournal(deps.paths))) {
     const facts = { sandbox_id: record?.sandboxId, container_id: containerId, state: record?.state ?? "unrecorded" };
+    // Traffic is held before the record says why; what is left of that would go on to hold whoever gets the address next.
+    if (record && fate !== "continue") await attempt(`traffic of ${containerId}`, () => letTrafficGo(record.slot), onFailure);
     if (record && fate === "adopt") {
       logger.info(facts, "sandbox adopted");
       running.push(record.state === "running" ? record : await goneOn(deps, images, record, onFailure));
@@ -79,7 +81,6 @@ export async function adoptSandboxes(deps: HostDeps, images: ImageStore, { logge
       restored.push(record);
     } else {
       logger.info(facts, "remains of a sandbox released");
-      if (record?.state === "snapshotting") await attempt(`traffic of ${containerId}`, () => letTrafficGo(record.slot), onFailure);
       await attempt(`sandbox ${containerId}`, () => release(deps, containerId, record?.runtime), onFailure);
     }
   }
@@ -138,7 +139,6 @@ function isSuccessor(record: SandboxRecord, image: ImageRecord): boolean {
 async function goneOn(deps: HostDeps, images: ImageStore, record: SandboxRecord, onFailure: OnFailure): Promise<SandboxRecord> {
   const target = { id: record.containerId, ...(record.binary === undefined ? {} : { binary: record.binary }) };
   const image = record.imageId === undefined ? undefined : images.get(record.imageId);
-  await attempt(`traffic of ${record.sandboxId}`, () => letTrafficGo(record.slot), onFailure);
   if (!image || !isSuccessor(record, image))
     await attempt(`thaw of ${record.sandboxId}`, () => runtimeOf(deps.config, record.runtime).thaw(target), onFailure);
   const { imageId: _imageId, ...rest } = record;
