@@ -102,6 +102,21 @@ describe("ListDir", () => {
     expect(await names(9)).toEqual(["B", "a", "a/1", "ab", "b", "b/inner", "b/inner/deep", "b/inner/deep/z", "b/x", "link"]);
   });
 
+  it("shows names that are not UTF-8 as near as text can, with their entries, and what is below them", async () => {
+    const odd = Buffer.concat([Buffer.from(`${folder}/odd-`), Buffer.of(0xff)]);
+    mkdirSync(odd);
+    writeFileSync(Buffer.concat([odd, Buffer.from("/inner")]), "12345");
+    writeFileSync(join(folder, "\u{1f600}"), "");
+    writeFileSync(join(folder, "\uff5e"), "");
+    const { entries } = await agent.filesystem.listDir({ path: folder, depth: 2 });
+    expect(entries.map(({ path, type, size }) => [path.slice(folder.length + 1), type, type === FileType.FILE ? size : 0n])).toEqual([
+      ["odd-\ufffd", FileType.DIRECTORY, 0n],
+      ["odd-\ufffd/inner", FileType.FILE, 5n],
+      ["\uff5e", FileType.FILE, 0n],
+      ["\u{1f600}", FileType.FILE, 0n],
+    ]);
+  });
+
   it("goes through a link at the root and keeps its name", async () => {
     mkdirSync(join(folder, "real"));
     writeFileSync(join(folder, "real/f"), "");
