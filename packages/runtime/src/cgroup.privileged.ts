@@ -32,11 +32,11 @@ function collectProcesses(dir: string, pids: Set<number>): void {
  * `timeoutMs`: a process in uninterruptible sleep keeps its group, and saying "gone" would be wrong.
  */
 export async function destroyCgroup(cgroupPath: string, timeoutMs = 10_000): Promise<void> {
-  const deadline = Date.now() + timeoutMs;
+  const deadline = performance.now() + timeoutMs;
   for (let pids = cgroupProcesses(cgroupPath); pids.length > 0; pids = cgroupProcesses(cgroupPath)) {
     for (const pid of pids) killIfThere(pid);
     thaw(cgroupPath);
-    if (Date.now() > deadline) throw new Error(`processes ${pids.slice(0, 10).join(", ")} in cgroup ${cgroupPath} do not end`);
+    if (performance.now() > deadline) throw new Error(`processes ${pids.slice(0, 10).join(", ")} in cgroup ${cgroupPath} do not end`);
     await new Promise((resolve) => setTimeout(resolve, 2));
   }
   for (const root of cgroupRoots()) await removeGroup(join(root, cgroupPath), deadline);
@@ -100,7 +100,7 @@ async function removeGroup(dir: string, deadline: number): Promise<void> {
       const code = (error as NodeJS.ErrnoException).code;
       if (code === "ENOENT") return;
       // A group whose last process has just ended is busy for a moment longer.
-      if (code !== "EBUSY" || Date.now() > deadline) throw error;
+      if (code !== "EBUSY" || performance.now() > deadline) throw error;
       await new Promise((resolve) => setTimeout(resolve, 2));
     }
   }

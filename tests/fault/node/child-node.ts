@@ -31,6 +31,7 @@ export interface ChildNodeOptions {
   readonly runsc?: string;
   /** Where the node keeps its things; default: a folder below it. */
   readonly home?: string;
+  readonly timeLimits?: NodeProcessOptions["timeLimits"];
 }
 
 export type Spec = MessageInitShape<typeof SandboxSpecSchema>;
@@ -68,6 +69,7 @@ export class ChildNode implements AsyncDisposable {
       agentDir: realpathSync(testAgentDir()),
       poolSize: options.poolSize ?? 0,
       secret: "the cluster secret of this test",
+      ...(options.timeLimits && { timeLimits: options.timeLimits }),
     });
     await node.up();
     return node;

@@ -16,6 +16,8 @@ export interface NodeProcessOptions {
   readonly agentDir: string;
   readonly poolSize: number;
   readonly secret: string;
+  /** Of runsc, in milliseconds. */
+  readonly timeLimits?: { start?: number; control?: number; checkpoint?: number; destroy?: number };
 }
 
 export type ToNodeProcess = { arm: string | null } | { stop: true };
@@ -25,7 +27,12 @@ export async function nodeConfigOf(options: NodeProcessOptions): Promise<NodeCon
   const { dir, instance, runtime } = options;
   const host = readHostFacts();
   const runtimes = [
-    createRunscRuntime({ binary: options.runsc, stateDir: `${dir}/runsc`, host }),
+    createRunscRuntime({
+      binary: options.runsc,
+      stateDir: `${dir}/runsc`,
+      host,
+      ...(options.timeLimits && { timeLimits: options.timeLimits }),
+    }),
     createRuncRuntime({ binary: options.runc, stateDir: `${dir}/runc`, host }),
   ];
   return {

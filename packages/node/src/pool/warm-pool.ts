@@ -45,6 +45,7 @@ interface Entry {
   readonly key: string;
   readonly makeup: SandboxMakeup;
   readonly ready: SandboxRecord[];
+  /** By a clock that nobody sets. */
   lastUsedMs: number;
 }
 
@@ -68,7 +69,7 @@ export class WarmPool {
     for (const image of this.#options.images.list()) {
       if (image.kind !== "template") continue;
       const entry = this.#entryOf(image);
-      if (templateImageId(entry.key) === image.imageId) entry.lastUsedMs = image.createdAtMs;
+      if (templateImageId(entry.key) === image.imageId) entry.lastUsedMs = performance.now() - Math.max(0, Date.now() - image.createdAtMs);
       else {
         this.#entries.delete(entry.key);
         void this.#options.containers.discardImage(image.imageId).catch((error: unknown) => this.#complain(error));
@@ -81,7 +82,7 @@ export class WarmPool {
   async claim(makeup: SandboxMakeup, owner: { identity: AgentIdentity; allowInternetAccess: boolean }): Promise<Started | undefined> {
     if (this.#options.size === 0) return undefined;
     const entry = this.#entryOf(makeup);
-    entry.lastUsedMs = Date.now();
+    entry.lastUsedMs = performance.now();
     try {
       for (let record = entry.ready.shift(); record; record = entry.ready.shift()) {
         const claimed = await this.#hand(record, owner, makeup);
@@ -154,7 +155,7 @@ export class WarmPool {
     const key = poolKeyOf(makeup, this.#options.fingerprintOf(makeup.runtime));
     let entry = this.#entries.get(key);
     if (!entry) {
-      entry = { key, makeup, ready: [], lastUsedMs: 0 };
+      entry = { key, makeup, ready: [], lastUsedMs: Number.NEGATIVE_INFINITY };
       this.#entries.set(key, entry);
     }
     return entry;
@@ -192,7 +193,7 @@ export class WarmPool {
   /** The budget is shared by the lately used templates. */
   #target(entry: Entry): number {
     const { size, memoryBudgetBytes } = this.#options;
-    const now = Date.now();
+    const now = performance.now();
     const recent = [...this.#entries.values()].filter((one) => now - one.lastUsedMs < RECENT_MS);
     const affordable = Math.floor(memoryBudgetBytes / IDLE_BYTES / Math.max(1, recent.length));
     if (recent.includes(entry)) return Math.min(size, affordable);
@@ -203,7 +204,7 @@ export class WarmPool {
   async #drain(): Promise<void> {
     for (const entry of this.#entries.values()) {
       for (const record of entry.ready.splice(this.#target(entry))) await this.#options.containers.tryToGiveBack(record);
-      if (this.#target(entry) === 0 && Date.now() - entry.lastUsedMs > RECENT_MS) this.#entries.delete(entry.key);
+      if (this.#target(entry) === 0 && performance.now() - entry.lastUsedMs > RECENT_MS) this.#entries.delete(entry.key);
     }
   }
 

@@ -70,7 +70,7 @@ export async function isAgentHealthy(address: string, timeoutMs: number): Promis
 type Wait = Pick<Handshake, "address" | "isNew" | "timeoutMs" | "isAlive">;
 
 async function whenListening(wait: Wait, talk: (socket: Socket) => Promise<void>): Promise<void> {
-  const deadline = Date.now() + wait.timeoutMs;
+  const deadline = performance.now() + wait.timeoutMs;
   if (wait.isNew) await sleep(FIRST_LOOK_MS);
   for (;;) {
     try {
@@ -79,7 +79,7 @@ async function whenListening(wait: Wait, talk: (socket: Socket) => Promise<void>
       if (error instanceof PlatformError) throw error;
       // Nothing listens yet. Everything else (a reset while it starts) is the same until the deadline.
       const why = wait.isAlive() ? undefined : "the sandbox ended before its agent answered";
-      if (why !== undefined || Date.now() > deadline) {
+      if (why !== undefined || performance.now() > deadline) {
         const late = `the agent did not answer in ${wait.timeoutMs} ms (${errnoOf(error) ?? "no error code"})`;
         throw new PlatformError("agent_failed", why ?? late, { cause: asError(error) });
       }

@@ -16,11 +16,19 @@ export interface OciDriver {
   /** Flags before the verb. */
   readonly globalArgs: readonly string[];
   readonly host: HostFacts;
+  readonly timeLimits: TimeLimits;
 }
 
-const START_TIMEOUT_MS = 60_000;
-/** A runtime that hangs is found out by this. */
-const CONTROL_TIMEOUT_MS = 20_000;
+/** A runtime that hangs is found out by these. In milliseconds. */
+export interface TimeLimits {
+  readonly start: number;
+  readonly control: number;
+  readonly checkpoint: number;
+  readonly destroy: number;
+}
+
+/** A checkpoint of 1 GiB takes half a second from memory, and tens of seconds on a slow disk. */
+export const TIME_LIMITS: TimeLimits = { start: 60_000, control: 20_000, checkpoint: 120_000, destroy: 60_000 };
 
 /** See `Runtime.fingerprint`. */
 export function fingerprintOf(driver: OciDriver): string {
@@ -71,7 +79,7 @@ export async function bringUp(driver: OciDriver, plan: ContainerPlan, verb: Star
         `--pid-file=${pidFile}`,
         plan.id,
       ],
-      { outputFd: nowhere, timeoutMs: START_TIMEOUT_MS },
+      { outputFd: nowhere, timeoutMs: driver.timeLimits.start },
     );
     return { pid: Number(readFileSync(pidFile, "utf8")), binary: basename(verb.binary) };
   } catch (error) {
@@ -94,7 +102,7 @@ export async function control(
   driver: OciDriver,
   target: ContainerRef,
   verb: readonly string[],
-  timeoutMs = CONTROL_TIMEOUT_MS,
+  timeoutMs = driver.timeLimits.control,
 ): Promise<void> {
   try {
     await runCommand(binaryOf(driver, target.binary), [...driver.globalArgs, ...verb, target.id], { timeoutMs });
@@ -108,7 +116,9 @@ export async function destroyContainer(driver: OciDriver, target: ContainerRef &
   await destroyCgroup(target.cgroupPath);
   try {
     // Any version can remove what another one keeps, and the one that it ran on may be gone.
-    await runCommand(driver.binary, [...driver.globalArgs, "delete", "--force", target.id]);
+    await runCommand(driver.binary, [...driver.globalArgs, "delete", "--force", target.id], {
+      timeoutMs: driver.timeLimits.destroy,
+    });
   } catch (error) {
     // Both answer with an error when there is no such container, which is what we want to reach.
     if (!(error instanceof SubprocessError) || !/does not exist|not exist|no such file/i.test(error.stderr)) throw error;

@@ -3,12 +3,17 @@ import { PlatformError } from "@skerry/base";
 import type { Runtime } from "../runtime.ts";
 import type { HostFacts } from "../spec/build-spec.ts";
 import { endLeftCommands } from "./left-commands.privileged.ts";
-import { control, destroyContainer, fingerprintOf, type OciDriver, startContainer } from "./oci-driver.privileged.ts";
+import { control, destroyContainer, fingerprintOf, type OciDriver, startContainer, TIME_LIMITS } from "./oci-driver.privileged.ts";
 
 /** runc: the host's kernel, held off by a user namespace, a seccomp allow-list and few capabilities. */
 export function createRuncRuntime(options: { binary: string; stateDir: string; host: HostFacts }): Runtime {
   mkdirSync(options.stateDir, { recursive: true, mode: 0o700 });
-  const driver: OciDriver = { binary: options.binary, host: options.host, globalArgs: [`--root=${options.stateDir}`] };
+  const driver: OciDriver = {
+    binary: options.binary,
+    host: options.host,
+    timeLimits: TIME_LIMITS,
+    globalArgs: [`--root=${options.stateDir}`],
+  };
   return {
     fingerprint: fingerprintOf(driver),
     name: "runc",

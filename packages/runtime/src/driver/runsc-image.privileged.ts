@@ -2,7 +2,7 @@
 
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
-import { asError, PlatformError } from "@skerry/base";
+import { asError, PlatformError, SubprocessError } from "@skerry/base";
 import { setMemoryLimit } from "../cgroup.privileged.ts";
 import { readCpuFeatures } from "../cpu-features.ts";
 import type { ContainerPlan, ContainerRef, MemoryImage, StartedContainer } from "../runtime.ts";
@@ -10,9 +10,6 @@ import { buildSpec } from "../spec/build-spec.ts";
 import { moveSpec } from "../spec/move-spec.ts";
 import type { OciSpec } from "../spec/oci.ts";
 import { binaryOf, bringUp, control, type OciDriver } from "./oci-driver.privileged.ts";
-
-/** 1 GiB takes half a second from memory, and tens of seconds on a slow disk. */
-const CHECKPOINT_TIMEOUT_MS = 120_000;
 
 /**
  * `--leave-running` on a frozen sandbox: it stays frozen, so nothing changes between the image and what comes next, and when
@@ -24,7 +21,7 @@ export async function checkpointContainer(
   imageDir: string,
 ): Promise<MemoryImage> {
   const verb = ["checkpoint", "--leave-running", "--exclude-committed-zero-pages", `--image-path=${imageDir}`];
-  await control(driver, target, verb, CHECKPOINT_TIMEOUT_MS);
+  await control(driver, target, verb, driver.timeLimits.checkpoint);
   const spec = JSON.parse(readFileSync(join(target.bundleDir, "config.json"), "utf8")) as OciSpec;
   const empty = readdirSync(imageDir).find((name) => statSync(join(imageDir, name)).size === 0);
   if (empty !== undefined) throw new PlatformError("runtime_failed", `checkpoint of ${target.id} left an empty ${empty}`);
@@ -49,6 +46,12 @@ export async function restoreContainer(driver: OciDriver, plan: ContainerPlan, i
     setMemoryLimit(plan.cgroupPath, memoryBytes + overheadBytes);
     return started;
   } catch (error) {
+    // Too slow today proves nothing about the image: it must not cost the sandbox its memory.
+    if (isTimeout(error)) throw error;
     throw new PlatformError("image_unusable", `the runtime could not bring it back: ${asError(error).message}`, { cause: asError(error) });
   }
+}
+
+function isTimeout(error: unknown): boolean {
+  return error instanceof PlatformError && error.cause instanceof SubprocessError && error.cause.timedOut;
 }

@@ -5,15 +5,29 @@ import { setMemoryLimit } from "../cgroup.privileged.ts";
 import type { Runtime } from "../runtime.ts";
 import type { HostFacts } from "../spec/build-spec.ts";
 import { endLeftCommands } from "./left-commands.privileged.ts";
-import { control, destroyContainer, fingerprintOf, type OciDriver, startContainer } from "./oci-driver.privileged.ts";
+import {
+  control,
+  destroyContainer,
+  fingerprintOf,
+  type OciDriver,
+  startContainer,
+  TIME_LIMITS,
+  type TimeLimits,
+} from "./oci-driver.privileged.ts";
 import { checkpointContainer, restoreContainer } from "./runsc-image.privileged.ts";
 
 /** gVisor: a kernel in user space between the guest and the host. `stateDir` is created; keep its path short, sockets live in it. */
-export function createRunscRuntime(options: { binary: string; stateDir: string; host: HostFacts }): Runtime {
+export function createRunscRuntime(options: {
+  binary: string;
+  stateDir: string;
+  host: HostFacts;
+  timeLimits?: Partial<TimeLimits>;
+}): Runtime {
   mkdirSync(options.stateDir, { recursive: true, mode: 0o700 });
   const driver: OciDriver = {
     binary: options.binary,
     host: options.host,
+    timeLimits: { ...TIME_LIMITS, ...options.timeLimits },
     globalArgs: [
       `--root=${options.stateDir}`,
       // The platform that needs neither KVM nor ptrace.

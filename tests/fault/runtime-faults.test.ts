@@ -1,0 +1,148 @@
+// A runtime that hangs, fails, or is still at it when its daemon has ended; and a guest or a disk that is in the way.
+
+import { mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { StartKind } from "@skerry/wire/node";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { ChildNode } from "./node/child-node.ts";
+import { type OddRunsc, writeOddRunsc } from "./node/odd-runsc.ts";
+
+let count = 0;
+const newId = (letter: string, length: number) => {
+  count += 1;
+  return `${letter}${String(count).padStart(length - 1, "0")}`;
+};
+
+describe("with a runsc that misbehaves, a node", () => {
+  const dir = realpathSync(mkdtempSync(join(tmpdir(), "skerry-odd-")));
+  let runsc: OddRunsc;
+  let node: ChildNode;
+  beforeAll(async () => {
+    runsc = writeOddRunsc(dir);
+    const timeLimits = { start: 12_000, control: 8_000, checkpoint: 10_000, destroy: 6_000 };
+    node = await ChildNode.start({ runtime: "gvisor", instance: "e0e1", runsc: runsc.path, timeLimits });
+  });
+  afterAll(async () => {
+    await node?.[Symbol.asyncDispose]();
+    rmSync(dir, { recursive: true, force: true });
+  });
+  afterEach(async () => {
+    runsc.behave();
+    await node.empty();
+  });
+
+  const marked = async () => {
+    const id = newId("i", 21);
+    await node.client.createSandbox({ spec: node.spec(id) });
+    await node.writeFile(id, "/root/file", "disk");
+    await node.writeFile(id, "/dev/shm/memory", "memory");
+    return id;
+  };
+  const expectMarks = async (id: string) => {
+    expect([await node.readFile(id, "/root/file"), await node.readFile(id, "/dev/shm/memory")]).toEqual(["disk", "memory"]);
+  };
+  const pause = (sandboxId: string, imageId: string) => node.client.pauseSandbox({ sandboxId, imageId, memory: true });
+  const resume = (id: string, imageId: string) =>
+    node.client.resumeSandbox({ spec: node.spec(id, { imageId, imageAccessToken: "a-token" }) });
+
+  it.each([
+    ["hang", "pause"],
+    ["fail", "pause"],
+    ["hang", "checkpoint"],
+    ["fail", "checkpoint"],
+    ["late", "checkpoint"],
+  ] as const)("lets a sandbox run on as it was when its runtime does %s at %s", async (how, verb) => {
+    const id = await marked();
+    const imageId = newId("m", 20);
+    runsc.misbehave(how, verb);
+    await expect(pause(id, imageId)).rejects.toThrow(/could not be written/);
+    await expect(node.client.snapshotSandbox({ sandboxId: id, imageId, memory: true })).rejects.toThrow(/could not be written/);
+    expect(await node.images()).toEqual([]);
+    await expectMarks(id);
+    runsc.behave();
+    await pause(id, imageId);
+    await resume(id, imageId);
+    await expectMarks(id);
+  });
+
+  it.each(["hang", "late"] as const)("keeps memory when a restore does %s, for the next attempt", async (how) => {
+    const id = await marked();
+    const imageId = newId("m", 20);
+    await pause(id, imageId);
+    runsc.misbehave(how, "restore");
+    await expect(resume(id, imageId)).rejects.toThrow();
+    expect(await node.images()).toEqual([imageId]);
+    runsc.behave();
+    expect(await resume(id, imageId)).toMatchObject({ startKind: StartKind.RESTORE });
+    await expectMarks(id);
+  });
+
+  it("boots a sandbox from its disk when a restore fails, and says why", async () => {
+    const id = await marked();
+    const imageId = newId("m", 20);
+    await pause(id, imageId);
+    runsc.misbehave("fail", "restore");
+    const resumed = await resume(id, imageId);
+    expect(resumed).toMatchObject({ startKind: StartKind.BOOT, memoryLostReason: expect.stringContaining("could not bring it back") });
+    expect(await node.readFile(id, "/root/file")).toBe("disk");
+  });
+
+  it("leaves nothing of a create that hangs or fails", async () => {
+    for (const how of ["hang", "fail", "late"] as const) {
+      runsc.misbehave(how, "run");
+      await expect(node.client.createSandbox({ spec: node.spec(newId("i", 21)) })).rejects.toThrow();
+      runsc.behave();
+      await node.empty();
+    }
+  });
+
+  it.each(["hang", "fail"] as const)("gives back later what a kill could not, when deleting does %s", async (how) => {
+    const id = await marked();
+    runsc.misbehave(how, "delete");
+    await expect(node.client.killSandbox({ sandboxId: id })).rejects.toThrow();
+    await expect(node.dial(id, 49_983)).rejects.toThrow();
+    runsc.behave();
+    await expect.poll(() => node.running(), { timeout: 20_000 }).toEqual([]);
+  });
+
+  it.each(["pause", "checkpoint"])("ended while %s goes on, it adopts the sandbox as it was", async (verb) => {
+    const id = await marked();
+    runsc.misbehave("slow", verb);
+    const pausing = pause(id, newId("m", 20)).catch(() => {});
+    await sleep(2_000);
+    await node.kill9();
+    await pausing;
+    await node.up();
+    expect(await node.running()).toEqual([id]);
+    await expectMarks(id);
+  });
+
+  it("ended while a restore goes on, it has the paused sandbox as it was", async () => {
+    const id = await marked();
+    const imageId = newId("m", 20);
+    await pause(id, imageId);
+    runsc.misbehave("slow", "restore");
+    const resuming = resume(id, imageId).catch(() => {});
+    await sleep(2_000);
+    await node.kill9();
+    await resuming;
+    await node.up();
+    expect(await node.images()).toEqual([imageId]);
+    runsc.behave();
+    await resume(id, imageId);
+    await expectMarks(id);
+  });
+
+  it("ended while a start goes on, it leaves nothing of it", async () => {
+    runsc.misbehave("slow", "run");
+    const creating = node.client.createSandbox({ spec: node.spec(newId("i", 21)) }).catch(() => {});
+    await sleep(2_000);
+    await node.kill9();
+    await creating;
+    await node.up();
+    expect(await node.running()).toEqual([]);
+    await sleep(2_000);
+  });
+});
