@@ -9,7 +9,7 @@ import { relieve } from "./relieve.ts";
 /** Of what gVisor's kernel may have open: above that, somebody is ended. */
 const FULL_SHARE = 0.5;
 /** Faster than any guest has been seen to open files. */
-const FILES_PER_MS = 100;
+const FILES_PER_MS = 50;
 const SOONEST_MS = 10;
 const LATEST_MS = 500;
 /** How long what was ended may take to let go. */
