@@ -40,11 +40,13 @@ export class ChildNode implements AsyncDisposable {
   readonly options: NodeProcessOptions;
   readonly layer: string;
   readonly #root: string;
+  readonly #isGiven: boolean;
   #child: ChildProcess | undefined;
   #port = 0;
 
-  private constructor(root: string, layer: string, options: NodeProcessOptions) {
+  private constructor({ root, isGiven }: { root: string; isGiven: boolean }, layer: string, options: NodeProcessOptions) {
     this.#root = root;
+    this.#isGiven = isGiven;
     this.layer = layer;
     this.options = options;
   }
@@ -59,7 +61,7 @@ export class ChildNode implements AsyncDisposable {
     const layer = await layers.adopt(staged);
     mkdirSync(join(root, "node"), { recursive: true });
     const { runsc, runc } = testTools();
-    const node = new ChildNode(root, layer, {
+    const node = new ChildNode({ root, isGiven: options.home !== undefined }, layer, {
       dir: join(root, "node"),
       layersDir,
       instance: options.instance,
@@ -280,7 +282,9 @@ export class ChildNode implements AsyncDisposable {
     await cleanUpNode(await nodeConfigOf(this.options), createLogger({ name: "clean-up", level: "error", fd: 2 }));
     const left = [...this.namespaces(), ...this.processes(), ...listCgroups(`/skerry-${this.options.instance}`)];
     if (left.length > 0) throw new Error(`after the clean-up this is left:\n${left.join("\n")}`);
-    rmSync(this.#root, { recursive: true, force: true });
+    // Not the folder itself, which may be a mount of the test.
+    for (const name of readdirSync(this.#root)) rmSync(join(this.#root, name), { recursive: true, force: true });
+    if (!this.#isGiven) rmSync(this.#root, { recursive: true });
   }
 }
 

@@ -1,0 +1,249 @@
+// Images that were damaged on disk, or that this machine can't bring back any more; a disk that fills up; and calls for one sandbox,
+// or for one image, that come at once.
+
+import { randomBytes } from "node:crypto";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { runCommand } from "@skerry/base";
+import { StartKind } from "@skerry/wire/node";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { ChildNode } from "./node/child-node.ts";
+
+let count = 0;
+const newId = (letter: string, length: number) => {
+  count += 1;
+  return `${letter}${String(count).padStart(length - 1, "0")}`;
+};
+
+const callsOf = (node: () => ChildNode) => {
+  const marked = async (overrides: object = {}) => {
+    const id = newId("i", 21);
+    await node().client.createSandbox({ spec: node().spec(id, overrides) });
+    await node().writeFile(id, "/root/file", "disk");
+    await node().writeFile(id, "/dev/shm/memory", "memory");
+    return id;
+  };
+  const pause = (sandboxId: string, imageId: string) => node().client.pauseSandbox({ sandboxId, imageId, memory: true });
+  return {
+    marked,
+    pause,
+    paused: async () => {
+      const id = await marked();
+      const imageId = newId("m", 20);
+      await pause(id, imageId);
+      return { id, imageId };
+    },
+    resume: (id: string, imageId: string) =>
+      node().client.resumeSandbox({ spec: node().spec(id, { imageId, imageAccessToken: "a-token" }) }),
+    marksOf: async (id: string, token = "a-token") => [
+      await node().readFile(id, "/root/file", token),
+      await node().readFile(id, "/dev/shm/memory", token),
+    ],
+  };
+};
+
+describe("on gvisor", () => {
+  let node: ChildNode;
+  beforeAll(async () => {
+    node = await ChildNode.start({ runtime: "gvisor", instance: "e0f1" });
+  });
+  afterAll(() => node?.[Symbol.asyncDispose]());
+  afterEach(() => node.empty());
+  const { marked, pause, paused, resume, marksOf } = callsOf(() => node);
+
+  const memoryFile = (imageId: string) => {
+    const dir = join(node.dir, "images", imageId, "memory");
+    const names = readdirSync(dir).sort((a, b) => statSync(join(dir, b)).size - statSync(join(dir, a)).size);
+    return join(dir, names[0] ?? "");
+  };
+  const changeRecord = async (imageId: string, change: (record: { memory: { binary: string; cpuFeatures: string[] } }) => void) => {
+    const file = join(node.dir, "images", imageId, "image.json");
+    await node.stop();
+    const record = JSON.parse(readFileSync(file, "utf8"));
+    change(record);
+    writeFileSync(file, JSON.stringify(record));
+    await node.up();
+  };
+  const flip = (file: string) => {
+    const bytes = readFileSync(file);
+    const at = Math.floor(bytes.length / 2);
+    bytes[at] = (bytes[at] ?? 0) ^ 1;
+    writeFileSync(file, bytes);
+  };
+
+  it.each<[string, RegExp, (imageId: string) => unknown]>([
+    ["a truncated memory file", /bytes of/, (imageId) => truncateSync(memoryFile(imageId), 4096)],
+    ["an empty memory file", /0 bytes of/, (imageId) => truncateSync(memoryFile(imageId), 0)],
+    ["one flipped bit in its memory", /has changed/, (imageId) => flip(memoryFile(imageId))],
+    ["a missing memory file", /can't be read/, (imageId) => rmSync(memoryFile(imageId))],
+    ["no memory folder", /can't be read/, (imageId) => rmSync(join(node.dir, "images", imageId, "memory"), { recursive: true })],
+    [
+      "a runsc that is gone",
+      /not on this machine any more/,
+      (imageId) =>
+        changeRecord(imageId, ({ memory }) => {
+          memory.binary = "runsc-gone";
+        }),
+    ],
+    [
+      "a processor that this machine has not",
+      /which this one lacks/,
+      (imageId) =>
+        changeRecord(imageId, ({ memory }) => {
+          memory.cpuFeatures.push("feature_of_tomorrow");
+        }),
+    ],
+  ])("a sandbox paused to an image with %s boots from its disk, and it is said why", async (_what, reason, damage) => {
+    const { id, imageId } = await paused();
+    await damage(imageId);
+    const resumed = await resume(id, imageId);
+    expect(resumed).toMatchObject({ startKind: StartKind.BOOT, memoryLostReason: expect.stringMatching(reason) });
+    expect(await marksOf(id)).toEqual(["disk", 404]);
+  });
+
+  it.each<[string, (imageId: string) => void]>([
+    ["no record", (imageId) => rmSync(join(node.dir, "images", imageId, "image.json"))],
+    ["half a record", (imageId) => truncateSync(join(node.dir, "images", imageId, "image.json"), 20)],
+    ["nothing at all", (imageId) => rmSync(join(node.dir, "images", imageId), { recursive: true })],
+  ])("an image with %s is none after a restart, and can be deleted", async (_what, damage) => {
+    const { id, imageId } = await paused();
+    await node.stop();
+    damage(imageId);
+    await node.up();
+    await expect(resume(id, imageId)).rejects.toThrow(/not on this machine/);
+    await node.client.deleteImage({ imageId });
+  });
+
+  it("an image whose disk is gone can't be resumed, and can be deleted", async () => {
+    const { id, imageId } = await paused();
+    await node.stop();
+    const { area } = JSON.parse(readFileSync(join(node.dir, "images", imageId, "image.json"), "utf8")) as { area: string };
+    await runCommand("umount", ["--lazy", join(node.dir, "areas", area, "fs")]).catch(() => {});
+    rmSync(join(node.dir, "areas", area), { recursive: true });
+    await node.up();
+    await expect(resume(id, imageId)).rejects.toThrow();
+    expect(await node.images()).toEqual([imageId]);
+    expect(await node.client.deleteImage({ imageId })).toMatchObject({ existed: true });
+  });
+
+  it("a sandbox whose agent is silent is not paused where that was not allowed, and goes on", async () => {
+    const id = await marked();
+    const agent = Number(JSON.parse(readFileSync(join(node.dir, "sandboxes", id, "sandbox.json"), "utf8")).process.pid);
+    // No guest can stop process 1; the host can, and then nothing in the sandbox answers.
+    process.kill(agent, "SIGSTOP");
+    const request = { sandboxId: id, imageId: newId("m", 20), memory: true, requireHealthyGuest: true };
+    await expect(node.client.pauseSandbox(request)).rejects.toThrow(/does not answer/);
+    await expect(node.client.pauseSandbox({ ...request, memory: false, requireHealthyGuest: false })).rejects.toThrow(/does not answer/);
+    process.kill(agent, "SIGCONT");
+    expect(await marksOf(id)).toEqual(["disk", "memory"]);
+  });
+
+  const OPERATIONS = ["pause", "resume", "snapshot", "kill"] as const;
+  const PAIRS = OPERATIONS.flatMap((first) => OPERATIONS.map((second) => [first, second] as const));
+  it.each(["running", "paused"] as const)("every two calls at once for a %s sandbox leave it whole, once", async (state) => {
+    for (const pair of PAIRS) {
+      const id = await marked();
+      const imageId = newId("m", 20);
+      if (state === "paused") await pause(id, imageId);
+      const snapshots: string[] = [];
+      const call = async (operation: (typeof OPERATIONS)[number]) => {
+        if (operation === "pause") await pause(id, newId("m", 20));
+        if (operation === "resume") await resume(id, imageId);
+        if (operation === "kill") await node.client.killSandbox({ sandboxId: id });
+        if (operation !== "snapshot") return;
+        const sourceImageId = (await node.images()).includes(imageId) ? imageId : "";
+        const snapshot = newId("m", 20);
+        await node.client.snapshotSandbox({ sandboxId: id, imageId: snapshot, memory: true, sourceImageId });
+        snapshots.push(snapshot);
+      };
+      await Promise.allSettled(pair.map(call));
+      const runs = (await node.running()).includes(id);
+      const pauses = (await node.images()).filter((image) => !snapshots.includes(image));
+      const wasKilled = pair.includes("kill");
+      if (!wasKilled) expect([runs, pauses.length], pair.join(" and ")).toEqual(runs ? [true, 0] : [false, 1]);
+      if (!runs && pauses[0] !== undefined) await resume(id, pauses[0]);
+      if (runs || pauses.length > 0) expect(await marksOf(id), pair.join(" and ")).toEqual(["disk", "memory"]);
+      for (const image of snapshots) {
+        const other = newId("i", 21);
+        await node.client.createSandbox({ spec: node.spec(other, { imageId: image, imageAccessToken: "a-token", accessToken: "b" }) });
+        expect(await marksOf(other, "b")).toEqual(["disk", "memory"]);
+      }
+      await node.empty();
+    }
+  });
+
+  it("deletes an image while sandboxes are started from it: each is whole, or was refused", async () => {
+    const id = await marked();
+    const imageId = newId("m", 20);
+    await node.client.snapshotSandbox({ sandboxId: id, imageId, memory: true });
+    const ids = Array.from({ length: 5 }, () => newId("i", 21));
+    const spec = (one: string) => node.spec(one, { imageId, imageAccessToken: "a-token", accessToken: "b" });
+    const starts = ids.map((one) => node.client.createSandbox({ spec: spec(one) }));
+    const deleted = node.client.deleteImage({ imageId });
+    const results = await Promise.allSettled(starts);
+    expect(await deleted).toMatchObject({ existed: true });
+    expect(await node.images()).toEqual([]);
+    for (const [at, result] of results.entries()) {
+      if (result.status === "fulfilled") expect(await marksOf(ids[at] ?? "", "b")).toEqual(["disk", "memory"]);
+      else expect(String(result.reason)).toMatch(/deleted|not on this machine/);
+    }
+    expect((await node.running()).length).toBe(1 + results.filter(({ status }) => status === "fulfilled").length);
+    expect(await marksOf(id)).toEqual(["disk", "memory"]);
+  });
+
+  it("has twenty paused sandboxes after an end without warning, and they take no memory and no network", async () => {
+    const all: { id: string; imageId: string }[] = [];
+    for (let at = 0; at < 20; at += 1) all.push(await paused());
+    await node.kill9();
+    await node.up();
+    expect((await node.images()).toSorted()).toEqual(all.map(({ imageId }) => imageId).toSorted());
+    expect(await node.running()).toEqual([]);
+    expect(node.processes()).toEqual([]);
+    expect(node.namespaces().length).toBeLessThanOrEqual(2);
+    for (const { id, imageId } of [all[0], all[7], all[19]].filter((one) => one !== undefined)) {
+      expect(await resume(id, imageId)).toMatchObject({ startKind: StartKind.RESTORE });
+      expect(await marksOf(id)).toEqual(["disk", "memory"]);
+    }
+  });
+});
+
+describe("on a disk that fills up", () => {
+  const dir = realpathSync(mkdtempSync(join(tmpdir(), "skerry-full-")));
+  const home = join(dir, "home");
+  let node: ChildNode;
+  beforeAll(async () => {
+    const disk = join(dir, "disk");
+    writeFileSync(disk, "");
+    truncateSync(disk, 3 * 2 ** 30);
+    await runCommand("mkfs.ext4", ["-q", "-m", "0", disk]);
+    mkdirSync(home);
+    await runCommand("mount", ["-o", "loop", disk, home]);
+    node = await ChildNode.start({ runtime: "gvisor", instance: "e0f2", home });
+  });
+  afterAll(async () => {
+    await node?.[Symbol.asyncDispose]();
+    await runCommand("umount", [home]);
+    rmSync(dir, { recursive: true, force: true });
+  });
+  const { marked, pause, resume, marksOf } = callsOf(() => node);
+
+  it("a pause and a snapshot that don't fit fail, the sandbox runs on as it was, and both work once there is room", async () => {
+    const id = await marked();
+    for (let at = 0; at < 6; at += 1) await node.writeFile(id, `/dev/shm/${at}`, randomBytes(10 * 2 ** 20).toString("base64"));
+    const free = Number((await runCommand("df", ["--output=avail", "--block-size=1M", home])).stdout.split("\n")[1]);
+    const filler = join(home, "filler");
+    await runCommand("fallocate", ["--length", `${free - 30}MiB`, filler]);
+    const imageId = newId("m", 20);
+    await expect(pause(id, imageId)).rejects.toThrow(/could not be written/);
+    await expect(node.client.snapshotSandbox({ sandboxId: id, imageId, memory: true })).rejects.toThrow(/could not be written/);
+    expect(await node.images()).toEqual([]);
+    expect(await marksOf(id)).toEqual(["disk", "memory"]);
+    await node.writeFile(id, "/root/file", "still writable");
+    rmSync(filler);
+    await pause(id, imageId);
+    await resume(id, imageId);
+    expect(await marksOf(id)).toEqual(["still writable", "memory"]);
+    await node.empty();
+  });
+});
