@@ -52,7 +52,10 @@ export function mountRootFilesystem(root: RootMount): void {
 /** Long chains are named by open descriptors: 20 bytes for each layer whatever its path is. */
 function mountOverlay({ layers, upper, work, target }: RootMount): void {
   const named = overlayOptions({ layers, upper, work });
-  if (fits(named)) return mount({ source: "overlay", target, type: "overlay", data: named });
+  if (fits(named)) {
+    mount({ source: "overlay", target, type: "overlay", data: named });
+    return;
+  }
   const open: number[] = [];
   try {
     const short = [...layers, upper, work].map((path) => {
