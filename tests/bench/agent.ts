@@ -19,8 +19,9 @@ export const agent: Bench = {
   async run(options) {
     const rows: Row[] = [];
     const notes: string[] = [];
-    const nginx = await fetchNginx();
-    if (!nginx) notes.push("nginx's package could not be fetched: transfers have no peer");
+    const fetched = await fetchNginx();
+    const nginx = fetched instanceof Error ? undefined : fetched;
+    if (fetched instanceof Error) notes.push(`transfers have no peer, because nginx's package can't be had: ${fetched.message}`);
     for (const runtime of ["gvisor", "runc"] as const) {
       const measured = await measure(runtime, { options, nginx });
       rows.push(...measured.map(([name, unit, samples]) => ({ name: `${name}, ${runtime}`, unit, ...distribution(samples), samples })));

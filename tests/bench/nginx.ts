@@ -3,24 +3,24 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { runCommand } from "@skerry/base";
+import { asError, runCommand } from "@skerry/base";
 import type { AgentSandbox } from "./agent-sandbox.ts";
 
 const PORT = 8080;
 const LIMIT_MS = 120_000;
 
-/** nginx's files as a tar, from the package that this host's apt knows; undefined where it can be had from nowhere. */
-export async function fetchNginx(): Promise<Uint8Array | undefined> {
+/** nginx's files as a tar, from the package that this host's apt knows; the reason where it can't be had. */
+export async function fetchNginx(): Promise<Uint8Array | Error> {
   const dir = mkdtempSync(join(tmpdir(), "skerry-bench-nginx-"));
   try {
     await runCommand("apt-get", ["download", "nginx"], { cwd: dir, timeoutMs: LIMIT_MS });
     const [deb] = readdirSync(dir);
-    if (deb === undefined) return undefined;
+    if (deb === undefined) return new Error("apt-get fetched nothing");
     await runCommand("dpkg", ["-x", join(dir, deb), join(dir, "files")], { timeoutMs: LIMIT_MS });
     await runCommand("tar", ["-cf", join(dir, "nginx.tar"), "-C", join(dir, "files"), "usr/sbin/nginx"], { timeoutMs: LIMIT_MS });
     return readFileSync(join(dir, "nginx.tar"));
-  } catch {
-    return undefined;
+  } catch (error) {
+    return asError(error);
   } finally {
     rmSync(dir, { recursive: true, force: true });
   }
