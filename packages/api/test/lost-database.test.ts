@@ -31,3 +31,30 @@ it("outlives its database: says no more than that it failed, and goes on when th
     return live.size === api.node.held.size && !live.has(expiring) && live.has(kept);
   });
 });
+
+it("finds out what became of pauses, resumes and snapshots whose end it could not write down", async () => {
+  await using postgres = await startPostgres();
+  await using api = await ApiHarness.start(await postgres.createDatabase("lost"), {
+    timing: { pauseTimeoutMs: 30_000, resumeTimeoutMs: 30_000, snapshotTimeoutMs: 30_000 },
+  });
+  const post = (id: string, what: string) => api.call("POST", `/sandboxes/${id}/${what}`, { body: { timeout: 100 } });
+  const [pausing, resuming, snapshotting] = [await api.create(), await api.create(), await api.create()];
+  expect((await post(resuming, "pause")).status).toBe(204);
+  Object.assign(api.node, { pause: "hang", resume: "hang", snapshot: "hang" });
+  const working = [post(pausing, "pause"), post(resuming, "connect"), post(snapshotting, "snapshots")];
+  await waitUntil("all are under way", () => api.node.hanging === 3);
+  await postgres.crash();
+  Object.assign(api.node, { pause: "ok", resume: "ok", snapshot: "ok" });
+  api.node.release();
+  expect((await Promise.all(working)).map(({ status }) => status)).toEqual([500, 500, 500]);
+  await postgres.restart();
+  const stateOf = async (id: string) => (await api.store.sandboxes.find(id))?.state;
+  await waitUntil(
+    "all have settled",
+    async () => (await Promise.all([pausing, resuming, snapshotting].map(stateOf))).join() === "paused,running,running",
+    30_000,
+  );
+  expect((await post(pausing, "connect")).status).toBe(201);
+  expect((await post(resuming, "pause")).status).toBe(204);
+  expect((await post(snapshotting, "snapshots")).status).toBe(201);
+});

@@ -9,6 +9,7 @@ import { type NodeView, settle, viewNode } from "./settle.ts";
 import { StrayImages } from "./stray-images.ts";
 
 const SCAN_LIMIT = 10_000;
+const UNCLAIMED_MS = 5_000;
 
 export class Reconciler {
   readonly #deps: SandboxDeps;
@@ -49,6 +50,8 @@ export class Reconciler {
     const { moves, clock } = this.#deps;
     if (moves.isBusy(sandbox.id)) return false;
     if (moves.isOrphaned(sandbox.owner)) return true;
+    // It could not even say so: the database was away.
+    if (sandbox.owner === moves.owner) return isOlder(sandbox.stateChangedAt, UNCLAIMED_MS, clock.now());
     return isOlder(sandbox.stateChangedAt, longestMs(sandbox.state, this.#deps), clock.now());
   }
 
@@ -99,7 +102,6 @@ export class Reconciler {
   async #dropLeftImages(): Promise<void> {
     const { store, moves, clock, images } = this.#deps;
     for (const image of await store.images.listUnsettled("creating", SCAN_LIMIT)) {
-      if (image.owner === moves.owner) continue;
       const longest = longestMs("snapshotting", this.#deps) + this.#deps.timing.createTimeoutMs;
       const isOld = isOlder(image.stateChangedAt, longest, clock.now());
       if (!moves.isOrphaned(image.owner) && !isOld) continue;
