@@ -49,7 +49,7 @@ describe("from an image", () => {
     // A small image of this machine's own distribution, with links in the way of everything that is written into it.
     const { codename, id, buildSources } = await detectDistribution();
     const tar = join(dir, "image.tar");
-    const options = (await aptTransportOptions()).map((option) => `--aptopt=${option}`);
+    const options = ['Acquire::Retries "3";', ...(await aptTransportOptions())].map((option) => `--aptopt=${option}`);
     const args = ["--quiet", "--variant=apt", "--mode=root", "--format=tar", ...options, codename, tar, ...buildSources];
     await runCommand("mmdebstrap", args, { timeoutMs: MAKING_LIMIT_MS });
     mkdirSync(outside);
