@@ -1,5 +1,5 @@
 import { distribution } from "../../bench/statistics.ts";
-import { type Cycle, seconds, type WorkloadResult } from "./run-workload.ts";
+import { type Cycle, mebibytes, seconds, type WorkloadResult } from "./run-workload.ts";
 import { WORKLOADS } from "./workloads.ts";
 
 const HEAD = ["", "start", "cycles", "pause p50", "max", "resume p50", "max", "check p50", "max", "image MiB", "forks", "fork of", "in"];
@@ -34,7 +34,7 @@ function rowOf({ workload, startMs, cycles, forks }: WorkloadResult): string[] {
     ...pair(({ pauseMs }) => pauseMs),
     ...pair(({ resumeMs }) => resumeMs),
     ...pair(({ checkMs }) => checkMs),
-    image === undefined ? "-" : String(Math.round(image / 1024 / 1024)),
+    image === undefined ? "-" : String(mebibytes(image)),
     String(forks.reduce((sum, { count }) => sum + count, 0)),
     most ? String(most.count) : "-",
     most ? seconds(most.forkMs) : "-",

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { asError } from "@skerry/base";
 import type { Platform } from "@skerry/testkit";
+import { distribution } from "../../bench/statistics.ts";
 import type { Seen } from "./check.ts";
 import { Subject } from "./subject.ts";
 import type { Workload } from "./workloads.ts";
@@ -69,7 +70,7 @@ async function runWorkload(workload: Workload, context: SoakContext): Promise<Wo
       at = `cycle ${cycle}`;
       context.signal.throwIfAborted();
       result.cycles.push(await runCycle(subject, cycle === context.plan.cycles));
-      reportCycle(workload, context, result.cycles);
+      reportCycles(workload, context, result.cycles);
     }
     for (let done = 0; done < context.plan.forks; ) {
       context.signal.throwIfAborted();
@@ -123,19 +124,19 @@ function forksAtOnce(memoryMB: number): number {
   return Math.max(1, Math.min(MAX_FORKS_AT_ONCE, Math.floor((availableKb / 1024 / memoryMB) * (2 / 3))));
 }
 
-/** Each cycle of a few; of many, every tenth part. */
-function reportCycle(workload: Workload, { plan, report }: SoakContext, cycles: readonly Cycle[]): void {
+/** What it was like so far: after each cycle of a few, of many after every tenth part. */
+function reportCycles(workload: Workload, { plan, report }: SoakContext, cycles: readonly Cycle[]): void {
   const step = plan.cycles <= 10 ? 1 : Math.ceil(plan.cycles / 10);
-  const last = cycles.at(-1);
-  if (!last || (cycles.length % step !== 0 && cycles.length !== plan.cycles)) return;
-  const image = `${Math.round(last.imageBytes / 1024 / 1024)} MiB`;
-  const { pauseMs, resumeMs, checkMs } = last;
-  report(
-    workload,
-    `cycle ${cycles.length}/${plan.cycles}: paused in ${seconds(pauseMs)} (${image}), resumed in ${seconds(resumeMs)}, checked in ${seconds(checkMs)}`,
-  );
+  if (cycles.length % step !== 0 && cycles.length !== plan.cycles) return;
+  const span = (of: (cycle: Cycle) => number) => {
+    const { p50, max } = distribution(cycles.map(of));
+    return `p50 ${seconds(p50)} max ${seconds(max)}`;
+  };
+  const times = `pause ${span(({ pauseMs }) => pauseMs)}, resume ${span(({ resumeMs }) => resumeMs)}, check ${span(({ checkMs }) => checkMs)}`;
+  report(workload, `cycle ${cycles.length}/${plan.cycles}: ${times}, image ${mebibytes(cycles.at(-1)?.imageBytes ?? 0)} MiB`);
 }
 
+export const mebibytes = (bytes: number) => Math.round(bytes / 1024 / 1024);
 export const seconds = (ms: number) => `${(ms / 1000).toFixed(2)} s`;
 
 async function timed(work: () => Promise<void>): Promise<number> {
