@@ -6,6 +6,8 @@ import { closeSync, openSync, readdirSync, readSync } from "node:fs";
 const PAGE_BYTES = 4096;
 /** Whoever was killed may take a moment to be gone. Until then its memory is as good as free, for no longer than this. */
 const DYING_MS = 2_000;
+/** Who has less than a hundredth of what is wanted is not worth ending for it. */
+const WORTHWHILE = 100;
 
 export interface KilledProcess {
   readonly pid: number;
@@ -41,22 +43,25 @@ export function killLargest({ bytes, insist }: { bytes: number; insist: boolean 
   return killed;
 }
 
-/** Kills the process that has the most files open, never the agent itself; [] when nobody has any. */
-export function killWithMostFiles(): (KilledProcess & { readonly files: number })[] {
+/** Kills those that have the most files open, never the agent itself, until it is `files` that they had; [] when nobody has any. */
+export function killWithMostFiles(files: number): KilledProcess[] {
   const counted = readProcesses().map((one) => ({ ...one, files: countFiles(one.pid) }));
-  const victim = counted.sort((a, b) => b.files - a.files).find(({ pid }) => !dying.has(pid));
-  if (!victim || victim.files === 0 || !kill(victim.pid)) return [];
-  dying.set(victim.pid, performance.now());
-  return [victim];
+  const killed: KilledProcess[] = [];
+  let sum = 0;
+  for (const { files: open, ...victim } of counted.sort((a, b) => b.files - a.files)) {
+    // Ending all that have a few each would not help.
+    if (sum >= files || open * WORTHWHILE < files) break;
+    if (dying.has(victim.pid) || !kill(victim.pid)) continue;
+    dying.set(victim.pid, performance.now());
+    killed.push(victim);
+    sum += open;
+  }
+  return killed;
 }
 
+/** The size of its table, which is about as much and costs one small file instead of a listing. */
 function countFiles(pid: number): number {
-  try {
-    return readdirSync(`/proc/${pid}/fd`).length;
-  } catch {
-    // It ended meanwhile.
-    return 0;
-  }
+  return Number(/^FDSize:\s*(\d+)/m.exec(readText(`/proc/${pid}/status`) ?? "")?.[1] ?? 0);
 }
 
 function readProcesses(): KilledProcess[] {
@@ -66,22 +71,22 @@ function readProcesses(): KilledProcess[] {
   for (const entry of readdirSync("/proc")) {
     const pid = Number(entry);
     if (!Number.isInteger(pid) || pid === process.pid) continue;
-    const parsed = readStat(pid);
-    if (parsed) found.push({ pid, ...parsed });
+    const stat = readText(`/proc/${pid}/stat`);
+    if (stat !== undefined) found.push({ pid, ...parseStat(stat) });
   }
   return found;
 }
 
-function readStat(pid: number): { name: string; bytes: number } | undefined {
+/** Undefined: it ended meanwhile. */
+function readText(path: string): string | undefined {
   try {
-    const fd = openSync(`/proc/${pid}/stat`, "r");
+    const fd = openSync(path, "r");
     try {
-      return parseStat(buffer.toString("latin1", 0, readSync(fd, buffer, 0, buffer.length, 0)));
+      return buffer.toString("latin1", 0, readSync(fd, buffer, 0, buffer.length, 0));
     } finally {
       closeSync(fd);
     }
   } catch {
-    // It ended meanwhile.
     return undefined;
   }
 }

@@ -6,10 +6,11 @@
 // marked to go first: the same outcome, with less choice. So nothing depends on this process being quick, or running at all.
 
 import { asError, type Logger } from "@skerry/base";
-import { cgroupProcesses, MemoryGroup, sacrificeGuestsFirst, setNiceness, sparedProcesses } from "@skerry/runtime";
+import { cgroupProcesses, MemoryGroup, sacrificeGuestsFirst } from "@skerry/runtime";
 import type { GuardedSandbox } from "./guarded-sandbox.ts";
 import { nextLookMs } from "./next-look.ts";
 import { type KilledProcess, relieve } from "./relieve.ts";
+import { withUrgency } from "./urgency.ts";
 
 const MIB = 1024 * 1024;
 /** Ended beyond what is needed, so that the next process to take a little is not the next to go. */
@@ -25,9 +26,6 @@ const SETTLE_AFTER_KERNEL_MS = 100;
 const INSIST_MS = 1_000;
 /** Over the limit for that long with nothing that could be ended: the agent does not answer, or the memory is no process's. */
 const HOPELESS_MS = 10_000;
-/** Of gVisor's kernel and the agent, while the agent is asked to help: a hundred programs want the same processors. */
-const URGENT = -15;
-const NORMAL = 0;
 /** How often it is told what the kernel has ended. */
 const TELL_INTERVAL_MS = 1_000;
 const RECENT_MS = 5_000;
@@ -170,7 +168,7 @@ export class MemoryGuard {
 
   /** Never throws. */
   async #relieve(watched: Watched, held: number): Promise<void> {
-    const { address, cgroupPath, limitBytes } = watched.sandbox;
+    const { address, limitBytes } = watched.sandbox;
     const { sandboxId, accessToken } = watched.sandbox.identity();
     const facts = { sandbox_id: sandboxId, held_bytes: held, limit_bytes: limitBytes };
     watched.isRelieving = true;
@@ -178,8 +176,8 @@ export class MemoryGuard {
     const startedAt = performance.now();
     const insist = watched.helplessSince !== undefined && startedAt - watched.helplessSince > INSIST_MS;
     try {
-      setNiceness(sparedProcesses(cgroupProcesses(cgroupPath)), URGENT);
-      const killed = await relieve({ address, accessToken }, { bytes: held - limitBytes + SPARE_BYTES, insist });
+      const relief = { bytes: held - limitBytes + SPARE_BYTES, insist };
+      const killed = await withUrgency(watched.sandbox, this.#logger, () => relieve({ address, accessToken }, relief));
       if (killed.length === 0) {
         if (insist) throw new Error("it ended nothing");
         settleMs = SETTLE_MS;
@@ -196,17 +194,8 @@ export class MemoryGuard {
     } catch (error) {
       this.#logger.warn({ ...facts, err: asError(error) }, "a sandbox is over its memory, and its agent does not help");
     } finally {
-      this.#calm(cgroupPath);
       watched.isRelieving = false;
       watched.settledAt = performance.now() + settleMs;
-    }
-  }
-
-  #calm(cgroupPath: string): void {
-    try {
-      setNiceness(sparedProcesses(cgroupProcesses(cgroupPath)), NORMAL);
-    } catch (error) {
-      this.#logger.warn({ cgroup: cgroupPath, err: asError(error) }, "a sandbox's agent stays urgent");
     }
   }
 

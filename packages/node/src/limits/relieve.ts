@@ -23,7 +23,7 @@ export interface Relief {
 /** Answers with what was ended. Throws when there is no proper answer in two seconds. */
 export function relieve(
   agent: { address: string; accessToken: string },
-  relief: Relief | { readonly files: true },
+  relief: Relief | { readonly files: number },
 ): Promise<KilledProcess[]> {
   const body = JSON.stringify(relief);
   return new Promise((resolve, reject) => {
