@@ -1,6 +1,7 @@
 export { newAreaId } from "./area/area-id.ts";
 export { type ChosenDiskLimit, chooseDiskLimit, type DiskLimitSetting } from "./area/choose-disk-limit.privileged.ts";
 export { type DiskArea, type DiskAreas, type DiskAreasOptions, type DiskLimit, openDiskAreas } from "./area/disk-areas.privileged.ts";
+export { mergeUppers } from "./area/merge-uppers.privileged.ts";
 export type { ImageConfig } from "./image/image-config.ts";
 export { formatImageReference, type ImageReference, parseImageReference } from "./image/image-reference.ts";
 export { type PulledImage, type PullOptions, pullImage } from "./image/pull-image.privileged.ts";

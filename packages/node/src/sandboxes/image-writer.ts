@@ -15,6 +15,8 @@ export interface ImageRequest {
   readonly kind: ImageKind;
   readonly withMemory: boolean;
   readonly agentUnresponsive: boolean;
+  /** Frozen areas that mean the same as the sandbox's own, where those are too many. */
+  readonly frozenAreas?: readonly string[];
   /** Makes the layer of the image that stands for the sandbox's area, where the area itself can't be it. */
   readonly layerOf?: () => Promise<string>;
 }
@@ -94,7 +96,8 @@ export class ImageWriter {
 
 function imageOf(request: ImageRequest, memory: ImageRecord["memory"], area: string): ImageRecord {
   const { record, imageId, kind, agentUnresponsive } = request;
-  const { runtime, templateId, buildId, size, layers, frozenAreas, agentDir, agentVersion, allowInternetAccess, identity, slot } = record;
+  const { runtime, templateId, buildId, size, layers, agentDir, agentVersion, allowInternetAccess, identity, slot } = record;
+  const frozenAreas = request.frozenAreas ?? record.frozenAreas;
   return {
     version: 1,
     imageId,

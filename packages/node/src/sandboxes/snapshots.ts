@@ -9,6 +9,7 @@ import { crashPoint } from "../crash-points.ts";
 import type { ImageRecord } from "../images/image.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
 import { initialiseAgent } from "./agent-client.ts";
+import { AreaChain } from "./area-chain.privileged.ts";
 import type { Containers, LiveContainer } from "./containers.ts";
 import { copyUpper } from "./copy-area.privileged.ts";
 import { cgroupPathOf, type HostDeps, release, runtimeOf } from "./host.privileged.ts";
@@ -33,16 +34,25 @@ export interface SnapshotRequest {
   readonly memory: boolean;
 }
 
+interface ChainOf {
+  readonly frozenAreas: readonly string[];
+}
+
 export class Snapshots {
   readonly #options: SnapshotsOptions;
+  readonly #chain: AreaChain;
+
   constructor(options: SnapshotsOptions) {
     this.#options = options;
+    this.#chain = new AreaChain(options.deps.areas, options.logger);
   }
 
   async ofRunning(live: LiveContainer, request: SnapshotRequest): Promise<ImageRecord> {
-    const { deps, logger } = this.#options;
+    const { deps, containers, logger } = this.#options;
     const { record } = live;
     const phases = new Phases();
+    const frozenAreas = await this.#chain.shortened(record.frozenAreas);
+    phases.mark("chain");
     const { promise, resolve } = Promise.withResolvers<void>();
     live.standstill = promise;
     // What we would send now must not arrive before the sandbox's connections are there again.
@@ -50,9 +60,14 @@ export class Snapshots {
     for (const socket of held) socket.cork();
     try {
       const canCheckpoint = runtimeOf(deps.config, record.runtime).capabilities.checkpoint;
-      const image = canCheckpoint ? await this.#moveOn(live, request) : await this.#copy(live, request);
+      const image = canCheckpoint
+        ? await this.#moveOn(live, { ...request, frozenAreas })
+        : await this.#copy(live, { ...request, frozenAreas });
       logger.info({ sandbox_id: record.sandboxId, image_id: request.imageId, ...phases.fields() }, "snapshot taken");
       return image;
+    } catch (error) {
+      await containers.collectAreas(frozenAreas);
+      throw error;
     } finally {
       for (const socket of held) socket.uncork();
       live.standstill = undefined;
@@ -84,23 +99,23 @@ export class Snapshots {
     const { images, containers } = this.#options;
     const { area, owner, ...rest } = source;
     if (area === undefined) return source;
+    const chain = await this.#chain.shortened(source.frozenAreas);
     const frozen = owner === undefined ? area : await this.#copyArea(area, { idBase: owner.idBase, sizeMb: source.size.diskSizeMb });
     crashPoint("share.area-copied");
-    const shared: ImageRecord = { ...rest, frozenAreas: [...source.frozenAreas, frozen] };
+    const shared: ImageRecord = { ...rest, frozenAreas: [...chain, frozen] };
     images.commit(shared);
     crashPoint("share.source-committed");
-    if (owner !== undefined) {
-      containers.releaseNumber(owner.slotNumber);
-      await containers.collectAreas([area]);
-    }
+    if (owner !== undefined) containers.releaseNumber(owner.slotNumber);
+    await containers.collectAreas([area, ...source.frozenAreas]);
     return shared;
   }
 
-  async #moveOn(live: LiveContainer, { imageId, memory }: SnapshotRequest): Promise<ImageRecord> {
+  async #moveOn(live: LiveContainer, { imageId, memory, frozenAreas }: SnapshotRequest & ChainOf): Promise<ImageRecord> {
     const { writer } = this.#options;
     await holdTraffic(live.record.slot);
     try {
-      const image = await writer.write({ record: live.record, imageId, kind: "snapshot", withMemory: true, agentUnresponsive: false });
+      const { record } = live;
+      const image = await writer.write({ record, imageId, kind: "snapshot", withMemory: true, agentUnresponsive: false, frozenAreas });
       await this.goOnFrom(live, image);
       return memory ? image : this.#dropMemory(image);
     } finally {
@@ -116,11 +131,12 @@ export class Snapshots {
   }
 
   /** For a runtime that can't keep memory: the disk alone, copied while the sandbox stands still. */
-  async #copy({ record }: LiveContainer, { imageId }: SnapshotRequest): Promise<ImageRecord> {
+  async #copy({ record }: LiveContainer, { imageId, frozenAreas }: SnapshotRequest & ChainOf): Promise<ImageRecord> {
     const { writer } = this.#options;
     const idBase = record.slot.userNamespace?.idBase ?? 0;
     const layerOf = () => this.#copyArea(record.area, { idBase, sizeMb: record.size.diskSizeMb });
-    const image = await writer.write({ record, imageId, kind: "snapshot", withMemory: false, agentUnresponsive: false, layerOf });
+    const about = { kind: "snapshot", withMemory: false, agentUnresponsive: false } as const;
+    const image = await writer.write({ ...about, record, imageId, frozenAreas, layerOf });
     await writer.goOn(record);
     return image;
   }
@@ -148,6 +164,7 @@ export class Snapshots {
       }
     } finally {
       await release(deps, before.containerId, before.runtime);
+      await containers.collectAreas(before.frozenAreas);
       crashPoint("snapshot.predecessor-released");
       containers.emptyTrash();
     }
