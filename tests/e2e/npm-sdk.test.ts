@@ -31,7 +31,7 @@ describe.each(["gvisor", "runc"] as const)("official npm SDK on %s", (runtime) =
       ),
     ).toBe("");
     expect(await run("python3 -m venv /tmp/venv && /tmp/venv/bin/pip --version | cut -d' ' -f1")).toBe("pip");
-    expect(await run("hostname")).toBe(sandbox.sandboxId);
+    expect(await run("hostname")).toBe("sandbox");
     await sandbox.kill();
   });
 
@@ -113,7 +113,8 @@ describe.each(["gvisor", "runc"] as const)("official npm SDK on %s", (runtime) =
     expect((await callApi(platform, `/sandboxes/${sandboxID}`)).status).toBe(404);
     const health = await fetch(`${platform.edgeUrl}/health`, { headers: { "E2b-Sandbox-Id": sandboxID, "E2b-Sandbox-Port": "49983" } });
     expect(health.status).toBe(502);
-    expect(await health.json()).toEqual({ sandboxId: sandboxID, message: "The sandbox was not found", code: 502 });
+    const gone = { sandboxId: sandboxID, message: "The sandbox was not found", code: 502, state: "ended", endReason: "timeout" };
+    expect(await health.json()).toEqual({ ...gone, endedAt: expect.any(String) });
   });
 
   it("takes a sandbox away from a running command with a reset, not with a clean end", async () => {

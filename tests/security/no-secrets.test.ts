@@ -32,11 +32,16 @@ it.each(["gvisor", "runc"] as const)("no secret of the platform is inside a sand
       throw error;
     }
   };
-  const seen = [join(own, "upper"), join(platform.dataDir, "agent", digest, "/")];
-  expect(matches(sandbox.sandboxId, join(own, "upper"))).not.toBe("");
+  const { area } = JSON.parse(readFileSync(join(own, "sandbox.json"), "utf8")) as { area: string };
+  const upper = join(platform.dataDir, "node/areas", area, "fs/u");
+  const seen = [upper, join(platform.dataDir, "agent", digest, "/")];
+  expect(matches("localhost", upper)).not.toBe("");
   for (const secret of [...secrets, envdAccessToken]) expect(matches(secret, ...seen)).toBe("");
-  // Nor does the node keep the sandbox's token or variables on disk.
-  for (const secret of [...secrets, envdAccessToken]) expect(matches(secret, join(own, "sandbox.json"), join(own, "bundle"))).toBe("");
+  // What the runtime is told has none either. The node's own record has the sandbox's token, for the platform's next start, and
+  // nobody but root reads it.
+  for (const secret of secrets) expect(matches(secret, join(own, "sandbox.json"), join(own, "bundle"))).toBe("");
+  expect(matches(envdAccessToken, join(own, "bundle"))).toBe("");
+  expect(execFileSync("stat", ["-c", "%a %u", join(own, "sandbox.json")], { encoding: "utf8" })).toBe("600 0\n");
   await sandbox.kill();
 });
 

@@ -69,10 +69,16 @@ describe("root inside a runc sandbox", () => {
   it("is an ordinary, unnamed user outside, another one for each sandbox", async () => {
     const other = await Sandbox.create(clientOf(platform));
     await asRoot("touch /root/mine");
-    const ids = [sandbox, other].map(({ sandboxId }) => statSync(join(platform.dataDir, "node/sandboxes", sandboxId, "upper")).uid);
+    const upperOf = ({ sandboxId }: Sandbox) => {
+      const record = JSON.parse(readFileSync(join(platform.dataDir, "node/sandboxes", sandboxId, "sandbox.json"), "utf8")) as {
+        area: string;
+      };
+      return join(platform.dataDir, "node/areas", record.area, "fs/u");
+    };
+    const ids = [sandbox, other].map((one) => statSync(upperOf(one)).uid);
     expect(Math.min(...ids)).toBeGreaterThan(1_000_000_000);
     expect(Math.abs((ids[0] ?? 0) - (ids[1] ?? 0))).toBeGreaterThanOrEqual(65_536);
-    expect(statSync(join(platform.dataDir, "node/sandboxes", sandbox.sandboxId, "upper/root/mine")).uid).toBe(ids[0]);
+    expect(statSync(join(upperOf(sandbox), "root/mine")).uid).toBe(ids[0]);
     await other.kill();
   });
 
