@@ -1,6 +1,9 @@
 // The agent's own tests, which run on this machine's kernel in packages/agent/test, run once more inside a sandbox of each
 // runtime: the same agent, on the kernel that it will have there.
 
+import { randomUUID } from "node:crypto";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { type Platform, startPlatform } from "@skerry/testkit";
 import { Sandbox } from "e2b";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -18,16 +21,28 @@ interface Report {
   }[];
 }
 
+const TEMPLATE = "suites";
+
+/** `base` with the memory that Vitest takes. */
+async function addTemplate(platform: Platform): Promise<void> {
+  const base = JSON.parse(readFileSync(join(platform.dataDir, "templates/base.json"), "utf8")) as object;
+  const template = { ...base, templateId: "suitessuitessuitessu", alias: TEMPLATE, buildId: randomUUID(), memoryMB: 2048 };
+  writeFileSync(join(platform.dataDir, `templates/${TEMPLATE}.json`), JSON.stringify(template));
+  await platform.restart();
+}
+
 describe.each(["gvisor", "runc"] as const)("in a sandbox on %s", (runtime) => {
   let platform: Platform;
   let report: Report;
   let output: string;
   beforeAll(async () => {
     platform = await startPlatform({ runtime });
-    const sandbox = await Sandbox.create("base", clientOf(platform));
+    await addTemplate(platform);
+    const sandbox = await Sandbox.create(TEMPLATE, clientOf(platform));
     await sandbox.files.write("/tmp/suites.tar", new Blob([await packAgentSuites()]), { user: "root" });
     const run = await sandbox.commands.run(AGENT_SUITES_COMMAND, { user: "root", timeoutMs: 280_000 }).catch((error: unknown) => error);
     output = JSON.stringify(run);
+    if (!(await sandbox.files.exists(AGENT_SUITES_REPORT))) throw new Error(`there is no report: ${output}`);
     report = JSON.parse(await sandbox.files.read(AGENT_SUITES_REPORT, { user: "root" })) as Report;
   });
   afterAll(() => platform?.[Symbol.asyncDispose]());

@@ -252,7 +252,8 @@ describe("a recursive watcher", () => {
   });
 
   it("watches thousands of directories, and removing it gives them back", async () => {
-    const names = Array.from({ length: 3000 }, (_, index) => `d${index % 50}/e${index}`);
+    // gVisor keeps a descriptor of the host open for each directory and file below a watcher, and may have 20,000 on small hosts.
+    const names = Array.from({ length: 2000 }, (_, index) => `d${index % 50}/e${index}`);
     for (const name of names) mkdirSync(join(folder, name), { recursive: true });
     const watcher = await watch({ recursive: true });
     for (const name of names) writeFileSync(join(folder, name, "f"), "");
