@@ -12,6 +12,7 @@ import type { Containers, ContainersOptions, LiveContainer } from "./containers.
 import { cgroupPathOf, type HostDeps, runtimeOf } from "./host.privileged.ts";
 import type { SandboxMakeup, SandboxRecord } from "./journal.privileged.ts";
 import { isSameProcess } from "./process-identity.ts";
+import { warmUp } from "./warm-up.ts";
 
 const BOOT_TIMEOUT_MS = 30_000;
 const RESTORE_TIMEOUT_MS = 15_000;
@@ -127,8 +128,10 @@ export class Starter {
       timeoutMs: memory ? RESTORE_TIMEOUT_MS : BOOT_TIMEOUT_MS,
       isAlive: () => isSameProcess(started.process),
     };
-    if (sandboxId === "") await awaitAgent(wait);
-    else await initialiseAgent({ ...wait, identity: record.identity, currentToken: memory ? (image?.identity.accessToken ?? "") : "" });
+    if (sandboxId === "") {
+      await awaitAgent(wait);
+      await warmUp(wait.address);
+    } else await initialiseAgent({ ...wait, identity: record.identity, currentToken: memory ? (image?.identity.accessToken ?? "") : "" });
     crashPoint("start.agent-ready");
     const ready: SandboxRecord = { ...started, state: sandboxId === "" ? "pooled" : "running" };
     containers.set(ready);
