@@ -6,7 +6,7 @@ import { listings, outputAndCat, sleepsAndLoop } from "./agent-loads.ts";
 import { AgentMemory, largeTransfer, runMany } from "./agent-memory.ts";
 import { openAgentSandbox } from "./agent-sandbox.ts";
 import { transfers } from "./agent-transfer.ts";
-import type { Bench, BenchOptions, Row } from "./bench.ts";
+import type { Bench, BenchOptions, Measured, Row } from "./bench.ts";
 import { fetchNginx } from "./nginx.ts";
 import { createSandbox } from "./sdk.ts";
 import { distribution } from "./statistics.ts";
@@ -30,8 +30,6 @@ export const agent: Bench = {
     return { rows, notes };
   },
 };
-
-type Measured = readonly [name: string, unit: string, samples: number[]];
 
 async function measure(
   runtime: "gvisor" | "runc",

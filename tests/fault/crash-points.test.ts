@@ -101,8 +101,7 @@ describe.each([
     expect(await node.readFile(id, "/root/file", token)).toBe(`disk of ${of}`);
     expect(await node.readFile(id, "/dev/shm/memory", token)).toBe(memory ? `memory of ${of}` : 404);
   };
-  const resume = (id: string, imageId: string) =>
-    node.client.resumeSandbox({ spec: node.spec(id, { imageId, imageAccessToken: "a-token" }) });
+  const resume = (id: string, imageId: string) => node.client.resumeSandbox({ spec: node.spec(id, { imageId }) });
   const paused = async () => {
     const id = await marked();
     const imageId = newId("m", 20);
@@ -178,7 +177,7 @@ describe.each([
     await expectMarks(id, { memory: true });
     await node.client.snapshotSandbox({ sandboxId: id, imageId, memory: true });
     await node.writeFile(id, "/root/file", "changed since");
-    const other = await create({ imageId, imageAccessToken: "a-token", accessToken: "b" });
+    const other = await create({ imageId, accessToken: "b" });
     await expectMarks(other, { memory: keepsMemory, token: "b", of: id });
     expect(await node.readFile(id, "/root/file")).toBe("changed since");
     // And once more: no end of it comes back from before.
@@ -198,7 +197,7 @@ describe.each([
     await crash(point, () => node.client.snapshotSandbox({ sandboxId: id, imageId, memory: false }));
     await expectMarks(id, { memory: true });
     await node.client.snapshotSandbox({ sandboxId: id, imageId, memory: false });
-    const other = await create({ imageId, imageAccessToken: "a-token", accessToken: "b" });
+    const other = await create({ imageId, accessToken: "b" });
     expect(await node.readFile(other, "/root/file", "b")).toBe(`disk of ${id}`);
     await node.empty();
   });
@@ -211,7 +210,7 @@ describe.each([
     await snapshot();
     await resume(id, sourceImageId);
     await expectMarks(id, { memory: keepsMemory });
-    const other = await create({ imageId, imageAccessToken: "a-token", accessToken: "b" });
+    const other = await create({ imageId, accessToken: "b" });
     await expectMarks(other, { memory: keepsMemory, token: "b", of: id });
     await node.empty();
   });
@@ -221,7 +220,7 @@ describe.each([
     const imageId = newId("m", 20);
     await node.client.snapshotSandbox({ sandboxId: id, imageId, memory: true });
     const first = newId("i", 21);
-    const spec = node.spec(first, { imageId, imageAccessToken: "a-token", accessToken: "b" });
+    const spec = node.spec(first, { imageId, accessToken: "b" });
     await crash(point, () => node.client.createSandbox({ spec }));
     if (!(await node.running()).includes(first)) await node.client.createSandbox({ spec });
     await expectMarks(first, { memory: keepsMemory, token: "b", of: id });

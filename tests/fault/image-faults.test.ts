@@ -2,7 +2,18 @@
 // or for one image, that come at once.
 
 import { randomBytes } from "node:crypto";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { runCommand } from "@skerry/base";
@@ -34,8 +45,7 @@ const callsOf = (node: () => ChildNode) => {
       await pause(id, imageId);
       return { id, imageId };
     },
-    resume: (id: string, imageId: string) =>
-      node().client.resumeSandbox({ spec: node().spec(id, { imageId, imageAccessToken: "a-token" }) }),
+    resume: (id: string, imageId: string) => node().client.resumeSandbox({ spec: node().spec(id, { imageId }) }),
     marksOf: async (id: string, token = "a-token") => [
       await node().readFile(id, "/root/file", token),
       await node().readFile(id, "/dev/shm/memory", token),
@@ -104,7 +114,6 @@ describe("on gvisor", () => {
 
   it.each<[string, (imageId: string) => void]>([
     ["no record", (imageId) => rmSync(join(node.dir, "images", imageId, "image.json"))],
-    ["half a record", (imageId) => truncateSync(join(node.dir, "images", imageId, "image.json"), 20)],
     ["nothing at all", (imageId) => rmSync(join(node.dir, "images", imageId), { recursive: true })],
   ])("an image with %s is none after a restart, and can be deleted", async (_what, damage) => {
     const { id, imageId } = await paused();
@@ -113,6 +122,22 @@ describe("on gvisor", () => {
     await node.up();
     await expect(resume(id, imageId)).rejects.toThrow(/not on this machine/);
     await node.client.deleteImage({ imageId });
+  });
+
+  it("an image whose record can't be read is none, can be deleted, and no disk is taken for a stray one while it is there", async () => {
+    const { id, imageId } = await paused();
+    await node.stop();
+    const file = join(node.dir, "images", imageId, "image.json");
+    const { area } = JSON.parse(readFileSync(file, "utf8")) as { area: string };
+    truncateSync(file, 20);
+    await node.up();
+    await expect(resume(id, imageId)).rejects.toThrow(/not on this machine/);
+    expect(existsSync(join(node.dir, "areas", area))).toBe(true);
+    await node.client.deleteImage({ imageId });
+    expect(existsSync(join(node.dir, "images", imageId))).toBe(false);
+    await node.stop();
+    await node.up();
+    expect(existsSync(join(node.dir, "areas", area))).toBe(false);
   });
 
   it("an image whose disk is gone can't be resumed, and can be deleted", async () => {
@@ -166,7 +191,7 @@ describe("on gvisor", () => {
       if (runs || pauses.length > 0) expect(await marksOf(id), pair.join(" and ")).toEqual(["disk", "memory"]);
       for (const image of snapshots) {
         const other = newId("i", 21);
-        await node.client.createSandbox({ spec: node.spec(other, { imageId: image, imageAccessToken: "a-token", accessToken: "b" }) });
+        await node.client.createSandbox({ spec: node.spec(other, { imageId: image, accessToken: "b" }) });
         expect(await marksOf(other, "b")).toEqual(["disk", "memory"]);
       }
       await node.empty();
@@ -178,7 +203,7 @@ describe("on gvisor", () => {
     const imageId = newId("m", 20);
     await node.client.snapshotSandbox({ sandboxId: id, imageId, memory: true });
     const ids = Array.from({ length: 5 }, () => newId("i", 21));
-    const spec = (one: string) => node.spec(one, { imageId, imageAccessToken: "a-token", accessToken: "b" });
+    const spec = (one: string) => node.spec(one, { imageId, accessToken: "b" });
     const starts = ids.map((one) => node.client.createSandbox({ spec: spec(one) }));
     const deleted = node.client.deleteImage({ imageId });
     const results = await Promise.allSettled(starts);

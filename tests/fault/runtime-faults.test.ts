@@ -44,8 +44,7 @@ describe("with a runsc that misbehaves, a node", () => {
     expect([await node.readFile(id, "/root/file"), await node.readFile(id, "/dev/shm/memory")]).toEqual(["disk", "memory"]);
   };
   const pause = (sandboxId: string, imageId: string) => node.client.pauseSandbox({ sandboxId, imageId, memory: true });
-  const resume = (id: string, imageId: string) =>
-    node.client.resumeSandbox({ spec: node.spec(id, { imageId, imageAccessToken: "a-token" }) });
+  const resume = (id: string, imageId: string) => node.client.resumeSandbox({ spec: node.spec(id, { imageId }) });
 
   it.each([
     ["hang", "pause"],

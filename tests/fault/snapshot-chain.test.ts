@@ -36,7 +36,7 @@ it(`${SNAPSHOTS} snapshots in a row leave a sandbox and every snapshot whole`, {
   for (const number of KEPT) {
     const other = `i${String(1000 + number).padStart(20, "0")}`;
     await node.client.createSandbox({
-      spec: node.spec(other, { imageId: imageIdOf(number), imageAccessToken: "a-token", accessToken: "b" }),
+      spec: node.spec(other, { imageId: imageIdOf(number), accessToken: "b" }),
     });
     expect(await node.readFile(other, "/root/number", "b")).toBe(String(number));
     expect(await node.readFile(other, "/dev/shm/memory", "b")).toBe("memory");

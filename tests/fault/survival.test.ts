@@ -56,7 +56,7 @@ describe("inside a sandbox on gvisor", () => {
   const pauseAndResume = async () => {
     const imageId = newId("m", 20);
     await node.client.pauseSandbox({ sandboxId: id, imageId, memory: true });
-    await node.client.resumeSandbox({ spec: node.spec(id, { imageId, imageAccessToken: "a-token" }) });
+    await node.client.resumeSandbox({ spec: node.spec(id, { imageId }) });
   };
   const snapshot = async () => {
     const imageId = newId("m", 20);
@@ -88,7 +88,7 @@ describe("inside a sandbox on gvisor", () => {
     await expectWhole(id, before, "third");
     const forks = [newId("i", 21), newId("i", 21)];
     for (const fork of forks) {
-      await node.client.createSandbox({ spec: node.spec(fork, { imageId, imageAccessToken: "a-token" }) });
+      await node.client.createSandbox({ spec: node.spec(fork, { imageId }) });
       await expectWhole(fork, before, `fork-${fork}`);
     }
     expect(await node.readFile(id, "/root/held/kept")).toBe("one and first and second and third");

@@ -71,47 +71,31 @@ function explain({ state, endReason, endedAt }: Absence): string {
 /** It sleeps, and what the request shows for itself is not enough to wake it. */
 export function wakeDenied(target: Target): Refusal {
   const message = "This sandbox can't be resumed with the credentials provided. Check your access token and try again.";
-  return {
-    kind: "json",
-    status: 403,
-    body: { sandboxId: target.sandboxId, message, code: 403 },
-    page: { title: "Unable to Resume Sandbox", detail: message },
-  };
+  return notWoken(target, { status: 403, title: "Unable to Resume Sandbox", message });
 }
 
 /** It was still changing its state when we had waited for long enough. */
 export function stillTransitioning(target: Target): Refusal {
   const message = "The sandbox is still transitioning. Try again in a moment.";
-  return {
-    kind: "json",
-    status: 409,
-    body: { sandboxId: target.sandboxId, message, code: 409 },
-    page: { title: "Sandbox Still Transitioning", detail: message },
-    retryAfterSeconds: RETRY_AFTER_SECONDS,
-  };
+  return notWoken(target, { status: 409, title: "Sandbox Still Transitioning", message, retryAfterSeconds: RETRY_AFTER_SECONDS });
 }
 
 /** Its team has to end or pause another one first: no time to wait can be named. */
 export function sandboxLimitReached(target: Target, message: string): Refusal {
-  const text = message === "" ? "Sandbox limit reached" : message;
-  return {
-    kind: "json",
-    status: 429,
-    body: { sandboxId: target.sandboxId, message: text, code: 429 },
-    page: { title: "Sandbox Limit Reached", detail: text },
-  };
+  return notWoken(target, { status: 429, title: "Sandbox Limit Reached", message: message === "" ? "Sandbox limit reached" : message });
 }
 
 /** Its machine has no room, or does not answer. */
 export function cannotWakeNow(target: Target): Refusal {
   const message = "The sandbox can't be resumed for now. Try again in a moment.";
-  return {
-    kind: "json",
-    status: 503,
-    body: { sandboxId: target.sandboxId, message, code: 503 },
-    page: { title: "Unable to Resume Sandbox", detail: message },
-    retryAfterSeconds: RETRY_AFTER_SECONDS,
-  };
+  return notWoken(target, { status: 503, title: "Unable to Resume Sandbox", message, retryAfterSeconds: RETRY_AFTER_SECONDS });
+}
+
+function notWoken(
+  { sandboxId }: Target,
+  { status, title, message, ...rest }: { status: number; title: string; message: string; retryAfterSeconds?: number },
+): Refusal {
+  return { kind: "json", status, body: { sandboxId, message, code: status }, page: { title, detail: message }, ...rest };
 }
 
 /** The sandbox runs; its server does not answer on that port, or broke off before it answered. */

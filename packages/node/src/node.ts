@@ -56,11 +56,15 @@ export async function createNode(config: NodeConfig, logger: Logger): Promise<No
   const lock = lockInstance(config.dir);
   const images = new ImageStore(paths);
   images.load();
+  for (const imageId of images.damaged) {
+    logger.error({ image_id: imageId }, "its image.json can't be read: nothing starts from it, and disks that nothing refers to are kept");
+  }
   const adopted = await recover(deps, images, logger);
   const pools = await openNetwork(deps, { images, adopted: allOf(adopted), logger });
   const { sandboxes, warmPool } = await assemble(deps, { images, pools, adopted, logger });
 
-  const holdsAnything = () => sandboxes.list().length > 0 || images.list().some(({ kind }) => kind !== "template");
+  const holdsAnything = () =>
+    sandboxes.list().length > 0 || images.damaged.size > 0 || images.list().some(({ kind }) => kind !== "template");
   const identity = new ClusterIdentity({ file: paths.cluster, holdsAnything, logger });
   const service = forOwnCluster(nodeService(config, sandboxes, images), identity);
   async function close(): Promise<void> {

@@ -67,7 +67,7 @@ describe.each([
   const bootIdOf = (id: string) => read(id, "/proc/sys/kernel/random/boot_id");
   const states = async () => (await under.client.listSandboxes({})).sandboxes.map(({ sandboxId, state }) => [sandboxId, state]);
   const resume = (id: string, imageId: string, overrides: object = {}) =>
-    under.client.resumeSandbox({ spec: { ...under.spec(id), imageId, imageAccessToken: "a-token", ...overrides } });
+    under.client.resumeSandbox({ spec: { ...under.spec(id), imageId, ...overrides } });
 
   it("pauses and resumes: the disk is kept, and memory where it can be", async () => {
     const id = await create();
@@ -133,10 +133,7 @@ describe.each([
     await write(id, "/root/file", "after");
     expect(await bootIdOf(id)).toBe(boot);
 
-    const others = [
-      await create({ imageId, imageAccessToken: "a-token", accessToken: "b" }),
-      await create({ imageId, imageAccessToken: "a-token", accessToken: "c" }),
-    ];
+    const others = [await create({ imageId, accessToken: "b" }), await create({ imageId, accessToken: "c" })];
     expect(await read(others[0] ?? "", "/root/file", "b")).toBe("before");
     expect(await read(others[1] ?? "", "/root/file", "b")).toBe(401);
     await write(others[1] ?? "", "/root/file", "third", "c");
@@ -147,7 +144,7 @@ describe.each([
     expect(await read(others[0] ?? "", "/root/file", "b")).toBe("before");
     const again = newImageId();
     await under.client.snapshotSandbox({ sandboxId: id, imageId: again, memory: true });
-    const last = await create({ imageId: again, imageAccessToken: "a-token", accessToken: "d" });
+    const last = await create({ imageId: again, accessToken: "d" });
     expect(await read(last, "/root/file", "d")).toBe("after");
   });
 
@@ -168,7 +165,7 @@ describe.each([
     const shared = newImageId();
     await under.client.pauseSandbox({ sandboxId: id, imageId: paused, memory: true });
     await under.client.snapshotSandbox({ sandboxId: id, imageId: shared, memory: true, sourceImageId: paused });
-    const other = await create({ imageId: shared, imageAccessToken: "a-token", accessToken: "b" });
+    const other = await create({ imageId: shared, accessToken: "b" });
     await write(other, "/root/file", "other", "b");
     await resume(id, paused);
     expect(await read(id, "/root/file")).toBe("paused");

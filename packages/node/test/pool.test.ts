@@ -62,7 +62,7 @@ describe.each([
     const [pause, snapshot] = ["mpool000000000000001", "mpool000000000000002"].map((one) => one.slice(0, 20));
     await under.client.snapshotSandbox({ sandboxId: id, imageId: snapshot ?? "", memory: true });
     await under.client.pauseSandbox({ sandboxId: id, imageId: pause?.replace("m", "n") ?? "", memory: true });
-    await under.client.resumeSandbox({ spec: { ...under.spec(id), imageId: pause?.replace("m", "n") ?? "", imageAccessToken: "a-token" } });
+    await under.client.resumeSandbox({ spec: { ...under.spec(id), imageId: pause?.replace("m", "n") ?? "" } });
     expect(await statusWith(under, id, "a-token")).toBe(200);
     await under.client.killSandbox({ sandboxId: id });
     await under.client.deleteImage({ imageId: snapshot ?? "" });

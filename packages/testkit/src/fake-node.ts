@@ -17,7 +17,6 @@ export interface FakeImage {
   readonly hasMemory: boolean;
   readonly agentUnresponsive: boolean;
   /** The token that the agent in its memory asks for. */
-  readonly accessToken: string;
 }
 
 export type FakeMethod = "create" | "kill" | "list" | "pause" | "resume" | "snapshot" | "deleteImage";
@@ -219,9 +218,6 @@ export class FakeNode {
   #imageOf(spec: SandboxSpec): FakeImage {
     const image = this.images.get(spec.imageId);
     if (!image) throw new ConnectError("there is no such image", Code.NotFound);
-    if (image.hasMemory && !spec.withoutMemory && image.accessToken !== spec.imageAccessToken) {
-      throw new ConnectError("the agent in the image asks for another token", Code.InvalidArgument);
-    }
     return image;
   }
 
@@ -235,7 +231,6 @@ export class FakeNode {
       sandboxId: sandbox.spec.sandboxId,
       hasMemory: memory && this.keepsMemory,
       agentUnresponsive: sandbox.isSilent === true,
-      accessToken: sandbox.spec.accessToken,
     };
     this.images.set(imageId, image);
     return image;

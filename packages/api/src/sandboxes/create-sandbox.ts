@@ -12,7 +12,7 @@ import type { Acting, SandboxDeps } from "./deps.ts";
 import { PLATFORM } from "./moves.ts";
 import { placeSandbox } from "./placement.ts";
 import type { NodeHandle } from "./ports.ts";
-import { type StartImage, startSpecOf } from "./start-spec.ts";
+import { startSpecOf } from "./start-spec.ts";
 
 /** How a sandbox that was started came to run, besides what its entry says. */
 export interface Started {
@@ -60,9 +60,8 @@ export async function createSandbox(deps: SandboxDeps, options: CreateOptions): 
     autoResume: options.autoResume,
     timeoutMs: options.timeoutMs,
   };
-  const image = build.image && { id: build.image.id, sourceSandboxId: build.image.sourceSandboxId };
   const { by, envVars, signal } = options;
-  return await startNew(deps, { by, entry, node, build, image: image ?? undefined, envVars, signal });
+  return await startNew(deps, { by, entry, node, build, imageId: build.image?.id, envVars, signal });
 }
 
 export function newSandboxId(): string {
@@ -75,7 +74,8 @@ export interface NewStart {
   readonly entry: NewSandbox;
   readonly node: NodeHandle;
   readonly build: Build | undefined;
-  readonly image: StartImage | undefined;
+  /** Of the image that it starts from. */
+  readonly imageId: string | undefined;
   readonly envVars: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
 }
@@ -96,7 +96,7 @@ export async function startNew(deps: SandboxDeps, start: NewStart): Promise<Star
         void killOnNode(deps, start.node, entry.id);
         return true;
       });
-      throw isOurs ? createErrorFrom(error, { fromImage: start.image !== undefined }) : sandboxBusy(entry.id);
+      throw isOurs ? createErrorFrom(error, { fromImage: start.imageId !== undefined }) : sandboxBusy(entry.id);
     }
   });
 }

@@ -48,7 +48,7 @@ async function startFork(
       build,
       // What it was given is in the memory that it inherits.
       envVars: {},
-      image: { id: taken.image.id, sourceSandboxId: sandbox.id },
+      imageId: taken.image.id,
       signal: options.signal,
     });
     return { kind: "started", started };

@@ -52,8 +52,7 @@ async function resumeOnNode(deps: SandboxDeps, sandbox: Sandbox, options: Resume
   try {
     const node = findNode(deps.nodes, sandbox.nodeId);
     const build = await deps.store.templates.findAnyBuild(sandbox.buildId);
-    const image = { id: imageId, sourceSandboxId: sandbox.id };
-    const spec = startSpecOf(deps, sandbox, { build, envVars: {}, image, withoutMemory: !options.memory });
+    const spec = startSpecOf(deps, sandbox, { build, envVars: {}, imageId, withoutMemory: !options.memory });
     const answer = await node.client.resumeSandbox({ spec }, { timeoutMs: deps.timing.resumeTimeoutMs });
     const nodeMs = performance.now() - begunAt;
     const startedAt = deps.clock.now();

@@ -2,13 +2,6 @@ import type { Build, NewSandbox } from "@skerry/store";
 import { accessTokenOf } from "./access-token.ts";
 import type { SandboxDeps } from "./deps.ts";
 
-/** The image that a sandbox starts from. */
-export interface StartImage {
-  readonly id: string;
-  /** Whose token the agent in its memory asks for. */
-  readonly sourceSandboxId: string;
-}
-
 /** What a node is told about a sandbox that it is to start. */
 export function startSpecOf(
   deps: Pick<SandboxDeps, "tokenSeed">,
@@ -16,11 +9,12 @@ export function startSpecOf(
   start: {
     readonly build: Build | undefined;
     readonly envVars: Readonly<Record<string, string>>;
-    readonly image?: StartImage | undefined;
+    /** Of the image that it starts from. */
+    readonly imageId?: string | undefined;
     readonly withoutMemory?: boolean;
   },
 ) {
-  const { build, image } = start;
+  const { build, imageId } = start;
   return {
     sandboxId: sandbox.id,
     templateId: sandbox.templateId,
@@ -35,8 +29,7 @@ export function startSpecOf(
     defaultUser: build?.defaultUser ?? "user",
     defaultWorkdir: build?.defaultWorkdir ?? "/home/user",
     runtime: "",
-    imageId: image?.id ?? "",
-    imageAccessToken: image ? accessTokenOf(deps.tokenSeed, image.sourceSandboxId) : "",
+    imageId: imageId ?? "",
     withoutMemory: start.withoutMemory ?? false,
   };
 }

@@ -1,25 +1,13 @@
 // Images on disk: `images/<id>/image.json` beside `images/<id>/memory/`. The record is written last and forced to disk, so a
 // folder without one is an image whose writing was cut off. Whatever a paused sandbox needs is there when its pause is answered.
 
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  linkSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  statSync,
-  truncateSync,
-  writeFileSync,
-} from "node:fs";
+import { existsSync, linkSync, mkdirSync, readdirSync, statSync, truncateSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { errnoOf, PlatformError } from "@skerry/base";
 import type { MemoryImage } from "@skerry/runtime";
 import type { NodePaths } from "../paths.ts";
+import { readRecordFile, syncFolder, writeRecordDurably } from "../record-file.privileged.ts";
 import { moveToTrash } from "../trash.privileged.ts";
 import { checksumFile } from "./checksum-file.ts";
 import type { ImageRecord, MemoryFile, StoredMemory } from "./image.ts";
@@ -27,6 +15,7 @@ import type { ImageRecord, MemoryFile, StoredMemory } from "./image.ts";
 export class ImageStore {
   readonly #paths: NodePaths;
   readonly #records = new Map<string, ImageRecord>();
+  readonly #damaged = new Set<string>();
   /** Whose memory was compared with its checksums since this process began, and is not written any more. */
   readonly #verified = new Set<string>();
 
@@ -37,10 +26,19 @@ export class ImageStore {
   /** Reads what is there and discards what was cut off. */
   load(): void {
     for (const imageId of readdirSync(this.#paths.images)) {
-      const record = readRecord(this.#paths.image(imageId).record);
-      if (record) this.#records.set(imageId, record);
-      else this.discard(imageId);
+      const found = readRecordFile<ImageRecord>(this.#paths.image(imageId).record, 1);
+      if (found === "damaged") this.#damaged.add(imageId);
+      else if (found === "missing") this.discard(imageId);
+      else this.#records.set(imageId, found.record);
     }
+  }
+
+  /**
+   * Those whose record is there and can't be read: they can only be discarded. Nobody knows which disks they have, so no disk may
+   * be taken for a stray one while there are any.
+   */
+  get damaged(): ReadonlySet<string> {
+    return this.#damaged;
   }
 
   get(imageId: string): ImageRecord | undefined {
@@ -83,16 +81,9 @@ export class ImageStore {
 
   /** From now on the image is there. Replaces the record of one that is there already. */
   commit(record: ImageRecord): void {
-    const { dir, record: file } = this.#paths.image(record.imageId);
-    const descriptor = openSync(`${file}.new`, "w", 0o600);
-    try {
-      writeFileSync(descriptor, JSON.stringify(record));
-      fsyncSync(descriptor);
-    } finally {
-      closeSync(descriptor);
-    }
-    renameSync(`${file}.new`, file);
-    for (const folder of [dir, this.#paths.images]) syncFolder(folder);
+    const { record: file } = this.#paths.image(record.imageId);
+    writeRecordDurably(file, record);
+    syncFolder(this.#paths.images);
     this.#records.set(record.imageId, record);
   }
 
@@ -129,6 +120,7 @@ export class ImageStore {
   discard(imageId: string): void {
     const { dir, memory } = this.#paths.image(imageId);
     const isWhole = this.#records.delete(imageId);
+    this.#damaged.delete(imageId);
     this.#verified.delete(imageId);
     if (!isWhole && existsSync(memory)) for (const name of readdirSync(memory)) truncateUnlessShared(join(memory, name));
     moveToTrash(this.#paths, dir);
@@ -148,23 +140,4 @@ async function verify(path: string, file: MemoryFile): Promise<void> {
 
 function truncateUnlessShared(path: string): void {
   if (statSync(path).nlink === 1) truncateSync(path, 0);
-}
-
-function readRecord(file: string): ImageRecord | undefined {
-  try {
-    const record = JSON.parse(readFileSync(file, "utf8")) as ImageRecord;
-    return record.version === 1 ? record : undefined;
-  } catch (error) {
-    if (error instanceof SyntaxError || ["ENOENT", "ENOTDIR"].includes(errnoOf(error) ?? "")) return undefined;
-    throw error;
-  }
-}
-
-function syncFolder(path: string): void {
-  const descriptor = openSync(path, "r");
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
 }

@@ -6,11 +6,13 @@ import { hostProcessLimit, processLimit } from "./process-limit.ts";
 const MIB = 1024 * 1024;
 
 it("puts the guard's limit above what the guest is told, and the host's above that", () => {
-  for (const memoryMb of [128, 512, 8192]) {
-    const { guestBytes, guardBytes, hostBytes } = memoryPlan(memoryMb);
-    expect(guestBytes).toBe(memoryMb * MIB);
-    expect(guardBytes).toBeGreaterThan(guestBytes);
-    expect(hostBytes).toBeGreaterThan(guardBytes);
+  for (const runtime of ["gvisor", "runc"] as const) {
+    for (const memoryMb of [128, 512, 8192]) {
+      const { guestBytes, guardBytes, hostBytes } = memoryPlan(memoryMb, runtime);
+      expect(guestBytes).toBe(memoryMb * MIB);
+      expect(guardBytes).toBeGreaterThan(guestBytes);
+      expect(hostBytes).toBeGreaterThan(guardBytes);
+    }
   }
 });
 

@@ -15,6 +15,10 @@ import { withUrgency } from "./urgency.ts";
 const MIB = 1024 * 1024;
 /** Ended beyond what is needed, so that the next process to take a little is not the next to go. */
 const SPARE_BYTES = 16 * MIB;
+/** For so long those that are not ended go on as before, until the memory of those that are is back. */
+const LEAD_MS = 150;
+/** What is left of the highest speed seen by the next look: programs do not grow evenly. */
+const SPEED_KEPT = 0.8;
 /** How much later the next processes may go after the last ones have, and after the last sign that memory comes back. */
 const SETTLE_MS = 30;
 /** And by how much memory that was: 560 MB have been seen to take 0.3 s, in gVisor on a busy machine. */
@@ -46,7 +50,10 @@ interface Watched {
   /** Since when it has been over its limit, and nothing was ended. */
   helplessSince: number | undefined;
   settledAt: number;
+  lastLookAt: number;
   lastHeld: number;
+  /** How fast it has grown lately. */
+  bytesPerMs: number;
   isRelieving: boolean;
 }
 
@@ -88,6 +95,8 @@ export class MemoryGuard {
       helplessSince: undefined,
       settledAt: 0,
       lastHeld: 0,
+      lastLookAt: 0,
+      bytesPerMs: 0,
       isRelieving: false,
     });
     this.#schedule(0);
@@ -151,6 +160,10 @@ export class MemoryGuard {
     const usage = group.usageBytes();
     const held = usage <= sandbox.limitBytes ? usage : group.heldBytes();
     watched.nextLookAt = now + nextLookMs(held, sandbox.limitBytes);
+    const change = held - watched.lastHeld;
+    watched.bytesPerMs = Math.max(change / Math.max(now - watched.lastLookAt, 1), watched.bytesPerMs * SPEED_KEPT, 0);
+    watched.lastHeld = held;
+    watched.lastLookAt = now;
     if (held <= sandbox.limitBytes) {
       watched.helplessSince = undefined;
       return;
@@ -159,8 +172,7 @@ export class MemoryGuard {
     const kills = group.kernelKills();
     if (kills > watched.kernelKillsSeen) watched.settledAt = now + SETTLE_AFTER_KERNEL_MS;
     watched.kernelKillsSeen = kills;
-    if (held < watched.lastHeld) watched.settledAt = Math.max(watched.settledAt, now + SETTLE_MS);
-    watched.lastHeld = held;
+    if (change < 0) watched.settledAt = Math.max(watched.settledAt, now + SETTLE_MS);
     if (watched.isRelieving || now < watched.settledAt) return;
     if (now - watched.helplessSince > HOPELESS_MS) this.#giveUp(watched, held);
     else void this.#relieve(watched, held);
@@ -176,7 +188,7 @@ export class MemoryGuard {
     const startedAt = performance.now();
     const insist = watched.helplessSince !== undefined && startedAt - watched.helplessSince > INSIST_MS;
     try {
-      const relief = { bytes: held - limitBytes + SPARE_BYTES, insist };
+      const relief = { bytes: Math.ceil(held - limitBytes + SPARE_BYTES + watched.bytesPerMs * LEAD_MS), insist };
       const killed = await withUrgency(watched.sandbox, this.#logger, () => relieve({ address, accessToken }, relief));
       if (killed.length === 0) {
         if (insist) throw new Error("it ended nothing");

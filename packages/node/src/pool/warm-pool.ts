@@ -9,6 +9,7 @@ import { crashPoint } from "../crash-points.ts";
 import type { ImageRecord } from "../images/image.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
 import { type AgentIdentity, initialiseAgent } from "../sandboxes/agent-client.ts";
+import { agentWaitOf } from "../sandboxes/agent-wait.ts";
 import type { Containers } from "../sandboxes/containers.ts";
 import type { ImageWriter } from "../sandboxes/image-writer.ts";
 import type { SandboxMakeup, SandboxRecord } from "../sandboxes/journal.privileged.ts";
@@ -133,12 +134,10 @@ export class WarmPool {
       if (!isSameProcess(record.process)) throw new PlatformError("sandbox_gone", "a ready sandbox has ended");
       if (!allowInternetAccess) await blockInternet(names, record.slot.hostInterface);
       await initialiseAgent({
-        address: record.slot.addresses.guest,
+        ...agentWaitOf(record, { isRestored: true }),
+        timeoutMs: CLAIM_TIMEOUT_MS,
         identity,
         currentToken: "",
-        isNew: false,
-        timeoutMs: CLAIM_TIMEOUT_MS,
-        isAlive: () => isSameProcess(record.process),
       });
       crashPoint("claim.agent-told");
       containers.set(owned);

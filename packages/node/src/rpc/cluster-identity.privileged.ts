@@ -3,11 +3,12 @@
 // whose sandboxes it holds. A node that holds nothing follows whoever asks; to give away one that does, an operator deletes
 // the file while the node is down.
 
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
 import { errnoOf, type Logger } from "@skerry/base";
 import { CLUSTER_ID_HEADER } from "@skerry/wire";
 import type { NodeService } from "@skerry/wire/node";
+import { writeRecordDurably } from "../record-file.privileged.ts";
 
 /** A refused control plane asks every few seconds. */
 const NOTE_REFUSAL_EVERY_MS = 60_000;
@@ -80,16 +81,8 @@ export class ClusterIdentity {
   }
 
   #write(remembered: Remembered): void {
-    const { file } = this.#options;
-    const fd = openSync(`${file}.new`, "w", 0o600);
-    try {
-      writeFileSync(fd, JSON.stringify(remembered));
-      // It must not be forgotten with the power while what it protects is still there.
-      fsyncSync(fd);
-    } finally {
-      closeSync(fd);
-    }
-    renameSync(`${file}.new`, file);
+    // It must not be forgotten with the power while what it protects is still there.
+    writeRecordDurably(this.#options.file, remembered);
     this.#remembered = remembered;
   }
 }

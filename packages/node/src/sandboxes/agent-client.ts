@@ -28,16 +28,19 @@ const LOOK_RESTORED_MS = 4;
 const CONNECT_TIMEOUT_MS = 2_000;
 const ANSWER_TIMEOUT_MS = 5_000;
 
-export interface Handshake {
+export interface AgentWait {
   readonly address: string;
-  readonly identity: AgentIdentity;
-  /** What the agent asks for now: "" when it was never told a token. */
-  readonly currentToken: string;
   /** A new agent needs some time until it listens; one that was brought back listens already. */
   readonly isNew: boolean;
   readonly timeoutMs: number;
   /** Ends the wait early when the sandbox has ended. */
   readonly isAlive: () => boolean;
+}
+
+export interface Handshake extends AgentWait {
+  readonly identity: AgentIdentity;
+  /** What the agent asks for now: "" when it was never told a token. */
+  readonly currentToken: string;
 }
 
 /** Waits until the agent answers, and tells it who it is. Throws PlatformError("agent_failed"). */
@@ -51,7 +54,7 @@ export async function initialiseAgent(handshake: Handshake): Promise<void> {
 }
 
 /** Waits until a new agent listens and answers, and tells it nothing. Throws PlatformError("agent_failed"). */
-export async function awaitAgent(wait: Omit<Handshake, "identity" | "currentToken">): Promise<void> {
+export async function awaitAgent(wait: AgentWait): Promise<void> {
   await whenListening(wait, async (socket) => {
     await exchange(socket, { method: "GET", path: "/health" });
   });
@@ -67,9 +70,7 @@ export async function isAgentHealthy(address: string, timeoutMs: number): Promis
   }
 }
 
-type Wait = Pick<Handshake, "address" | "isNew" | "timeoutMs" | "isAlive">;
-
-async function whenListening(wait: Wait, talk: (socket: Socket) => Promise<void>): Promise<void> {
+async function whenListening(wait: AgentWait, talk: (socket: Socket) => Promise<void>): Promise<void> {
   const deadline = performance.now() + wait.timeoutMs;
   if (wait.isNew) await sleep(FIRST_LOOK_MS);
   for (;;) {

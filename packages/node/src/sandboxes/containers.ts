@@ -9,7 +9,7 @@ import { memoryPlan } from "../limits/memory-plan.ts";
 import { SandboxGuard } from "../limits/sandbox-guard.ts";
 import type { SlotPool } from "../network/slot-pool.privileged.ts";
 import { type HostDeps, release, type StartRequest, takeAndStart } from "./host.privileged.ts";
-import { type SandboxRecord, writeRecord } from "./journal.privileged.ts";
+import { areaIdsOf, type SandboxRecord, writeRecord } from "./journal.privileged.ts";
 import { processStartTime } from "./process-identity.ts";
 import { emptyTrash } from "./recover.privileged.ts";
 
@@ -25,6 +25,18 @@ export interface LiveContainer {
   endReason: "" | "exited" | "memory";
   /** While it is being given back: whoever wants that too waits for the same. */
   ending: Promise<void> | undefined;
+}
+
+/** Does something during which nobody can talk to the sandbox: whoever comes waits until it is over, however it ends. */
+export async function whileStandingStill<T>(live: LiveContainer, work: () => Promise<T>): Promise<T> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  live.standstill = promise;
+  try {
+    return await work();
+  } finally {
+    live.standstill = undefined;
+    resolve();
+  }
 }
 
 export interface ContainersOptions {
@@ -57,9 +69,9 @@ export class Containers {
     return this.#live.get(containerId);
   }
 
-  /** The container of a sandbox. A search of all: there are hundreds, and the map has one key less to keep true. */
+  /** The container of a sandbox. A search of all: there are hundreds, and there is no second map to keep true. */
   ofSandbox(sandboxId: string): LiveContainer | undefined {
-    return this.all().find(({ record }) => record.sandboxId === sandboxId);
+    return this.#live.values().find(({ record }) => record.sandboxId === sandboxId);
   }
 
   /** Takes one in without starting it. From here on its areas are in use. */
@@ -118,7 +130,7 @@ export class Containers {
       keepsNumber: images.list().some(({ area, owner }) => area === record.area && owner !== undefined),
     });
     crashPoint("release.slot-released");
-    await this.collectAreas([record.area, ...record.frozenAreas], record.containerId);
+    await this.collectAreas(areaIdsOf(record), record.containerId);
     crashPoint("release.collected");
     this.#live.delete(record.containerId);
     this.emptyTrash();
@@ -146,7 +158,7 @@ export class Containers {
       pid: process.pid,
       cgroupPath,
       address: slot.addresses.guest,
-      limitBytes: memoryPlan(size.memoryMb).guardBytes,
+      limitBytes: memoryPlan(size.memoryMb, runtime).guardBytes,
       identity: () => ({ sandboxId: live.record.sandboxId, accessToken: live.record.identity.accessToken }),
       // Whoever watches for what has ended gives it back.
       onFatal: () => {
@@ -163,8 +175,8 @@ export class Containers {
   async collectAreas(candidates: readonly string[], leaving?: string): Promise<void> {
     const { images, deps } = this.#options;
     const staying = this.all().filter(({ record }) => record.containerId !== leaving);
-    const running = new Set(staying.flatMap(({ record }) => [record.area, ...record.frozenAreas]));
-    const kept = new Set(images.list().flatMap((image) => [...(image.area === undefined ? [] : [image.area]), ...image.frozenAreas]));
+    const running = new Set(staying.flatMap(({ record }) => areaIdsOf(record)));
+    const kept = new Set(images.list().flatMap(areaIdsOf));
     for (const area of new Set(candidates)) {
       if (running.has(area)) continue;
       if (kept.has(area)) this.#closeLater(area);
@@ -178,7 +190,7 @@ export class Containers {
    */
   #closeLater(area: string): void {
     const timer = setTimeout(() => {
-      const isUsed = this.all().some(({ record }) => record.area === area || record.frozenAreas.includes(area));
+      const isUsed = this.all().some(({ record }) => areaIdsOf(record).includes(area));
       if (isUsed) return;
       this.#options.deps.areas.close(area).catch((error: unknown) => {
         this.#options.logger.warn({ area, err: asError(error) }, "the disk area of a paused sandbox stays mounted");
@@ -195,7 +207,7 @@ export class Containers {
     crashPoint("discard.moved");
     if (image) {
       if (image.owner) this.releaseNumber(image.owner.slotNumber);
-      await this.collectAreas([...(image.area === undefined ? [] : [image.area]), ...image.frozenAreas]);
+      await this.collectAreas(areaIdsOf(image));
       crashPoint("discard.collected");
     }
     this.emptyTrash();

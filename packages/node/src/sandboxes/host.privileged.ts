@@ -142,7 +142,7 @@ export function runtimeOf(config: NodeConfig, name: string): Runtime {
 }
 
 function containerLimits(size: SandboxSize, runtime: RuntimeName): ContainerLimits {
-  const { guestBytes, hostBytes } = memoryPlan(size.memoryMb);
+  const { guestBytes, hostBytes } = memoryPlan(size.memoryMb, runtime);
   return {
     cpuCount: Math.min(size.cpuCount, availableParallelism()),
     memoryBytes: guestBytes,

@@ -7,7 +7,7 @@ import type { ImageKind, ImageRecord } from "../images/image.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
 import type { Containers } from "./containers.ts";
 import { type HostDeps, runtimeOf } from "./host.privileged.ts";
-import type { SandboxRecord } from "./journal.privileged.ts";
+import { refOf, type SandboxRecord } from "./journal.privileged.ts";
 
 export interface ImageRequest {
   readonly record: SandboxRecord;
@@ -47,7 +47,7 @@ export class ImageWriter {
     this.#containers.set({ ...record, state, imageId });
     crashPoint("write.recorded");
     const runtime = runtimeOf(this.#deps.config, record.runtime);
-    const target = { id: record.containerId, ...(record.binary === undefined ? {} : { binary: record.binary }) };
+    const target = refOf(record);
     try {
       await runtime.freeze(target);
       crashPoint("write.frozen");
@@ -71,7 +71,7 @@ export class ImageWriter {
   /** Lets a sandbox run on that stands still. */
   async goOn(record: SandboxRecord): Promise<void> {
     const runtime = runtimeOf(this.#deps.config, record.runtime);
-    const target = { id: record.containerId, ...(record.binary === undefined ? {} : { binary: record.binary }) };
+    const target = refOf(record);
     try {
       await runtime.thaw(target);
       crashPoint("write.thawed");
@@ -85,7 +85,7 @@ export class ImageWriter {
 
   async #writeMemory(runtime: Runtime, record: SandboxRecord, dir: string) {
     const { bundle } = this.#deps.paths.container(record.containerId);
-    const target = { id: record.containerId, bundleDir: bundle, ...(record.binary === undefined ? {} : { binary: record.binary }) };
+    const target = { ...refOf(record), bundleDir: bundle };
     const written = await runtime.checkpoint(target, dir);
     crashPoint("write.checkpointed");
     const memory = await this.#images.seal(written);

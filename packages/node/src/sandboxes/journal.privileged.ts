@@ -2,11 +2,11 @@
 // killed daemon leaves behind is found from these files and from the instance's names on the host. They survive the end
 // of any process; after a power cut no sandbox is running, so they are not forced to disk.
 
-import { readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { errnoOf } from "@skerry/base";
-import type { NetworkSlot, RuntimeName } from "@skerry/runtime";
+import type { ContainerRef, NetworkSlot, RuntimeName } from "@skerry/runtime";
 import type { NodePaths } from "../paths.ts";
+import { readRecordFile, writeRecordFile } from "../record-file.privileged.ts";
 import type { AgentIdentity } from "./agent-client.ts";
 
 /**
@@ -59,10 +59,18 @@ export interface SandboxRecord extends SandboxMakeup {
   readonly binary?: string;
 }
 
+/** Every area that a container or an image refers to. */
+export function areaIdsOf({ area, frozenAreas }: { readonly area?: string; readonly frozenAreas: readonly string[] }): string[] {
+  return area === undefined ? [...frozenAreas] : [area, ...frozenAreas];
+}
+
+/** How the runtime knows the container. */
+export function refOf({ containerId, binary }: SandboxRecord): ContainerRef {
+  return { id: containerId, ...(binary === undefined ? {} : { binary }) };
+}
+
 export function writeRecord(paths: NodePaths, record: SandboxRecord): void {
-  const { record: file } = paths.container(record.containerId);
-  writeFileSync(`${file}.new`, JSON.stringify(record), { mode: 0o600 });
-  renameSync(`${file}.new`, file);
+  writeRecordFile(paths.container(record.containerId).record, record);
 }
 
 /** What the journal says of a container's folder; `undefined` record: the folder was made, its record never written, or lost with the power. */
@@ -71,20 +79,10 @@ export interface JournalEntry {
   readonly record: SandboxRecord | undefined;
 }
 
+/** Records of earlier versions are not read: their sandboxes are given back as what has no record. */
 export function readJournal(paths: NodePaths): JournalEntry[] {
-  return readdirSync(paths.sandboxes).map((containerId) => ({
-    containerId,
-    record: readRecord(join(paths.sandboxes, containerId, "sandbox.json")),
-  }));
-}
-
-function readRecord(file: string): SandboxRecord | undefined {
-  try {
-    const record = JSON.parse(readFileSync(file, "utf8")) as SandboxRecord;
-    // Earlier versions are not read: their sandboxes are given back as what has no record.
-    return record.version === 2 ? record : undefined;
-  } catch (error) {
-    if (error instanceof SyntaxError || ["ENOENT", "ENOTDIR"].includes(errnoOf(error) ?? "")) return undefined;
-    throw error;
-  }
+  return readdirSync(paths.sandboxes).map((containerId) => {
+    const found = readRecordFile<SandboxRecord>(join(paths.sandboxes, containerId, "sandbox.json"), 2);
+    return { containerId, record: typeof found === "string" ? undefined : found.record };
+  });
 }

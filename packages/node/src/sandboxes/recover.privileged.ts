@@ -10,7 +10,7 @@ import type { ImageRecord } from "../images/image.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
 import type { NodePaths } from "../paths.ts";
 import { type HostDeps, type ReleaseDeps, release, runtimeOf } from "./host.privileged.ts";
-import { type JournalEntry, readJournal, type SandboxRecord, writeRecord } from "./journal.privileged.ts";
+import { areaIdsOf, type JournalEntry, readJournal, refOf, type SandboxRecord, writeRecord } from "./journal.privileged.ts";
 import { isSameProcess } from "./process-identity.ts";
 
 /** Hears of each thing that could not be given back; the others are. */
@@ -137,7 +137,7 @@ function isSuccessor(record: SandboxRecord, image: ImageRecord): boolean {
 
 /** One whose image was not finished: it stands still, or was never stopped. Or one that has gone on from a finished one. */
 async function goneOn(deps: HostDeps, images: ImageStore, record: SandboxRecord, onFailure: OnFailure): Promise<SandboxRecord> {
-  const target = { id: record.containerId, ...(record.binary === undefined ? {} : { binary: record.binary }) };
+  const target = refOf(record);
   const image = record.imageId === undefined ? undefined : images.get(record.imageId);
   if (!image || !isSuccessor(record, image))
     await attempt(`thaw of ${record.sandboxId}`, () => runtimeOf(deps.config, record.runtime).thaw(target), onFailure);
@@ -147,15 +147,14 @@ async function goneOn(deps: HostDeps, images: ImageStore, record: SandboxRecord,
   return running;
 }
 
-/** Areas that neither a container nor an image refers to. */
+/** Areas that neither a container nor an image refers to. None while there are damaged images: they may be theirs. */
 export async function removeStrayAreas(
   areas: DiskAreas,
   images: ImageStore,
   { keep, onFailure }: { keep: readonly SandboxRecord[]; onFailure: OnFailure },
 ): Promise<void> {
-  const used = new Set(
-    [...keep, ...images.list()].flatMap(({ area, frozenAreas }) => [...(area === undefined ? [] : [area]), ...frozenAreas]),
-  );
+  if (images.damaged.size > 0) return;
+  const used = new Set([...keep, ...images.list()].flatMap(areaIdsOf));
   for (const area of areas.list()) {
     if (!used.has(area)) await attempt(`area ${area}`, () => areas.destroy(area), onFailure);
   }

@@ -10,7 +10,7 @@ import { type ImageRecord, memoryBytes } from "../images/image.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
 import type { WarmPool } from "../pool/warm-pool.ts";
 import { type AgentIdentity, isAgentHealthy } from "./agent-client.ts";
-import type { Containers, LiveContainer } from "./containers.ts";
+import { type Containers, type LiveContainer, whileStandingStill } from "./containers.ts";
 import { type HostDeps, runtimeOf } from "./host.privileged.ts";
 import type { ImageWriter } from "./image-writer.ts";
 import type { SandboxMakeup, SandboxRecord } from "./journal.privileged.ts";
@@ -158,15 +158,8 @@ export class Sandboxes {
       if (written && !this.#live(sandboxId)) return { image: written, sizeBytes: memoryBytes(written) };
       const live = this.#running(sandboxId);
       // Whoever comes from now on waits, and hears in the end that it is gone, or that it runs on.
-      const { promise, resolve } = Promise.withResolvers<void>();
-      live.standstill = promise;
-      try {
-        const image = await this.#pause(live, request);
-        return { image, sizeBytes: memoryBytes(image) };
-      } finally {
-        live.standstill = undefined;
-        resolve();
-      }
+      const image = await whileStandingStill(live, () => this.#pause(live, request));
+      return { image, sizeBytes: memoryBytes(image) };
     });
   }
 
@@ -212,7 +205,7 @@ export class Sandboxes {
   /** Answers when it can't be used any more. False when there was none. */
   async deleteImage(imageId: string): Promise<boolean> {
     const { images, starter, containers } = this.#options;
-    if (!images.get(imageId)) return false;
+    if (!images.get(imageId) && !images.damaged.has(imageId)) return false;
     await starter.settled(imageId);
     await containers.discardImage(imageId);
     return true;

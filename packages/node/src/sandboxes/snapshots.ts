@@ -9,17 +9,14 @@ import { crashPoint } from "../crash-points.ts";
 import type { ImageRecord } from "../images/image.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
 import { initialiseAgent } from "./agent-client.ts";
+import { agentWaitOf } from "./agent-wait.ts";
 import { AreaChain } from "./area-chain.privileged.ts";
-import type { Containers, LiveContainer } from "./containers.ts";
+import { type Containers, type LiveContainer, whileStandingStill } from "./containers.ts";
 import { copyUpper } from "./copy-area.privileged.ts";
 import { cgroupPathOf, type HostDeps, release, runtimeOf } from "./host.privileged.ts";
 import type { ImageWriter } from "./image-writer.ts";
 import { type SandboxRecord, writeRecord } from "./journal.privileged.ts";
 import { Phases } from "./phases.ts";
-import { isSameProcess } from "./process-identity.ts";
-
-const RESTORE_TIMEOUT_MS = 15_000;
-const BOOT_TIMEOUT_MS = 30_000;
 
 export interface SnapshotsOptions {
   readonly deps: HostDeps;
@@ -53,16 +50,13 @@ export class Snapshots {
     const phases = new Phases();
     const frozenAreas = await this.#chain.shortened(record.frozenAreas);
     phases.mark("chain");
-    const { promise, resolve } = Promise.withResolvers<void>();
-    live.standstill = promise;
     // What we would send now must not arrive before the sandbox's connections are there again.
     const held = [...live.connections];
     for (const socket of held) socket.cork();
     try {
-      const canCheckpoint = runtimeOf(deps.config, record.runtime).capabilities.checkpoint;
-      const image = canCheckpoint
-        ? await this.#moveOn(live, { ...request, frozenAreas })
-        : await this.#copy(live, { ...request, frozenAreas });
+      const { checkpoint } = runtimeOf(deps.config, record.runtime).capabilities;
+      const wanted = { ...request, frozenAreas };
+      const image = await whileStandingStill(live, () => (checkpoint ? this.#moveOn(live, wanted) : this.#copy(live, wanted)));
       logger.info({ sandbox_id: record.sandboxId, image_id: request.imageId, ...phases.fields() }, "snapshot taken");
       return image;
     } catch (error) {
@@ -70,8 +64,6 @@ export class Snapshots {
       throw error;
     } finally {
       for (const socket of held) socket.uncork();
-      live.standstill = undefined;
-      resolve();
     }
   }
 
@@ -184,12 +176,9 @@ export class Snapshots {
       const started = await containers.start({ record: successor, hasArea: false, ...(memory ? { memory } : {}) });
       await letTrafficGo(before.slot);
       await initialiseAgent({
-        address: before.slot.addresses.guest,
+        ...agentWaitOf(started, { isRestored: memory !== undefined }),
         identity: before.identity,
         currentToken: memory ? before.identity.accessToken : "",
-        isNew: memory === undefined,
-        timeoutMs: memory ? RESTORE_TIMEOUT_MS : BOOT_TIMEOUT_MS,
-        isAlive: () => isSameProcess(started.process),
       });
       const { imageId: _imageId, ...running } = started;
       containers.set({ ...running, state: "running" });

@@ -8,14 +8,12 @@ import { crashPoint } from "../crash-points.ts";
 import type { ImageRecord } from "../images/image.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
 import { type AgentIdentity, awaitAgent, initialiseAgent } from "./agent-client.ts";
+import { agentWaitOf } from "./agent-wait.ts";
 import type { Containers, ContainersOptions, LiveContainer } from "./containers.ts";
 import { cgroupPathOf, type HostDeps, runtimeOf } from "./host.privileged.ts";
 import type { SandboxMakeup, SandboxRecord } from "./journal.privileged.ts";
 import { isSameProcess } from "./process-identity.ts";
 import { warmUp } from "./warm-up.ts";
-
-const BOOT_TIMEOUT_MS = 30_000;
-const RESTORE_TIMEOUT_MS = 15_000;
 
 export interface StartPlan {
   readonly containerId: string;
@@ -74,12 +72,9 @@ export class Starter {
     const { record } = live;
     try {
       await initialiseAgent({
-        address: record.slot.addresses.guest,
+        ...agentWaitOf(record, { isRestored: true }),
         identity: record.identity,
         currentToken: record.identity.accessToken,
-        isNew: false,
-        timeoutMs: RESTORE_TIMEOUT_MS,
-        isAlive: () => isSameProcess(record.process),
       });
     } catch (error) {
       if (!isSameProcess(record.process)) {
@@ -122,12 +117,7 @@ export class Starter {
     const memory = image && withMemory ? await images.memoryOf(image) : undefined;
     const hasArea = image?.area === record.area;
     const started = await containers.start({ record, hasArea, ...(memory ? { memory } : {}) });
-    const wait = {
-      address: record.slot.addresses.guest,
-      isNew: memory === undefined,
-      timeoutMs: memory ? RESTORE_TIMEOUT_MS : BOOT_TIMEOUT_MS,
-      isAlive: () => isSameProcess(started.process),
-    };
+    const wait = agentWaitOf(started, { isRestored: memory !== undefined });
     if (sandboxId === "") {
       await awaitAgent(wait);
       await warmUp(wait.address);

@@ -168,16 +168,9 @@ export declare type SandboxSpec = Message<"skerry.node.v1.SandboxSpec"> & {
   imageId: string;
 
   /**
-   * The token that the agent in the image's memory asks for; "" when it was never told one.
-   *
-   * @generated from field: string image_access_token = 15;
-   */
-  imageAccessToken: string;
-
-  /**
    * Starts from the image's disk alone.
    *
-   * @generated from field: bool without_memory = 16;
+   * @generated from field: bool without_memory = 15;
    */
   withoutMemory: boolean;
 };
@@ -305,7 +298,7 @@ export declare const PauseSandboxResponseSchema: GenMessage<PauseSandboxResponse
  */
 export declare type ResumeSandboxRequest = Message<"skerry.node.v1.ResumeSandboxRequest"> & {
   /**
-   * With `image_id` and `image_access_token`.
+   * With `image_id`.
    *
    * @generated from field: skerry.node.v1.SandboxSpec spec = 1;
    */
