@@ -18,7 +18,7 @@ export class AgentState {
   /** Made with the first certificate that the platform sends. */
   trust: Trust | undefined;
   /** Newest accepted /init, nanoseconds since the epoch; undefined before the first one that carried a time. */
-  newestInit: bigint | undefined;
+  newestInit: { readonly timestamp: bigint; readonly lifecycleId: string | undefined } | undefined;
   /** Set by the platform; guests and /init variables cannot replace them. */
   readonly internalEnv = new Map<string, string>([["E2B_SANDBOX", "true"]]);
   userEnv: ReadonlyMap<string, string> = new Map();

@@ -155,6 +155,17 @@ describe("POST /init", () => {
     expect(await value()).toBe("timeless");
   });
 
+  it("takes what another start or restore says, whatever its time: the platform's clock may have been set back", async () => {
+    const at = (second: number, lifecycleID: string) =>
+      agent.init({ lifecycleID, timestamp: `2026-01-01T00:00:0${second}Z`, envVars: { V: `${lifecycleID} ${second}` } });
+    const value = async () => ((await (await agent.fetch("/envs")).json()) as { V: string }).V;
+    await at(5, "first");
+    await at(3, "second");
+    expect(await value()).toBe("second 3");
+    await at(2, "second");
+    expect(await value()).toBe("second 3");
+  });
+
   it("changes the token only for somebody who knows it", async () => {
     expect((await agent.init({ accessToken: TOKEN })).status).toBe(204);
     expect((await agent.init({ accessToken: TOKEN })).status).toBe(204);

@@ -4,6 +4,8 @@ export interface InitRequest {
   readonly accessToken: string | undefined;
   /** Nanoseconds since the epoch. */
   readonly timestamp: bigint | undefined;
+  /** Names a start or a restore. Requests of the same one are ordered by their timestamps. */
+  readonly lifecycleId: string | undefined;
   readonly defaultUser: string | undefined;
   readonly defaultWorkdir: string | undefined;
   /** Our own additions: identity of the sandbox, for E2B_SANDBOX_ID and E2B_TEMPLATE_ID. */
@@ -26,6 +28,7 @@ export function parseInit(text: string): InitRequest | undefined {
   const envVars = stringMap(body.envVars);
   const accessToken = optionalString(body.accessToken);
   const timestamp = parseTimestamp(optionalString(body.timestamp));
+  const lifecycleId = optionalString(body.lifecycleID);
   const defaultUser = optionalString(body.defaultUser);
   const defaultWorkdir = optionalString(body.defaultWorkdir);
   const sandboxId = optionalString(body.sandboxId);
@@ -33,7 +36,19 @@ export function parseInit(text: string): InitRequest | undefined {
   const caBundle = optionalString(body.caBundle);
   const memoryMB = optionalPositive(body.memoryMB);
   const maxProcesses = optionalPositive(body.maxProcesses);
-  const fields = { envVars, accessToken, timestamp, defaultUser, defaultWorkdir, sandboxId, templateId, memoryMB, maxProcesses, caBundle };
+  const fields = {
+    envVars,
+    accessToken,
+    timestamp,
+    lifecycleId,
+    defaultUser,
+    defaultWorkdir,
+    sandboxId,
+    templateId,
+    memoryMB,
+    maxProcesses,
+    caBundle,
+  };
   if (Object.values(fields).includes(INVALID)) return undefined;
   // An empty token would look like a token that protects; a backslash cannot be carried by every client.
   if (accessToken === "" || (typeof accessToken === "string" && accessToken.includes("\\"))) return undefined;

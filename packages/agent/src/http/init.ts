@@ -20,12 +20,20 @@ export async function init({ req, res, state }: Exchange): Promise<void> {
   if (request.unsupported.length > 0) {
     throw new HttpError(501, `not implemented by this agent yet: ${request.unsupported.join(", ")}`, "text");
   }
-  const isStale = request.timestamp !== undefined && state.newestInit !== undefined && request.timestamp < state.newestInit;
-  if (isStale) return sendNothing(res);
+  if (isStale(state, request)) return sendNothing(res);
   apply(state, request);
   const finishTrust = request.caBundle ? await trust(state, request.caBundle) : undefined;
   sendNothing(res);
   finishTrust?.();
+}
+
+/**
+ * It was sent before one that has been applied already. Of another start or restore there is no before: the platform's clock may
+ * have been set back since.
+ */
+function isStale({ newestInit }: AgentState, { timestamp, lifecycleId }: InitRequest): boolean {
+  if (timestamp === undefined || newestInit === undefined || newestInit.lifecycleId !== lifecycleId) return false;
+  return timestamp < newestInit.timestamp;
 }
 
 async function trust(state: AgentState, pem: string): Promise<() => void> {
@@ -52,7 +60,8 @@ function authorise(state: AgentState, wanted: string | undefined, presented: str
 }
 
 function apply(state: AgentState, request: InitRequest): void {
-  state.newestInit = request.timestamp ?? state.newestInit;
+  const { timestamp, lifecycleId } = request;
+  if (timestamp !== undefined) state.newestInit = { timestamp, lifecycleId };
   const clockAheadMs = request.timestamp === undefined ? undefined : clockProblem(request.timestamp, Date.now());
   if (clockAheadMs !== undefined) stderrLogger(`the clock is ${clockAheadMs} ms ahead of the platform's, and nothing in here may set it`);
   if (request.envVars !== undefined) state.userEnv = new Map(Object.entries(request.envVars));

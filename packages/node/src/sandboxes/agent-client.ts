@@ -1,6 +1,7 @@
 // The calls that the node makes to a sandbox's agent: handing over its identity, and asking whether it is there. Answers by
 // a guest are not trusted: status only, body dropped.
 
+import { randomUUID } from "node:crypto";
 import { request } from "node:http";
 import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -46,8 +47,9 @@ export interface Handshake extends AgentWait {
 /** Waits until the agent answers, and tells it who it is. Throws PlatformError("agent_failed"). */
 export async function initialiseAgent(handshake: Handshake): Promise<void> {
   const { address, identity, currentToken, isAlive } = handshake;
+  const lifecycleId = randomUUID();
   await whenListening(handshake, async (socket) => {
-    const status = await exchange(socket, initRequest(identity, currentToken));
+    const status = await exchange(socket, initRequest(identity, { currentToken, lifecycleId }));
     if (status !== 204) throw new PlatformError("agent_failed", `the agent at ${address} refused its identity with status ${status}`);
   });
   if (!isAlive()) throw new PlatformError("agent_failed", "the sandbox ended as soon as its agent answered");
@@ -109,11 +111,14 @@ interface AgentRequest {
   readonly token?: string;
 }
 
-function initRequest(identity: AgentIdentity, currentToken: string): AgentRequest {
+function initRequest(
+  identity: AgentIdentity,
+  { currentToken, lifecycleId }: { readonly currentToken: string; readonly lifecycleId: string },
+): AgentRequest {
   const { envVars, accessToken, defaultUser, defaultWorkdir, sandboxId, templateId, memoryMb } = identity;
-  const timestamp = new Date().toISOString();
+  const about = { lifecycleID: lifecycleId, timestamp: new Date().toISOString() };
   const limits = { memoryMB: memoryMb, maxProcesses: processLimit(memoryMb) };
-  const body = JSON.stringify({ envVars, accessToken, defaultUser, defaultWorkdir, sandboxId, templateId, ...limits, timestamp });
+  const body = JSON.stringify({ envVars, accessToken, defaultUser, defaultWorkdir, sandboxId, templateId, ...limits, ...about });
   return { method: "POST", path: "/init", body, ...(currentToken === "" ? {} : { token: currentToken }) };
 }
 
