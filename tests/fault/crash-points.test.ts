@@ -39,6 +39,7 @@ const PLAN: Readonly<Record<string, { both: readonly CrashPoint[]; gvisor?: read
     gvisor: [
       ...WRITE_MEMORY,
       ...START,
+      "snapshot.traffic-held",
       "snapshot.predecessor-ended",
       "snapshot.readdressed",
       "snapshot.successor-recorded",

@@ -26,6 +26,7 @@ export const CRASH_POINTS = [
   "pause.recorded",
   "pause.given-back",
   "resume.image-discarded",
+  "snapshot.traffic-held",
   "snapshot.predecessor-ended",
   "snapshot.readdressed",
   "snapshot.successor-recorded",

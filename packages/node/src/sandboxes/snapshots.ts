@@ -105,6 +105,7 @@ export class Snapshots {
   async #moveOn(live: LiveContainer, { imageId, memory, frozenAreas }: SnapshotRequest & ChainOf): Promise<ImageRecord> {
     const { writer } = this.#options;
     await holdTraffic(live.record.slot);
+    crashPoint("snapshot.traffic-held");
     try {
       const { record } = live;
       const image = await writer.write({ record, imageId, kind: "snapshot", withMemory: true, agentUnresponsive: false, frozenAreas });
