@@ -27,7 +27,7 @@ export async function cleanup(dataDir: string): Promise<CleanupReport> {
       // What there is of either kind is found by what it is.
       diskLimit: "none",
       readyAreas: 0,
-      pool: { size: 0, memoryBudgetBytes: 0 },
+      pool: { size: 0, memoryBudgetBytes: 0, settleMs: 0 },
     },
     createLogger({ name: "clean-up", level: "warn", fd: 2 }),
   );

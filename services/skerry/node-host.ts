@@ -12,6 +12,7 @@ import { AGENT_MOUNT_POINT, createRuncRuntime, createRunscRuntime, type Runtime,
 
 /** Of the machine's memory, for ready sandboxes, when nobody says otherwise. */
 const POOL_MEMORY_SHARE = 0.1;
+const POOL_SETTLE_MS = 6_000;
 
 /** Names everything that a platform makes on its host: the same for a data folder over restarts, another for every other folder. */
 export function instanceOf(dataDir: string): string {
@@ -62,6 +63,7 @@ export async function nodeConfigOf(settings: NodeSettings): Promise<NodeConfig> 
     readyAreas: settings.readySlots,
     pool: {
       size: settings.poolSize,
+      settleMs: POOL_SETTLE_MS,
       memoryBudgetBytes: settings.poolMemoryMb === 0 ? totalmem() * POOL_MEMORY_SHARE : settings.poolMemoryMb * 1024 * 1024,
     },
   };

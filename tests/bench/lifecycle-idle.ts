@@ -7,7 +7,7 @@ import { diskMiB } from "./disk-usage.ts";
 import { createSandbox, echo } from "./sdk.ts";
 
 const RUNNING = 100;
-const SETTLE_MS = 8_000;
+const SETTLE_MS = 14_000;
 
 /** What an idle sandbox takes of the host, running and paused. */
 export async function idleCosts(): Promise<Measured[]> {

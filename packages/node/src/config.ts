@@ -25,6 +25,8 @@ export interface NodeConfig {
     /** Ready sandboxes of each lately used template; 0: none. */
     readonly size: number;
     readonly memoryBudgetBytes: number;
+    /** How long a sandbox is left alone before the image of its template is taken. */
+    readonly settleMs: number;
   };
   /** Network slots kept ready ahead of time. */
   readonly readySlots: number;

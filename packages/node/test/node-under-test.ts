@@ -50,7 +50,7 @@ export async function startNode(runtime: "gvisor" | "runc", instance: string, op
     readySlots: 1,
     diskLimit: "image",
     readyAreas: 1,
-    pool: { size: options.poolSize ?? 0, memoryBudgetBytes: 2 ** 30 },
+    pool: { size: options.poolSize ?? 0, memoryBudgetBytes: 2 ** 30, settleMs: 0 },
   };
   const logger = createLogger({ name: "node-under-test", level: "error", fd: 2 });
   const secret = new Secret("the cluster secret of this test");

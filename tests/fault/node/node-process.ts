@@ -47,7 +47,7 @@ export async function nodeConfigOf(options: NodeProcessOptions): Promise<NodeCon
     readySlots: 1,
     diskLimit: "image",
     readyAreas: 1,
-    pool: { size: options.poolSize, memoryBudgetBytes: 2 ** 30 },
+    pool: { size: options.poolSize, memoryBudgetBytes: 2 ** 30, settleMs: 0 },
   };
 }
 

@@ -31,6 +31,11 @@ export interface WarmPoolOptions {
   /** Ready ones of each lately used template; 0: no pool. */
   readonly size: number;
   readonly memoryBudgetBytes: number;
+  /**
+   * How long a sandbox is left alone before its image is taken: an agent gives back what its start has left behind when it has had
+   * nothing to do for three seconds. In the image, that would cost every sandbox memory, and 50 ms of a processor to give it back.
+   */
+  readonly settleMs: number;
   readonly names: NetworkNames;
   readonly containers: Containers;
   readonly images: ImageStore;
@@ -54,7 +59,7 @@ export class WarmPool {
   readonly #options: WarmPoolOptions;
   readonly #entries = new Map<string, Entry>();
   #filling: Promise<void> | undefined;
-  #closed = false;
+  readonly #closing = new AbortController();
 
   constructor(options: WarmPoolOptions) {
     this.#options = options;
@@ -108,7 +113,7 @@ export class WarmPool {
 
   /** Stops filling and gives back what is ready. */
   async close(): Promise<void> {
-    this.#closed = true;
+    this.#closing.abort();
     await this.#filling;
     const ready = [...this.#entries.values()].flatMap((entry) => entry.ready.splice(0));
     await Promise.all(ready.map((record) => this.#options.containers.tryToGiveBack(record)));
@@ -161,11 +166,11 @@ export class WarmPool {
   }
 
   #fill(): void {
-    if (this.#closed || this.#options.size === 0) return;
+    if (this.#isClosed || this.#options.size === 0) return;
     this.#filling ??= this.#work()
       .catch(async (error: unknown) => {
         this.#complain(error);
-        await sleep(RETRY_MS, undefined, { ref: false });
+        await this.#pause(RETRY_MS);
       })
       .finally(() => {
         this.#filling = undefined;
@@ -173,9 +178,9 @@ export class WarmPool {
   }
 
   async #work(): Promise<void> {
-    for (let entry = this.#next(); entry && !this.#closed; entry = this.#next()) {
-      while (!this.#options.gate.isIdle && !this.#closed) await sleep(GIVE_WAY_MS);
-      if (this.#closed) return;
+    for (let entry = this.#next(); entry && !this.#isClosed; entry = this.#next()) {
+      while (!this.#options.gate.isIdle && !this.#isClosed) await sleep(GIVE_WAY_MS);
+      if (this.#isClosed) return;
       if (this.#options.keepsMemory(entry.makeup.runtime) && !this.#image(entry)) await this.#takeImage(entry);
       else await this.#add(entry);
     }
@@ -207,6 +212,15 @@ export class WarmPool {
     }
   }
 
+  get #isClosed(): boolean {
+    return this.#closing.signal.aborted;
+  }
+
+  /** Shorter when the pool is closed meanwhile. */
+  async #pause(ms: number): Promise<void> {
+    await sleep(ms, undefined, { ref: false, signal: this.#closing.signal }).catch(() => undefined);
+  }
+
   #image(entry: Entry): ImageRecord | undefined {
     return this.#options.images.get(templateImageId(entry.key));
   }
@@ -226,6 +240,8 @@ export class WarmPool {
     const { writer, containers, logger } = this.#options;
     const { record } = await this.#start(entry, undefined);
     try {
+      await this.#pause(this.#options.settleMs);
+      if (this.#isClosed) return;
       await writer.write({ record, imageId: templateImageId(entry.key), kind: "template", withMemory: true, agentUnresponsive: false });
       logger.info({ template_id: entry.makeup.templateId, build_id: entry.makeup.buildId }, "image of a template taken");
     } finally {

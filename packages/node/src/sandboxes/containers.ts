@@ -15,6 +15,8 @@ import { emptyTrash } from "./recover.privileged.ts";
 
 const CLOSE_AFTER_MS = 5_000;
 
+const EMPTY_TRASH_AFTER_MS = 1_000;
+
 export interface LiveContainer {
   record: SandboxRecord;
   /** Connections that this node has open into it: nothing else would tell their peers that it is gone. */
@@ -50,6 +52,7 @@ export class Containers {
   readonly #options: ContainersOptions;
   readonly #live = new Map<string, LiveContainer>();
   readonly #guard: SandboxGuard;
+  #emptying: NodeJS.Timeout | undefined;
   #cleaning: Promise<void> = Promise.resolve();
 
   constructor(options: ContainersOptions) {
@@ -223,8 +226,15 @@ export class Containers {
     return record.slot.userNamespace ? this.#options.pools.withUserNamespace : this.#options.pools.plain;
   }
 
+  /** In a moment: deleting takes a process, and disk and processors from whoever has just been answered. */
   emptyTrash(): void {
+    this.#emptying ??= setTimeout(() => this.#emptyTrashNow(), EMPTY_TRASH_AFTER_MS).unref();
+  }
+
+  #emptyTrashNow(): void {
     const { deps, logger } = this.#options;
+    clearTimeout(this.#emptying);
+    this.#emptying = undefined;
     this.#cleaning = this.#cleaning.then(() => emptyTrash(deps.paths, logger));
   }
 
@@ -241,6 +251,7 @@ export class Containers {
   async close(): Promise<void> {
     this.#guard.close();
     await Promise.allSettled(this.all().map(({ ending }) => ending));
+    if (this.#emptying) this.#emptyTrashNow();
     await this.#cleaning;
   }
 }
