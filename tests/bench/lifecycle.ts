@@ -50,9 +50,11 @@ async function claims(): Promise<Measured[]> {
   await using platform = await startPlatform({ runtime: "gvisor", env: { SKERRY_POOL_SIZE: "4" } });
   await using runsc = await openBare("runsc");
   await using runc = await openBare("runc");
+  await (await createSandbox(platform)).kill();
+  await sleep(FIRST_FILL_MS);
   const samples = { created: [] as number[], output: [] as number[], runsc: [] as number[], runc: [] as number[] };
   for (let round = -WARM_UP; round < ROUNDS; round++) {
-    await sleep(round === -WARM_UP ? FIRST_FILL_MS : REFILL_MS);
+    await sleep(REFILL_MS);
     const startedAt = performance.now();
     const sandbox = await createSandbox(platform);
     const created = performance.now() - startedAt;

@@ -4,8 +4,16 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 
-/** Mount points of every cgroup hierarchy of this machine. */
-export function cgroupRoots(mounts: string = readFileSync("/proc/self/mounts", "utf8")): string[] {
+let ownRoots: readonly string[] | undefined;
+
+/** Mount points of every cgroup hierarchy of this machine. Looked up once: with each sandbox the table of mounts gets longer. */
+export function cgroupRoots(mounts?: string): readonly string[] {
+  if (mounts !== undefined) return rootsIn(mounts);
+  ownRoots ??= rootsIn(readFileSync("/proc/self/mounts", "utf8"));
+  return ownRoots;
+}
+
+function rootsIn(mounts: string): string[] {
   return mounts
     .split("\n")
     .map((line) => line.split(" "))
