@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { chmodSync, readFileSync, statSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, readFileSync, statSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { request } from "node:http";
 import { connect } from "node:net";
@@ -276,6 +276,27 @@ describe("POST /files", () => {
     const body = `--b\r\nContent-Disposition: form-data; name="file"; filename="${folder}/part"\r\n\r\nabc`;
     const response = await agent.fetch("/files", { method: "POST", headers: { "Content-Type": "multipart/form-data; boundary=b" }, body });
     expect(await response.json()).toEqual({ code: 500, message: "error writing file: unexpected EOF" });
+  });
+
+  it("tells a form that breaks off in a part that is no file", async () => {
+    const body = `--b\r\nContent-Disposition: form-data; name="note"\r\n\r\nabc`;
+    const response = await agent.fetch("/files", { method: "POST", headers: { "Content-Type": "multipart/form-data; boundary=b" }, body });
+    expect(await response.json()).toEqual({ code: 500, message: "error reading form: unexpected EOF" });
+  });
+
+  it.each([
+    ["text", "no gzip"],
+    ["nothing", ""],
+    ["half a header", new Uint8Array([0x1f, 0x8b, 8])],
+  ])("refuses %s that is said to be gzip before it touches anything", async (_, content) => {
+    const path = join(folder, "kept");
+    await put(path, "before");
+    const refused = await put(path, content, { "Content-Encoding": "gzip" });
+    expect(refused.status).toBe(400);
+    expect(((await refused.json()) as { message: string }).message).toMatch(/^error decompressing request body: /);
+    expect(readFileSync(path, "utf8")).toBe("before");
+    expect((await put(join(folder, "never/made"), content, { "Content-Encoding": "gzip" })).status).toBe(400);
+    expect(existsSync(join(folder, "never"))).toBe(false);
   });
 
   it("lets many uploads make one new folder at the same time", async () => {

@@ -6,6 +6,14 @@ it("takes the first of repeated headers and drops empty names", () => {
   expect(metadataOf(raw)).toEqual({ colour: "red", empty: "" });
 });
 
+it("takes names that every object has", () => {
+  const metadata = metadataOf(["X-Metadata-Constructor", "c", "X-Metadata-__proto__", "p"]);
+  expect(Object.entries(metadata)).toEqual([
+    ["constructor", "c"],
+    ["__proto__", "p"],
+  ]);
+});
+
 it.each([
   [{ a: "b" }, undefined],
   [{ a: "é" }, /invalid metadata: the value of "a"/],

@@ -33,13 +33,14 @@ export function replaceMetadata(path: string, metadata: Metadata): void {
 
 /** The `X-Metadata-*` headers of a request from Node's raw list (its joined form would mix repeated ones). The first of a name counts. */
 export function metadataOf(rawHeaders: readonly string[]): Metadata {
-  const metadata: Record<string, string> = {};
+  // A map: names such as `constructor` are there in every plain object.
+  const metadata = new Map<string, string>();
   for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
     const name = (rawHeaders[index] ?? "").toLowerCase();
     const key = name.startsWith("x-metadata-") ? name.slice("x-metadata-".length) : "";
-    if (key !== "" && !(key in metadata)) metadata[key] = rawHeaders[index + 1] ?? "";
+    if (key !== "" && !metadata.has(key)) metadata.set(key, rawHeaders[index + 1] ?? "");
   }
-  return metadata;
+  return Object.fromEntries(metadata);
 }
 
 /** What is wrong with it; undefined when nothing is. */

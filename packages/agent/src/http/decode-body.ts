@@ -2,8 +2,11 @@ import type { IncomingMessage } from "node:http";
 import { createGunzip } from "node:zlib";
 import { HttpError } from "./exchange.ts";
 
-/** The body of an upload without its content encoding; `gzip` covers the whole of it, multipart framing included. */
-export function decodeBody(req: IncomingMessage): AsyncIterable<Buffer> {
+/**
+ * The body of an upload without its content encoding; `gzip` covers the whole of it, multipart framing included. What is no gzip at
+ * all is refused here, before anything is touched for it.
+ */
+export async function decodeBody(req: IncomingMessage): Promise<AsyncIterable<Buffer>> {
   const header = req.headers["content-encoding"]?.toString() ?? "";
   const encoding = (header.split(";")[0] ?? "").trim().toLowerCase();
   // Whoever stops reading goes on to answer: the connection has to outlive that.
@@ -11,8 +14,18 @@ export function decodeBody(req: IncomingMessage): AsyncIterable<Buffer> {
   if (encoding !== "gzip") {
     throw new HttpError(400, `error decompressing request body: unsupported Content-Encoding: ${header}, supported: [gzip]`);
   }
-  return gunzip(req);
+  const pieces = gunzip(req);
+  return resumed(await pieces.next(), pieces);
 }
+
+async function* resumed(first: IteratorResult<Buffer>, rest: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
+  if (first.done) return;
+  yield first.value;
+  yield* rest;
+}
+
+/** Of a gzip stream with nothing after it: what is shorter has no header. */
+const HEADER_BYTES = 10;
 
 async function* gunzip(req: IncomingMessage): AsyncGenerator<Buffer> {
   const stream = createGunzip();
@@ -24,6 +37,9 @@ async function* gunzip(req: IncomingMessage): AsyncGenerator<Buffer> {
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;
     if (code === "Z_DATA_ERROR") throw new HttpError(400, "error decompressing request body: not gzip data");
+    if (code === "Z_BUF_ERROR" && stream.bytesWritten < HEADER_BYTES) {
+      throw new HttpError(400, "error decompressing request body: unexpected EOF");
+    }
     if (code === "Z_BUF_ERROR") throw new HttpError(500, "error writing file: unexpected EOF");
     throw error;
   }

@@ -18,7 +18,7 @@ interface UploadedFile {
 export async function upload(exchange: Exchange): Promise<void> {
   const { query, req, state } = exchange;
   assertFileAccess(exchange, "write");
-  const body = decodeBody(req);
+  const body = await decodeBody(req);
   const user = fileUser(state, single(query, "username"));
   const metadata = metadataOf(req.rawHeaders);
   const problem = metadataProblem(metadata);
@@ -58,7 +58,8 @@ async function writeForm(form: Form): Promise<UploadedFile[]> {
       written.push(await write(target, part.content));
     }
   } catch (error) {
-    if (error instanceof FramingError) throw new HttpError(500, `error reading form: ${error.message}`);
+    if (error instanceof FramingError || error instanceof TruncatedPartError)
+      throw new HttpError(500, `error reading form: ${error.message}`);
     throw error;
   }
   return written;

@@ -60,7 +60,7 @@ function launchWithPipes(request: LaunchRequest): Launched {
       return { kind: "pipes", pid, stdin, stdout, stderr };
     });
   } catch (error) {
-    throw startError(error, request, `error starting process '${[request.cmd, ...request.args].join(" ")}'`);
+    throw startError(error, request);
   } finally {
     for (const fd of opened) if (!kept.includes(fd)) closeSync(fd);
   }
@@ -76,9 +76,7 @@ function launchWithPty(request: LaunchRequest, size: PtySize): Launched {
     });
   } catch (error) {
     if (master !== undefined) closeSync(master);
-    const command = [request.cmd, ...request.args].join(" ");
-    const where = `in dir '${request.cwd}' with '${size.cols}' cols and '${size.rows}' rows`;
-    throw startError(error, request, `error starting pty with command '${command}' ${where}`);
+    throw startError(error, request);
   }
 }
 
@@ -180,14 +178,17 @@ function adjust(pid: number): void {
 function refuseNul(request: LaunchRequest): void {
   const texts = [request.cmd, request.cwd, ...request.args, ...Object.keys(request.env), ...Object.values(request.env)];
   if (texts.some((text) => text.includes("\0"))) {
-    throw new ConnectError(
-      `error starting process '${request.cmd.replaceAll("\0", "")}': a NUL byte in its arguments`,
-      Code.InvalidArgument,
-    );
+    throw new ConnectError(`${failedStart(request).replaceAll("\0", "")}: a NUL byte in its arguments`, Code.InvalidArgument);
   }
 }
 
-function startError(error: unknown, request: LaunchRequest, prefix: string): ConnectError {
+function startError(error: unknown, request: LaunchRequest): ConnectError {
   if (!exists(request.cwd)) return new ConnectError(`cwd '${request.cwd}' does not exist`, Code.InvalidArgument);
-  return new ConnectError(`${prefix}: ${asError(error).message}`, Code.InvalidArgument, undefined, undefined, error);
+  return new ConnectError(`${failedStart(request)}: ${asError(error).message}`, Code.InvalidArgument, undefined, undefined, error);
+}
+
+function failedStart({ cmd, args, cwd, pty }: LaunchRequest): string {
+  const command = [cmd, ...args].join(" ");
+  if (pty === undefined) return `error starting process '${command}'`;
+  return `error starting pty with command '${command}' in dir '${cwd}' with '${pty.cols}' cols and '${pty.rows}' rows`;
 }

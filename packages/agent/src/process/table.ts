@@ -24,10 +24,13 @@ export class ProcessTable {
 
   /** Called by a process that is over, before it tells its followers. */
   retire(process: GuestProcess): void {
-    this.#live.delete(process.pid);
-    const timer = setTimeout(() => this.#ended.delete(process.pid), RETENTION_MS);
+    const { pid } = process;
+    // Its program may have ended long ago, with a child that kept its output open; the pid can be another one's by now.
+    if (this.#live.get(pid) !== process) return;
+    this.#live.delete(pid);
+    const timer = setTimeout(() => this.#ended.delete(pid), RETENTION_MS);
     timer.unref();
-    this.#ended.set(process.pid, { process, timer });
+    this.#ended.set(pid, { process, timer });
   }
 
   list(): readonly GuestProcess[] {
