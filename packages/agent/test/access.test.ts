@@ -33,6 +33,8 @@ describe("routes", () => {
     ["PUT", "/files", 405, "", "GET, POST"],
     ["GET", "/process.Process/List", 405, "", "POST"],
     ["OPTIONS", "/health", 405, "", "GET"],
+    ["HEAD", "/health", 405, "", "GET"],
+    ["HEAD", "/files", 405, "", "GET, POST"],
   ])("answers %s %s with %i", async (method, path, status, body, allow) => {
     const response = await agent.fetch(path, { method });
     expect({ status: response.status, body: await response.text(), allow: response.headers.get("allow") }).toEqual({ status, body, allow });
@@ -92,25 +94,50 @@ describe("routes", () => {
 });
 
 describe("CORS", () => {
-  it("lets any origin read, and answers preflights before it asks for a token", async () => {
+  const corsOf = (headers: Headers) => Object.fromEntries([...headers].filter(([name]) => name.startsWith("access-control-")));
+
+  it("answers preflights before it asks for a token, and allows nothing for methods that no client needs", async () => {
     await agent.init({ accessToken: TOKEN });
-    const real = await agent.fetch("/health", { headers: { Origin: "https://example.org" } });
-    expect(real.headers.get("access-control-allow-origin")).toBe("*");
-    const preflight = await agent.fetch("/envs", {
-      method: "OPTIONS",
-      headers: {
-        Origin: "https://example.org",
-        "Access-Control-Request-Method": "GET",
-        "Access-Control-Request-Headers": "x-access-token",
+    const preflight = async (wanted: string) => {
+      const asked = { "Access-Control-Request-Method": wanted, "Access-Control-Request-Headers": "x-access-token" };
+      const { status, headers } = await agent.fetch("/envs", { method: "OPTIONS", headers: { Origin: "https://example.org", ...asked } });
+      return { status, vary: headers.get("vary"), cors: corsOf(headers) };
+    };
+    const vary = "Origin, Access-Control-Request-Method, Access-Control-Request-Headers";
+    expect(await preflight("GET")).toEqual({
+      status: 204,
+      vary,
+      cors: {
+        "access-control-allow-origin": "*",
+        "access-control-allow-methods": "GET",
+        "access-control-allow-headers": "x-access-token",
+        "access-control-max-age": "7200",
       },
     });
-    expect(preflight.status).toBe(204);
-    expect(Object.fromEntries(preflight.headers)).toMatchObject({
-      "access-control-allow-methods": "GET",
-      "access-control-allow-headers": "x-access-token",
-      "access-control-max-age": "7200",
-    });
+    expect(await preflight("TRACE")).toEqual({ status: 204, vary, cors: {} });
     expect((await agent.fetch("/envs", { method: "OPTIONS" })).status).toBe(401);
+  });
+
+  it.each([
+    ["GET", "/health", 204],
+    ["POST", "/process.Process/List", 200],
+    ["GET", "/nope", 404],
+    ["GET", "/files?path=/nope", 404],
+    ["GET", "/envs", 401],
+  ])("lets any origin read the answer to %s %s, which is %i", async (method, path, status) => {
+    if (status === 401) await agent.init({ accessToken: TOKEN });
+    const body = method === "POST" ? "{}" : null;
+    const headers = { Origin: "https://example.org", "Content-Type": "application/json" };
+    const response = await agent.fetch(path, { method, body, headers });
+    expect({ status: response.status, vary: response.headers.get("vary"), cors: corsOf(response.headers) }).toEqual({
+      status,
+      vary: "Origin",
+      cors: {
+        "access-control-allow-origin": "*",
+        "access-control-expose-headers":
+          "Grpc-Status, Grpc-Message, Grpc-Status-Details-Bin, Location, Cache-Control, X-Content-Type-Options",
+      },
+    });
   });
 });
 
@@ -191,6 +218,13 @@ describe("a secured agent", () => {
         body: { code: 401, message: MESSAGE },
       });
     }
+    for (const [method, path] of [
+      ["HEAD", "/files"],
+      ["PUT", "/files"],
+      ["POST", "/health"],
+    ] as const) {
+      expect((await agent.fetch(path, { method })).status).toBe(401);
+    }
     expect((await agent.fetch("/health")).status).toBe(204);
     expect((await agent.fetch("/envs", { headers: { "X-Access-Token": TOKEN } })).status).toBe(200);
   });
@@ -222,15 +256,28 @@ describe("a secured agent", () => {
       refused("access token present in header but does not match"),
     );
     expect(await get({}, { "X-Access-Token": TOKEN })).toBe(200);
-    expect((await agent.fetch(url({ signature_expiration: "soon" }))).status).toBe(400);
+    const unreadable = await agent.fetch(url({ signature_expiration: "soon" }));
+    expect({ status: unreadable.status, type: unreadable.headers.get("content-type"), text: await unreadable.text() }).toEqual({
+      status: 400,
+      type: "text/plain; charset=utf-8",
+      text: expect.stringMatching(/^Invalid format for parameter signature_expiration: /),
+    });
   });
 
   it("fails requests with credentials that name nobody, each in its own form", async () => {
     const headers = { "X-Access-Token": TOKEN, Authorization: `Basic ${btoa("ghost:")}` };
-    expect(await answer(await agent.fetch("/envs", { headers }))).toEqual({
-      status: 401,
-      body: { code: "unauthenticated", message: "invalid username: 'ghost'" },
-    });
+    const envs = async (authorization: string) =>
+      answer(await agent.fetch("/envs", { headers: { ...headers, Authorization: authorization } }));
+    for (const name of ["ghost", ""]) {
+      expect(await envs(`Basic ${btoa(`${name}:`)}`)).toEqual({
+        status: 401,
+        body: { code: "unauthenticated", message: `invalid username: '${name}'` },
+      });
+    }
+    // Neither names anybody: no user is meant.
+    for (const authorization of ["Bearer ghost", `Basic ${btoa("ghost")}`]) expect((await envs(authorization)).status).toBe(200);
+    const home = agent.filesystem.stat({ path: "~" }, { headers: { ...headers, Authorization: "Bearer ghost" } });
+    expect((await home).entry?.path).toBe("/root");
     const unary = await agent.fetch("/process.Process/List", {
       method: "POST",
       headers: { ...headers, "Content-Type": "application/json" },
