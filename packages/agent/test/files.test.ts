@@ -1,8 +1,9 @@
 import { execFileSync } from "node:child_process";
+import { once } from "node:events";
 import { chmodSync, existsSync, readFileSync, statSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { request } from "node:http";
-import { connect } from "node:net";
+import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync, gzipSync } from "node:zlib";
@@ -55,6 +56,9 @@ function put(
 }
 
 describe("GET /files", () => {
+  const MODIFIED = "Tue, 14 Nov 2023 22:13:20 GMT";
+  const UNCHANGED = { "content-disposition": "inline; filename=f.txt", "last-modified": MODIFIED, vary: "Accept-Encoding" };
+
   it("sends a file with what a client needs to know about it", async () => {
     const path = join(folder, "hello.bin");
     writeFileSync(path, "hello\0world");
@@ -67,10 +71,27 @@ describe("GET /files", () => {
       "content-length": "11",
       "content-type": "application/octet-stream",
       "content-disposition": "inline; filename=hello.bin",
-      "last-modified": "Tue, 14 Nov 2023 22:13:20 GMT",
+      "last-modified": MODIFIED,
       vary: "Accept-Encoding",
     });
     expect(response.headers.etag).toBeUndefined();
+    // Signatures count only where an access token is set.
+    expect((await raw(filesUrl(path, { signature: "v1_x" }))).status).toBe(200);
+  });
+
+  it.each([
+    ["page.json", "\x89PNG\r\n\x1a\n", "application/json", "application/json"],
+    ["a.txt", "\0", "text/plain; charset=utf-8", "text/plain; charset=utf-8"],
+    ["html", "<html><body>", "text/html; charset=utf-8", "application/octet-stream"],
+    ["text", "just words", "text/plain; charset=utf-8", "application/octet-stream"],
+    ["image", "\x89PNG\r\n\x1a\n", "image/png", "application/octet-stream"],
+  ])("tells the type of %s by its extension, else by its content where that is sent as it is", async (name, content, plain, packed) => {
+    const path = join(folder, name);
+    writeFileSync(path, content, "latin1");
+    expect((await raw(filesUrl(path))).headers["content-type"]).toBe(plain);
+    const { headers } = await raw(filesUrl(path), { "Accept-Encoding": "gzip" });
+    expect(headers).toMatchObject({ "content-type": packed, "content-encoding": "gzip" });
+    expect(headers).not.toHaveProperty("last-modified");
   });
 
   it("compresses when the client prefers that", async () => {
@@ -98,12 +119,22 @@ describe("GET /files", () => {
     [{ Range: "bytes=-3" }, 206, "rld", { "content-range": "bytes 8-10/11" }],
     [{ Range: "bytes=20-" }, 416, "invalid range: failed to overlap\n", { "content-range": "bytes */11" }],
     [{ Range: "bytes=0-4", "Accept-Encoding": "gzip" }, 206, "hello", {}],
-    [{ "If-None-Match": "*" }, 304, "", { vary: "Accept-Encoding" }],
-    [{ "If-Modified-Since": "Wed, 01 Jan 2042 00:00:00 GMT" }, 304, "", {}],
-    [{ "If-Unmodified-Since": "Wed, 01 Jan 2014 00:00:00 GMT" }, 412, "", {}],
+    [{ Range: "bytes=0-4", "If-Range": MODIFIED }, 206, "hello", { "content-range": "bytes 0-4/11" }],
+    [{ Range: "bytes=0-4", "If-Range": "Tue, 14 Nov 2023 22:13:21 GMT" }, 200, "hello world", { "content-length": "11" }],
+    [
+      { Range: "bytes=0-4", "Accept-Encoding": "gzip;q=1,*;q=0" },
+      406,
+      '{"code":406,"message":"identity encoding not acceptable for Range or conditional request"}\n',
+      { vary: "Accept-Encoding" },
+    ],
+    [{ "If-None-Match": "*" }, 304, "", UNCHANGED],
+    [{ "If-Modified-Since": MODIFIED }, 304, "", UNCHANGED],
+    [{ "If-Modified-Since": "Tue, 14 Nov 2023 22:13:19 GMT" }, 200, "hello world", {}],
+    [{ "If-Unmodified-Since": "Tue, 14 Nov 2023 22:13:19 GMT" }, 412, "", {}],
   ])("answers %j with %i", async (headers, status, body, expected) => {
     const path = join(folder, "f.txt");
     writeFileSync(path, "hello world");
+    utimesSync(path, 1_700_000_000, 1_700_000_000);
     const response = await raw(filesUrl(path), headers as Record<string, string>);
     expect({ status: response.status, body: response.body.toString() }).toEqual({ status, body });
     expect(response.headers).toMatchObject(expected);
@@ -133,27 +164,61 @@ describe("GET /files", () => {
     expect((await raw(filesUrl(join(folder, "fifo")))).status).toBe(200);
   });
 
-  it("refuses what it cannot send, in the words that clients compare", async () => {
-    writeFileSync(join(folder, "file"), "");
-    const json = async (path: string, headers = {}) => {
-      const { status, body } = await raw(path, headers);
-      return { status, body: JSON.parse(body.toString()) as unknown };
-    };
-    const missing = join(folder, "nope");
-    expect(await json(filesUrl(missing))).toEqual({ status: 404, body: { code: 404, message: `path '${missing}' does not exist` } });
-    expect(await json(filesUrl("/etc"))).toEqual({ status: 400, body: { code: 400, message: "path '/etc' is a directory" } });
-    expect(await json(filesUrl("/etc", { username: "ghost" }))).toEqual({
-      status: 401,
-      body: { code: 401, message: "error looking up user 'ghost': user: unknown user ghost" },
+  it.each([
+    ["what is missing", { path: "/nope/nope" }, {}, 404, "path '/nope/nope' does not exist"],
+    ["a directory", { path: "/etc" }, {}, 400, "path '/etc' is a directory"],
+    ["no path: the home directory", {}, {}, 400, "path '/root' is a directory"],
+    ["nobody", { path: "/etc", username: "ghost" }, {}, 401, "error looking up user 'ghost': user: unknown user ghost"],
+    ["an empty name", { path: "/etc/passwd", username: "" }, {}, 401, "error looking up user '': user: unknown user "],
+    ["another's home", { path: "~other/x" }, {}, 400, expect.stringContaining("cannot expand user-specific home dir")],
+    ["a file as folder", { path: "/etc/passwd/x" }, {}, 500, expect.stringMatching(/^error checking if path exists /)],
+    [
+      "what takes no encoding that there is",
+      { path: "/etc/passwd" },
+      { "Accept-Encoding": "br, identity;q=0" },
+      406,
+      "error parsing Accept-Encoding: no acceptable encoding found, supported: [gzip]",
+    ],
+    ["the user before the path", { path: "~other/x", username: "ghost" }, {}, 401, expect.stringContaining("ghost")],
+    ["a missing path before the encoding", { path: "/nope" }, { "Accept-Encoding": "*;q=0" }, 404, "path '/nope' does not exist"],
+    ["a directory before the encoding", { path: "/etc" }, { "Accept-Encoding": "*;q=0" }, 400, "path '/etc' is a directory"],
+  ])("refuses %s, in the words that clients compare", async (_, query, headers, status, message) => {
+    const response = await raw(`/files?${new URLSearchParams(query as Record<string, string>)}`, headers as Record<string, string>);
+    expect({ status: response.status, body: JSON.parse(response.body.toString()) as unknown }).toEqual({
+      status,
+      body: { code: status, message },
     });
-    expect((await json(filesUrl("~other/x"))).status).toBe(400);
-    expect((await json(filesUrl(join(folder, "file/x")))).status).toBe(500);
-    expect(await json(filesUrl(join(folder, "file")), { "Accept-Encoding": "br, identity;q=0" })).toEqual({
-      status: 406,
-      body: { code: 406, message: "error parsing Accept-Encoding: no acceptable encoding found, supported: [gzip]" },
+  });
+
+  it("writes its refusals as JSON in a line, and those of parameters as text", async () => {
+    const { headers, body } = await raw(filesUrl("/nope"));
+    expect(headers).toMatchObject({
+      "content-type": "application/json; charset=utf-8",
+      "x-content-type-options": "nosniff",
+      vary: "Origin",
     });
-    expect((await raw(`${filesUrl("/etc/passwd")}&path=/etc/group`)).status).toBe(400);
+    expect(body.toString()).toBe(`{"code":404,"message":"path '/nope' does not exist"}\n`);
+    for (const name of ["path", "username"]) {
+      const twice = await raw(`${filesUrl("/etc/passwd", { username: "root" })}&${name}=root`);
+      expect({ status: twice.status, type: twice.headers["content-type"], text: twice.body.toString() }).toEqual({
+        status: 400,
+        type: "text/plain; charset=utf-8",
+        text: expect.stringMatching(`^Invalid format for parameter ${name}: `),
+      });
+    }
     expect((await raw(filesUrl("/etc/passwd"), {}, "HEAD")).status).toBe(405);
+  });
+
+  it("cannot open a socket", async () => {
+    const path = join(folder, "socket");
+    const server = createServer().listen(path);
+    await once(server, "listening");
+    const { status, body } = await raw(filesUrl(path));
+    server.close();
+    expect({ status, body: JSON.parse(body.toString()) as unknown }).toEqual({
+      status: 500,
+      body: { code: 500, message: expect.stringMatching(`^error opening file '${path}'`) },
+    });
   });
 });
 
