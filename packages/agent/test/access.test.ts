@@ -1,8 +1,9 @@
 import { createHash } from "node:crypto";
-import { createClient } from "@connectrpc/connect";
+import { Code, createClient } from "@connectrpc/connect";
+import { AGENT_VERSION } from "@skerry/wire";
 import { Process } from "@skerry/wire/process";
 import { beforeEach, describe, expect, it } from "vitest";
-import { type AgentUnderTest, run, startAgentUnderTest } from "./agent-under-test.ts";
+import { type AgentUnderTest, failure, run, startAgentUnderTest } from "./agent-under-test.ts";
 
 const TOKEN = "0tQG31xiMp0IOQfaz9dcwi72L1CPo8e0";
 let agent: AgentUnderTest;
@@ -40,8 +41,13 @@ describe("routes", () => {
     expect({ status: response.status, body: await response.text(), allow: response.headers.get("allow") }).toEqual({ status, body, allow });
   });
 
-  it("says what is not built yet", async () => {
-    expect((await answer(await agent.fetch("/freeze", { method: "POST" }))).status).toBe(501);
+  it("says what belongs to agents of virtual machines", async () => {
+    for (const path of ["/freeze", "/unfreeze", "/collapse", "/fsfreeze", "/fsthaw", "/upgrade"]) {
+      expect(await answer(await agent.fetch(path, { method: "POST" }))).toEqual({
+        status: 501,
+        body: { code: 501, message: `POST ${path} is not implemented by this agent` },
+      });
+    }
   });
 
   it("refuses RPC content types that do not fit the method", async () => {
@@ -49,9 +55,10 @@ describe("routes", () => {
     expect((await post("/process.Process/List", "application/json")).status).toBe(200);
     expect((await post("/process.Process/List", "application/json; charset=utf-8")).status).toBe(200);
     const refused = await post("/process.Process/List", "application/connect+json");
-    expect({ status: refused.status, accept: refused.headers.get("accept-post") }).toEqual({
+    expect({ status: refused.status, accept: refused.headers.get("accept-post"), body: await refused.text() }).toEqual({
       status: 415,
       accept: expect.stringContaining("application/json"),
+      body: "",
     });
     expect((await post("/process.Process/Start", "application/json")).status).toBe(415);
   });
@@ -59,10 +66,12 @@ describe("routes", () => {
   it("speaks the binary codec, and never compresses what it sends", async () => {
     const client = createClient(Process, agent.transport({ binary: true, headers: { "Accept-Encoding": "gzip" } }));
     let stdout = "";
-    for await (const { event } of client.start({ process: { cmd: "echo", args: ["hi"] }, stdin: false })) {
+    let exitCode: number | undefined;
+    for await (const { event } of client.start({ process: { cmd: "/bin/sh", args: ["-c", "echo hi; kill -9 $$"] }, stdin: false })) {
       if (event?.event.case === "data") stdout += Buffer.from(event.event.value.output.value ?? []).toString();
+      if (event?.event.case === "end") exitCode = event.event.value.exitCode;
     }
-    expect(stdout).toBe("hi\n");
+    expect({ stdout, exitCode }).toEqual({ stdout: "hi\n", exitCode: -1 });
     const response = await agent.fetch("/process.Process/List", {
       method: "POST",
       headers: { "Content-Type": "application/json", "Accept-Encoding": "gzip" },
@@ -143,9 +152,22 @@ describe("CORS", () => {
 
 describe("POST /init", () => {
   it("reports the version on every outcome", async () => {
-    for (const body of ["{", "{}"]) {
-      const response = await agent.fetch("/init", { method: "POST", body });
-      expect(response.headers.get("x-envd-version")).toMatch(/^\d+\.\d+\.\d+$/);
+    await agent.init({ accessToken: TOKEN });
+    const outcomes: [body: string, headers: Record<string, string>, status: number, text: string][] = [
+      ["{", {}, 400, ""],
+      ['{"defaultUser":1}', {}, 400, ""],
+      ['{"accessToken":""}', {}, 400, ""],
+      ['{"accessToken":"back\\\\slash"}', {}, 400, ""],
+      ["", {}, 401, "access token reset not authorized\n"],
+      [`{"accessToken":"${TOKEN}"}`, {}, 204, ""],
+      [`{"accessToken":"${TOKEN}","hyperloopIP":"192.0.2.1"}`, {}, 501, "not implemented by this agent yet: hyperloopIP\n"],
+      ["", { "X-Access-Token": TOKEN }, 204, ""],
+    ];
+    for (const [body, headers, status, text] of outcomes) {
+      const response = await agent.fetch("/init", { method: "POST", body, headers });
+      expect([body, response.status, await response.text()]).toEqual([body, status, text]);
+      expect(response.headers.get("x-envd-version")).toBe(AGENT_VERSION);
+      expect(response.headers.get("cache-control")).toBe(status === 204 ? "no-store" : null);
     }
   });
 
@@ -159,6 +181,13 @@ describe("POST /init", () => {
     expect(await envs()).not.toHaveProperty("A");
     expect((await run(agent, "/bin/sh", ["-c", "echo $A$C$D"], { envs: { D: "4" } })).stdout).toBe("34\n");
     expect((await run(agent, "/bin/sh", ["-c", "echo $D"])).stdout).toBe("\n");
+    const running = run(agent, "/bin/sh", ["-c", "read x; exec env"], { stdin: true });
+    await expect.poll(async () => (await agent.process.list({})).processes).toHaveLength(1);
+    await agent.init({ envVars: {} });
+    expect(await envs()).toEqual({ E2B_SANDBOX: "true", E2B_SANDBOX_ID: "isbx", E2B_TEMPLATE_ID: "tpl" });
+    const [{ pid = 0 } = {}] = (await agent.process.list({})).processes;
+    await agent.process.closeStdin({ process: { selector: { case: "pid", value: pid } } });
+    expect((await running).stdout).toMatch(/^C=3$/m);
   });
 
   it("sets the default user and directory", async () => {
@@ -168,6 +197,10 @@ describe("POST /init", () => {
     expect((await run(agent, "id", ["-un"])).stdout).toBe("nobody\n");
     await agent.init({ defaultUser: "ghost" });
     await expect(run(agent, "id")).rejects.toThrow("invalid default user: 'ghost'");
+    // Calls that act for nobody go on.
+    expect((await agent.process.list({})).processes).toEqual([]);
+    const connect = agent.process.connect({ process: { selector: { case: "pid", value: 999_999 } } })[Symbol.asyncIterator]();
+    expect(await failure(connect.next())).toEqual({ code: Code.NotFound, message: "process with pid 999999 not found" });
   });
 
   it("ignores what is older than what it knows", async () => {
@@ -180,6 +213,16 @@ describe("POST /init", () => {
     expect(await value()).toBe("same");
     await agent.init({ envVars: { V: "timeless" } });
     expect(await value()).toBe("timeless");
+  });
+
+  it("wants the token for what is older too, and leaves it as it is then", async () => {
+    const at = (second: number, accessToken: string, headers = {}) =>
+      agent.init({ timestamp: `2026-01-01T00:00:0${second}Z`, accessToken }, headers);
+    await at(5, TOKEN);
+    expect(await answer(await at(4, "other"))).toEqual({ status: 401, body: "access token validation failed\n" });
+    expect((await at(4, "other", { "X-Access-Token": TOKEN })).status).toBe(204);
+    expect((await agent.fetch("/envs", { headers: { "X-Access-Token": "other" } })).status).toBe(401);
+    expect((await agent.fetch("/envs", { headers: { "X-Access-Token": TOKEN } })).status).toBe(200);
   });
 
   it("takes what another start or restore says, whatever its time: the platform's clock may have been set back", async () => {
@@ -201,6 +244,8 @@ describe("POST /init", () => {
     expect((await agent.init({ accessToken: "other" }, { "X-Access-Token": TOKEN })).status).toBe(204);
     expect((await agent.fetch("/envs", { headers: { "X-Access-Token": TOKEN } })).status).toBe(401);
     expect((await agent.fetch("/envs", { headers: { "X-Access-Token": "other" } })).status).toBe(200);
+    expect((await agent.init({}, { "X-Access-Token": "other" })).status).toBe(204);
+    expect((await agent.fetch("/envs")).status).toBe(200);
   });
 });
 
@@ -229,11 +274,12 @@ describe("a secured agent", () => {
     expect((await agent.fetch("/envs", { headers: { "X-Access-Token": TOKEN } })).status).toBe(200);
   });
 
+  const sign = (path: string, operation: string, expiration?: number) => {
+    const text = [path, operation, "root", TOKEN, ...(expiration === undefined ? [] : [expiration])].join(":");
+    return `v1_${createHash("sha256").update(text).digest("base64").replace(/=+$/, "")}`;
+  };
+
   it("takes signed file URLs", async () => {
-    const sign = (path: string, operation: string, expiration?: number) => {
-      const text = [path, operation, "root", TOKEN, ...(expiration === undefined ? [] : [expiration])].join(":");
-      return `v1_${createHash("sha256").update(text).digest("base64").replace(/=+$/, "")}`;
-    };
     const url = (parameters: Record<string, string>) =>
       `/files?${new URLSearchParams({ path: "/etc/passwd", username: "root", ...parameters })}`;
     const now = Math.floor(Date.now() / 1000);
@@ -262,6 +308,29 @@ describe("a secured agent", () => {
       type: "text/plain; charset=utf-8",
       text: expect.stringMatching(/^Invalid format for parameter signature_expiration: /),
     });
+    const upload = await agent.fetch(url({ signature: sign("/etc/passwd", "write") }), {
+      method: "POST",
+      headers: { "X-Access-Token": "wrong" },
+    });
+    expect(await answer(upload)).toEqual(refused("access token present in header but does not match"));
+    // A plus sign in a query is a space.
+    const plus = Array.from({ length: 500 }, (_, n) => now + 60 + n).find((at) => sign("/etc/passwd", "read", at).includes("+")) ?? 0;
+    const signature = sign("/etc/passwd", "read", plus);
+    expect(await get({ signature, signature_expiration: String(plus) })).toBe(200);
+    const raw = await agent.fetch(`${url({ signature_expiration: String(plus) })}&signature=${signature}`);
+    expect(await answer(raw)).toEqual(refused("invalid signature"));
+  });
+
+  it("takes signatures up to the end of their last second", async () => {
+    const askedWithin = async (): Promise<{ second: number; status: number }> => {
+      const second = Math.floor(Date.now() / 1000);
+      const signature = sign("/etc/passwd", "read", second);
+      const query = new URLSearchParams({ path: "/etc/passwd", username: "root", signature, signature_expiration: String(second) });
+      const { status } = await agent.fetch(`/files?${query}`);
+      // A second that was over before the answer says nothing.
+      return Math.floor(Date.now() / 1000) === second ? { second, status } : await askedWithin();
+    };
+    expect((await askedWithin()).status).toBe(200);
   });
 
   it("fails requests with credentials that name nobody, each in its own form", async () => {

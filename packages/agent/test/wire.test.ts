@@ -30,6 +30,7 @@ async function stream(method: string, body: Body, headers: Record<string, string
     body,
   });
   expect(response.status).toBe(200);
+  expect(response.headers.get("connect-accept-encoding")).toBe("gzip");
   return parseEnvelopes(Buffer.from(await response.arrayBuffer()));
 }
 
@@ -122,6 +123,53 @@ describe("a unary call", () => {
     expect(answer).toMatchObject({ status, body: { code, message: expect.any(String) } });
     expect(answer.headers.get("content-type")).toBe("application/json");
   });
+
+  it("fails with HTTP 400 on a loop of links, which is a failed precondition", async () => {
+    await run(agent, "ln", ["-sfn", "skerry-wire-loop", "/tmp/skerry-wire-loop"]);
+    expect(await unary("/filesystem.Filesystem/ListDir", '{"path":"/tmp/skerry-wire-loop"}')).toMatchObject({
+      status: 400,
+      body: { code: "failed_precondition", message: 'cyclic symlink or chain >255 links at "/tmp/skerry-wire-loop"' },
+    });
+    await run(agent, "rm", ["/tmp/skerry-wire-loop"]);
+  });
+
+  it("fails in JSON in the binary codec too", async () => {
+    // path: "/no"
+    const answer = await unary(STAT, Uint8Array.of(0x0a, 0x03, 0x2f, 0x6e, 0x6f), { "Content-Type": "application/proto" });
+    expect(answer).toMatchObject({ status: 404, body: { code: "not_found", message: expect.stringMatching(/^file not found: /) } });
+    expect(answer.headers.get("content-type")).toBe("application/json");
+  });
+
+  it("fails with HTTP 500 where the code is unknown", async () => {
+    const terminal = stream(START, envelope({ process: { cmd: "cat" }, pty: { size: { cols: 80, rows: 24 } }, tag: "wire-terminal" }));
+    await expect.poll(async () => JSON.stringify((await unary(LIST, "{}")).body)).toContain("wire-terminal");
+    expect(await unary("/process.Process/CloseStdin", '{"process":{"tag":"wire-terminal"}}')).toMatchObject({
+      status: 500,
+      body: { code: "unknown", message: expect.stringMatching(/^error closing stdin: cannot close stdin for PTY process/) },
+    });
+    await unary("/process.Process/SendSignal", '{"process":{"tag":"wire-terminal"},"signal":"SIGNAL_SIGKILL"}');
+    await terminal;
+  });
+
+  it.each([
+    ['"SIGNAL_SIGKILL"', "killed"],
+    ["15", "terminated"],
+  ])("takes the signal %s, a name that it does not know for none, and null for nothing", async (signal, text) => {
+    const frames = stream(START, envelope({ process: { cmd: "cat" }, stdin: null, tag: null, pty: null }));
+    const list = async () => (await unary(LIST, "{}")).body as { processes?: { pid: number }[] };
+    await expect.poll(list).toEqual({ processes: [{ config: { cmd: "cat" }, pid: expect.any(Number) }] });
+    const send = async (value: string) =>
+      unary("/process.Process/SendSignal", `{"process":{"pid":${(await list()).processes?.[0]?.pid}},"signal":${value}}`);
+    expect(await send('"SIGNAL_NO_SUCH"')).toMatchObject({
+      status: 501,
+      body: { code: "unimplemented", message: expect.stringMatching(/^invalid signal: /) },
+    });
+    expect(await send(signal)).toMatchObject({ status: 200, body: {} });
+    expect((await frames).slice(1)).toEqual([
+      { flags: 0, message: { event: { end: { exitCode: -1, status: `signal: ${text}`, error: `signal: ${text}` } } } },
+      { flags: 2, message: {} },
+    ]);
+  });
 });
 
 describe("a stream", () => {
@@ -129,6 +177,12 @@ describe("a stream", () => {
     expect(endOf(await stream(START, ""))).toMatchObject(failed("unimplemented"));
     const twice = Buffer.concat([envelope(quick), envelope(quick)]);
     expect(endOf(await stream(START, new Uint8Array(twice)))).toMatchObject(failed("unimplemented"));
+  });
+
+  it("fails inside the stream for credentials that name nobody", async () => {
+    expect(await stream(START, envelope(quick), { Authorization: `Basic ${btoa("ghost:")}` })).toEqual([
+      failed("unauthenticated", "invalid username: 'ghost'"),
+    ]);
   });
 
   it("takes packed messages when it is told so, and sends none", async () => {
@@ -149,15 +203,17 @@ describe("a stream", () => {
     ]);
   });
 
-  it("ends in JSON in the binary codec too", async () => {
-    // process { cmd: "true" }, stdin: false
-    const message = Uint8Array.of(0x0a, 0x06, 0x0a, 0x04, 0x74, 0x72, 0x75, 0x65, 0x20, 0x00);
+  it("ends in JSON in the binary codec too, after an exit code in zigzag", async () => {
+    // process { cmd: "sh", args: ["-c", "exit 3"] }, stdin: false
+    const message = Buffer.from("\x0a\x10\x0a\x02sh\x12\x02-c\x12\x06exit 3\x20\x00");
     const response = await agent.fetch(START, {
       method: "POST",
       headers: { "Content-Type": "application/connect+proto" },
       body: envelope(message),
     });
     const bytes = Buffer.from(await response.arrayBuffer());
+    // exit_code: 3, exited: true, status
+    expect(bytes.toString("latin1")).toContain("\x08\x06\x10\x01\x1a\x0dexit status 3");
     expect(bytes.subarray(-7)).toEqual(Buffer.from([2, 0, 0, 0, 2, 0x7b, 0x7d]));
   });
 
@@ -186,11 +242,14 @@ describe("a stream", () => {
 });
 
 describe("a process", () => {
-  it("goes before the agent when memory runs out, at an ordinary priority, in the agent's session", async () => {
-    const script = "sleep 0.1; cat /proc/$$/oom_score_adj; nice; ps -o sid= -p $$; ps -o sid= -p $PPID";
+  it("goes before the agent when memory runs out, at an ordinary priority, in the agent's session and group", async () => {
+    const script = "sleep 0.1; cat /proc/$$/oom_score_adj; nice; ps -o sid=,pgid= -p $$; ps -o sid=,pgid= -p $PPID";
     const { stdout } = await run(agent, "/bin/sh", ["-c", script]);
-    const [score, nice, session, agentSession] = stdout.trim().split("\n").map(Number);
-    expect({ score, nice, session }).toEqual({ score: 500, nice: 0, session: agentSession });
+    const [score, nice, group, agentGroup] = stdout
+      .trim()
+      .split("\n")
+      .map((line) => line.trim().replace(/ +/, " "));
+    expect({ score, nice, group }).toEqual({ score: "500", nice: "0", group: agentGroup });
   });
 
   it("is found by who comes late, with its end and without its output, and not by other calls", async () => {
@@ -220,7 +279,15 @@ describe("a process", () => {
     });
     expect(stdout).toBe("request /of/init true mine /tmp\n");
     expect((await run(agent, "/bin/sh", ["-c", 'echo "$FROM_INIT-$MINE"'])).stdout).toBe("init-\n");
+    await agent.init({ envVars: { PATH: "/of/init", USER: "of-init" } });
+    const env = async (envs: Record<string, string>) =>
+      Object.fromEntries((await run(agent, "/usr/bin/env", [], { envs, cwd: "/tmp" })).stdout.split("\n").map((line) => line.split("=")));
+    const own = { E2B_SANDBOX: "true", HOME: "/root", LOGNAME: "root", USER: "root", PWD: "/tmp", "": undefined };
+    expect(await env({})).toEqual({ ...own, PATH: "/of/init", USER: "of-init" });
+    const envs = { E2B_SANDBOX: "mine", HOME: "/h", PATH: "/p", USER: "u", LOGNAME: "l" };
+    expect(await env(envs)).toEqual({ ...own, ...envs });
     await agent.init({ envVars: {} });
+    expect(await env({})).toEqual({ ...own, PATH: expect.stringContaining("/usr/bin") });
   });
 });
 
