@@ -139,7 +139,7 @@ describe("Start", () => {
     ["a file as directory", { cwd: "/etc/passwd" }, undefined, "error starting process 'true': "],
     ["another user's home", { cwd: "~other" }, undefined, "cannot expand user-specific home dir"],
     ["a directory that the user may not enter", { cwd: "/root" }, "nobody", "error starting process 'true': "],
-    ["a NUL byte", { args: ["a\0b"] }, undefined, "error starting process 'true': "],
+    ["a NUL byte", { args: ["a\0b"] }, undefined, "error starting process 'true ab': "],
   ])("refuses %s", async (_, config, user, message) => {
     const headers = user === undefined ? {} : { Authorization: `Basic ${btoa(`${user}:`)}` };
     const error = await failure(start({ process: { cmd: "true", ...config } }, { headers }).pid());

@@ -1,8 +1,9 @@
-// The only importer of node:child_process (with the agent's process service, which starts what guests ask for).
+// The only importer of node:child_process: programs that run for long, with streams. Those that are waited for are started without it.
 // Argument arrays, an explicit environment, a time limit, bounded output, and an end for the whole process group.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Writable } from "node:stream";
+import { type Program, type ProgramEnd, startProgram } from "./child-programs.ts";
 
 export interface RunOptions {
   /** Whole environment of the child; nothing is inherited. Default: only PATH, HOME and LANG of a plain system. */
@@ -55,20 +56,14 @@ const PLAIN_ENV = { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sb
 /** Runs a program to its end. Throws SubprocessError when it fails, cannot start or takes too long. */
 export async function runCommand(command: string, args: readonly string[], options: RunOptions = {}): Promise<RunResult> {
   const maxBytes = options.maxOutputBytes ?? 1024 * 1024;
-  const output = options.outputFd ?? "pipe";
-  const child = spawn(command, args, {
-    cwd: options.cwd,
-    env: { ...(options.env ?? PLAIN_ENV) },
-    detached: true,
-    stdio: [options.input === undefined ? "ignore" : "pipe", output, output, ...(options.extraFds ?? [])],
-  });
   const stdout = new Tail(maxBytes);
   const stderr = new Tail(maxBytes);
+  const child = await start(command, args, options);
   child.stdout?.on("data", (chunk: Buffer) => stdout.push(chunk));
   child.stderr?.on("data", (chunk: Buffer) => stderr.push(chunk));
   // A child may end without reading its input; its exit code says what matters.
   child.stdin?.on("error", () => {});
-  child.stdin?.end(options.input);
+  child.stdin?.end(options.input ?? "");
 
   let timedOut = false;
   const timer = setTimeout(() => {
@@ -79,10 +74,8 @@ export async function runCommand(command: string, args: readonly string[], optio
   options.signal?.addEventListener("abort", onAbort, { once: true });
   if (options.signal?.aborted) onAbort();
   try {
-    const { exitCode, signalName, cause } = await ended(child);
-    if (exitCode !== 0) {
-      throw new SubprocessError({ command, exitCode, signalName, stderr: stderr.text() || String(cause ?? ""), timedOut, cause });
-    }
+    const { exitCode, signalName } = await ended(child);
+    if (exitCode !== 0) throw new SubprocessError({ command, exitCode, signalName, stderr: stderr.text(), timedOut });
     if (stdout.dropped) {
       throw new SubprocessError({ command, exitCode, signalName, stderr: `more than ${maxBytes} bytes of output`, timedOut });
     }
@@ -113,17 +106,33 @@ export function spawnCommand(command: string, args: readonly string[], options: 
   });
 }
 
-function ended(child: ChildProcess): Promise<{ exitCode: number | null; signalName: NodeJS.Signals | null; cause?: unknown }> {
-  return new Promise((resolve) => {
-    child.once("error", (cause) => resolve({ exitCode: null, signalName: null, cause }));
-    child.once("close", (exitCode, signalName) => resolve({ exitCode, signalName }));
-  });
+async function start(command: string, args: readonly string[], options: RunOptions): Promise<Program> {
+  try {
+    return await startProgram({
+      command,
+      args,
+      env: options.env ?? PLAIN_ENV,
+      cwd: options.cwd,
+      hasInput: options.input !== undefined,
+      outputFd: options.outputFd,
+      extraFds: options.extraFds ?? [],
+    });
+  } catch (cause) {
+    throw new SubprocessError({ command, exitCode: null, signalName: null, stderr: String(cause), timedOut: false, cause });
+  }
 }
 
-function killGroup(child: ChildProcess): void {
-  if (child.pid === undefined) return;
+/** Its end, and that of its output: a child of its own may go on writing to that. */
+async function ended(child: Program): Promise<ProgramEnd> {
+  const outputs = [child.stdout, child.stderr].map((stream) => stream && new Promise((resolve) => stream.once("close", resolve)));
+  const [end] = await Promise.all([child.ended, ...outputs]);
+  return end;
+}
+
+/** Also those that it has left behind in its group. */
+function killGroup({ pid }: Program): void {
   try {
-    process.kill(-child.pid, "SIGKILL");
+    process.kill(-pid, "SIGKILL");
   } catch {
     // Already gone.
   }

@@ -1,9 +1,10 @@
 // What Node.js lacks, straight from glibc: the one file that knows C signatures. Loaded late, because nothing in here
 // is needed to answer /health or /init: entry points that will need it `await loadLibc()` first.
 
+import { SPAWN_SIGNATURES, type SpawnLibc } from "@skerry/base/posix-spawn";
 import type koffiModule from "koffi";
 
-export interface Libc {
+export interface Libc extends SpawnLibc {
   /** Raw system calls; unlike glibc's wrappers, the credential calls then change only the calling thread. */
   syscall(number: number, a: number, b: number, c: number): number;
   syscallPointer(number: number, a: number, pointer: Uint8Array): number;
@@ -11,17 +12,6 @@ export interface Libc {
   pipe2(fds: Uint8Array, flags: number): number;
   waitpid(pid: number, status: Uint8Array, flags: number): number;
   ioctl(fd: number, request: number, argument: Uint8Array): number;
-  posixSpawn(pid: Uint8Array, path: string, actions: Uint8Array, attributes: Uint8Array, argv: Uint8Array, envp: Uint8Array): number;
-  actionsInit(actions: Uint8Array): number;
-  actionsDup2(actions: Uint8Array, fd: number, target: number): number;
-  actionsOpen(actions: Uint8Array, target: number, path: string, flags: number, mode: number): number;
-  actionsChdir(actions: Uint8Array, path: string): number;
-  actionsDestroy(actions: Uint8Array): number;
-  attributesInit(attributes: Uint8Array): number;
-  attributesFlags(attributes: Uint8Array, flags: number): number;
-  attributesSignalDefault(attributes: Uint8Array, set: Uint8Array): number;
-  attributesSignalMask(attributes: Uint8Array, set: Uint8Array): number;
-  address(buffer: Uint8Array): bigint;
   listxattr(path: string | Uint8Array, list: Uint8Array | null, size: number): number;
   getxattr(path: string | Uint8Array, name: string, value: Uint8Array | null, size: number): number;
   setxattr(path: string, name: string, value: Uint8Array, size: number, flags: number): number;
@@ -63,18 +53,16 @@ function bind(koffi: typeof koffiModule): Libc {
     pipe2: lib.func("int pipe2(void *fds, int flags)"),
     waitpid: lib.func("int waitpid(int pid, void *status, int flags)"),
     ioctl: lib.func("int ioctl(int fd, unsigned long request, void *argument)"),
-    posixSpawn: lib.func("int posix_spawn(void *pid, const char *path, void *actions, void *attributes, void *argv, void *envp)"),
-    actionsInit: lib.func("int posix_spawn_file_actions_init(void *actions)"),
-    actionsDup2: lib.func("int posix_spawn_file_actions_adddup2(void *actions, int fd, int target)"),
-    actionsOpen: lib.func(
-      "int posix_spawn_file_actions_addopen(void *actions, int target, const char *path, int flags, unsigned int mode)",
-    ),
-    actionsChdir: lib.func("int posix_spawn_file_actions_addchdir_np(void *actions, const char *path)"),
-    actionsDestroy: lib.func("int posix_spawn_file_actions_destroy(void *actions)"),
-    attributesInit: lib.func("int posix_spawnattr_init(void *attributes)"),
-    attributesFlags: lib.func("int posix_spawnattr_setflags(void *attributes, short flags)"),
-    attributesSignalDefault: lib.func("int posix_spawnattr_setsigdefault(void *attributes, void *set)"),
-    attributesSignalMask: lib.func("int posix_spawnattr_setsigmask(void *attributes, void *set)"),
+    posixSpawn: lib.func(SPAWN_SIGNATURES.posixSpawn),
+    actionsInit: lib.func(SPAWN_SIGNATURES.actionsInit),
+    actionsDup2: lib.func(SPAWN_SIGNATURES.actionsDup2),
+    actionsOpen: lib.func(SPAWN_SIGNATURES.actionsOpen),
+    actionsChdir: lib.func(SPAWN_SIGNATURES.actionsChdir),
+    actionsDestroy: lib.func(SPAWN_SIGNATURES.actionsDestroy),
+    attributesInit: lib.func(SPAWN_SIGNATURES.attributesInit),
+    attributesFlags: lib.func(SPAWN_SIGNATURES.attributesFlags),
+    attributesSignalDefault: lib.func(SPAWN_SIGNATURES.attributesSignalDefault),
+    attributesSignalMask: lib.func(SPAWN_SIGNATURES.attributesSignalMask),
     address: (buffer) => koffi.address(buffer),
     listxattr: lib.func("long listxattr(const char *path, void *list, size_t size)"),
     getxattr: lib.func("long getxattr(const char *path, const char *name, void *value, size_t size)"),

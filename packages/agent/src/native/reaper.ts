@@ -1,13 +1,7 @@
+import { decodeStatus, type ExitStatus } from "@skerry/base/posix-spawn";
 import { isLibcLoaded, libc } from "./libc.ts";
 
 const WNOHANG = 1;
-
-/** How a process ended: one of the two is set. */
-export interface ExitStatus {
-  readonly exitCode: number | undefined;
-  readonly signal: number | undefined;
-  readonly coreDumped: boolean;
-}
 
 /**
  * Collects the exits of all children. As process 1 the agent also inherits what guests leave behind, and every child that
@@ -37,11 +31,4 @@ export class Reaper {
       onExit?.(decodeStatus(status[0] ?? 0));
     }
   }
-}
-
-/** The wait(2) status word. */
-export function decodeStatus(word: number): ExitStatus {
-  const signal = word & 0x7f;
-  if (signal === 0) return { exitCode: (word >> 8) & 0xff, signal: undefined, coreDumped: false };
-  return { exitCode: undefined, signal, coreDumped: (word & 0x80) !== 0 };
 }

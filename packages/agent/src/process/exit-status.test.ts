@@ -1,5 +1,5 @@
+import { decodeStatus } from "@skerry/base/posix-spawn";
 import { describe, expect, it } from "vitest";
-import { decodeStatus } from "../native/reaper.ts";
 import { endFields } from "./exit-status.ts";
 
 describe("endFields", () => {

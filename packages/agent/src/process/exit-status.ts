@@ -1,4 +1,4 @@
-import type { ExitStatus } from "../native/reaper.ts";
+import type { ExitStatus } from "@skerry/base/posix-spawn";
 
 // Clients compare these texts ("signal: killed"), so they are wire format: the names that Go's runtime gives on Linux.
 const SIGNAL_TEXTS: Readonly<Record<number, string>> = {

@@ -6,8 +6,8 @@
 
 import { Socket } from "node:net";
 import { ReadStream } from "node:tty";
+import type { ExitStatus } from "@skerry/base/posix-spawn";
 import { type PtySize, resizePty } from "../native/pty.ts";
-import type { ExitStatus } from "../native/reaper.ts";
 import type { OutputStream, ProcessEvent } from "./event.ts";
 import { type EndFields, endFields } from "./exit-status.ts";
 import type { Launched } from "./launch.ts";

@@ -1,0 +1,104 @@
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, expect, it } from "vitest";
+import { runCommand, SubprocessError } from "./subprocess.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "skerry-subprocess-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const shell = (script: string, options: Parameters<typeof runCommand>[2] = {}) => runCommand("/bin/sh", ["-c", script], options);
+const failureOf = (running: Promise<unknown>) =>
+  running.then(
+    () => expect.fail("it did not fail"),
+    (error: unknown) => error as SubprocessError,
+  );
+
+it("collects both outputs, and finds programs on the path that they get", async () => {
+  expect(await shell("printf out; printf err >&2")).toEqual({ stdout: "out", stderr: "err" });
+  expect((await runCommand("echo", ["a b", "", "ü"])).stdout).toBe("a b  ü\n");
+});
+
+it("has only the environment that it is given, the folder, a session of its own, and nothing to read", async () => {
+  const { stdout } = await shell('env -0 | sort -z | tr "\\0" " "; pwd; ps -o sid= -p $$; echo $$; cat', {
+    env: { PATH: "/usr/bin:/bin", A: "b" },
+    cwd: folder,
+  });
+  const [first = "", sid, pid, ...rest] = stdout.split("\n");
+  expect(first.replace(/(OLDPWD|PWD|_|SHLVL)=\S* /g, "")).toBe(`A=b PATH=/usr/bin:/bin ${folder}`);
+  expect(sid?.trim()).toBe(pid);
+  expect(rest).toEqual([""]);
+});
+
+it("hands input and descriptors on, and no others", async () => {
+  const file = join(folder, "handed");
+  writeFileSync(file, "handed on");
+  const fd = openSync(file, "r");
+  try {
+    expect((await shell("cat; cat <&3", { input: "x".repeat(200_000), extraFds: [fd] })).stdout).toBe(`${"x".repeat(200_000)}handed on`);
+    expect((await shell("ls -l /proc/self/fd")).stdout).not.toContain(file);
+  } finally {
+    closeSync(fd);
+  }
+  expect((await runCommand("true", [], { input: "nobody reads this".repeat(100_000) })).stdout).toBe("");
+});
+
+it("has no signal blocked or ignored", async () => {
+  const { stdout } = await shell("grep -E '^Sig(Blk|Ign)' /proc/self/status");
+  expect(stdout).toBe("SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
+});
+
+it("says how it failed", async () => {
+  expect(await failureOf(shell("echo why >&2; exit 7"))).toMatchObject({ exitCode: 7, signalName: null, stderr: "why\n", timedOut: false });
+  expect(await failureOf(shell("kill -TERM $$"))).toMatchObject({ exitCode: null, signalName: "SIGTERM" });
+  const missing = await failureOf(runCommand("no-such-program", []));
+  expect(missing).toBeInstanceOf(SubprocessError);
+  expect(missing).toMatchObject({ exitCode: null, cause: { code: "ENOENT" } });
+  expect(missing.message).toContain("no-such-program");
+  expect(await failureOf(runCommand("/etc/passwd", []))).toMatchObject({ cause: { code: "EACCES" } });
+  expect(await failureOf(shell("true", { cwd: "/no/such/folder" }))).toMatchObject({ cause: { code: "ENOENT" } });
+  expect(await failureOf(runCommand("echo", ["a\0b"]))).toMatchObject({ cause: { code: "EINVAL" } });
+});
+
+it("ends all that it has started when its time is over, or when it is not wanted any more", async () => {
+  const startedAt = performance.now();
+  expect(await failureOf(shell("sleep 60 & sleep 60; wait", { timeoutMs: 200 }))).toMatchObject({ signalName: "SIGKILL", timedOut: true });
+  expect(await failureOf(shell("sleep 60", { signal: AbortSignal.timeout(100) }))).toMatchObject({
+    signalName: "SIGKILL",
+    timedOut: false,
+  });
+  expect(await failureOf(shell("sleep 60", { signal: AbortSignal.abort() }))).toMatchObject({ signalName: "SIGKILL" });
+  expect(performance.now() - startedAt).toBeLessThan(20_000);
+});
+
+it("keeps the end of what it says, and takes too much output for an error", async () => {
+  expect(await failureOf(shell("head -c 5000000 /dev/zero", { maxOutputBytes: 1_000_000 }))).toMatchObject({ exitCode: 0 });
+  const { stderr } = await failureOf(shell("yes x | head -n 1000000 >&2; echo last >&2; exit 1", { maxOutputBytes: 1_000 }));
+  expect(stderr.endsWith("last\n")).toBe(true);
+});
+
+it("waits for output that a child of its own still writes, but not where it goes elsewhere", async () => {
+  expect((await shell("(sleep 0.3; echo late) & echo early")).stdout).toBe("early\nlate\n");
+  const file = join(folder, "output");
+  const fd = openSync(file, "w");
+  try {
+    const startedAt = performance.now();
+    await shell("(sleep 2; echo late) & echo early", { outputFd: fd });
+    expect(performance.now() - startedAt).toBeLessThan(1_900);
+    expect(readFileSync(file, "utf8")).toBe("early\n");
+  } finally {
+    closeSync(fd);
+  }
+});
+
+it("runs many at once, and leaves neither descriptors nor zombies", async () => {
+  const count = () => process.getActiveResourcesInfo().filter((name) => name === "PipeWrap").length;
+  const before = count();
+  const outcomes = await Promise.all(Array.from({ length: 100 }, (_, index) => shell(`echo ${index}`)));
+  expect(outcomes.map(({ stdout }) => Number(stdout))).toEqual(Array.from({ length: 100 }, (_, index) => index));
+  await sleep(50);
+  expect(count()).toBe(before);
+  const { stdout } = await runCommand("ps", ["-o", "stat=", "--ppid", String(process.pid)]);
+  expect(stdout.split("\n").filter((line) => line.startsWith("Z"))).toEqual([]);
+});
