@@ -55,6 +55,10 @@ function put(
   } as RequestInit);
 }
 
+/** What Node.js cannot do: extended attributes of the file `f`. */
+const attributes = (path: string, statements: string) =>
+  execFileSync("python3", ["-c", `import os, sys\nf = sys.argv[1]\n${statements}`, path], { encoding: "utf8" });
+
 describe("GET /files", () => {
   const MODIFIED = "Tue, 14 Nov 2023 22:13:20 GMT";
   const UNCHANGED = { "content-disposition": "inline; filename=f.txt", "last-modified": MODIFIED, vary: "Accept-Encoding" };
@@ -261,6 +265,25 @@ describe("POST /files", () => {
     expect(readFileSync(join(folder, "members"), "utf8")).toBe("one two");
   });
 
+  it.each([
+    [{ "Content-Type": "application/octet-stream; x=y" }, "plain"],
+    [{ "Content-Type": "Application/Octet-Stream", "Content-Encoding": "identity" }, "plain"],
+    [{ "Content-Encoding": "gzip;q=1.0" }, gzipSync("plain")],
+  ])("takes a body with %j", async (headers, body) => {
+    const path = join(folder, "taken");
+    expect((await put(path, new Uint8Array(Buffer.from(body)), headers as Record<string, string>)).status).toBe(200);
+    expect(readFileSync(path, "utf8")).toBe("plain");
+  });
+
+  it("unpacks a form whole", async () => {
+    const path = join(folder, "packed");
+    const form = `--b\r\nContent-Disposition: form-data; name="file"; filename="${path}"\r\n\r\ncontent\r\n--b--\r\n`;
+    const headers = { "Content-Type": "multipart/form-data; boundary=b", "Content-Encoding": "gzip" };
+    const response = await agent.fetch("/files", { method: "POST", headers, body: new Uint8Array(gzipSync(form)) });
+    expect(await response.json()).toEqual([{ name: "packed", path, type: "file" }]);
+    expect(readFileSync(path, "utf8")).toBe("content");
+  });
+
   it("writes the files of a form under their full names, and one field under the path of the query", async () => {
     const form = new FormData();
     form.append("file", new Blob(["one"]), join(folder, "dir/文.txt"));
@@ -280,14 +303,20 @@ describe("POST /files", () => {
   });
 
   it("refuses forms that name no file or one twice, and says what was written", async () => {
-    const twice = new FormData();
-    for (const content of ["first", "second"]) twice.append("file", new Blob([content]), join(folder, "same"));
-    const response = await agent.fetch("/files?username=nobody", { method: "POST", body: twice });
-    expect(await response.json()).toEqual({
-      code: 400,
-      message: `you cannot upload multiple files to the same path '${join(folder, "same")}' in one upload request, only the first specified file was uploaded`,
-    });
-    expect(readFileSync(join(folder, "same"), "utf8")).toBe("first");
+    const [first, other] = [join(folder, "first"), join(folder, "other")];
+    const send = async (query: string, ...names: string[]) => {
+      const form = new FormData();
+      for (const [index, name] of names.entries()) form.append("file", new Blob([`${index}`]), name);
+      return (await agent.fetch(`/files?${query}`, { method: "POST", body: form })).json();
+    };
+    const refused = (message: unknown) => ({ code: 400, message });
+    const twice = `you cannot upload multiple files to the same path '${first}' in one upload request, only the first specified file was uploaded`;
+    expect(await send("username=nobody", first, first)).toEqual(refused(twice));
+    expect(await send("username=nobody", first, other, first)).toEqual(refused(expect.stringMatching(`^${twice}.*${other}`)));
+    expect([first, other].map((path) => readFileSync(path, "utf8"))).toEqual(["0", "1"]);
+    expect(await send(`path=${first}`, "a", "b")).toEqual(refused(twice));
+    // An empty path is one: that of the home directory.
+    expect(await send("path=", first)).toEqual(refused("path is a directory: /root"));
     const nameless = new FormData();
     nameless.append("file", "x");
     expect(await (await agent.fetch("/files", { method: "POST", body: nameless })).json()).toMatchObject({
@@ -319,6 +348,27 @@ describe("POST /files", () => {
       400,
       "error decompressing request body: unsupported Content-Encoding: br, supported: [gzip]",
     ],
+    [
+      "the encoding before the user",
+      "/files?path=/tmp/x&username=ghost",
+      { "Content-Type": "application/octet-stream", "Content-Encoding": "br" },
+      400,
+      "error decompressing request body: unsupported Content-Encoding: br, supported: [gzip]",
+    ],
+    [
+      "the user before the metadata",
+      "/files?path=/tmp/x&username=ghost",
+      { "Content-Type": "application/octet-stream", "X-Metadata-A": "é" },
+      401,
+      "error looking up user 'ghost': user: unknown user ghost",
+    ],
+    [
+      "the metadata before the type",
+      "/files?path=/tmp/x",
+      { "Content-Type": "text/plain", "X-Metadata-A": "é" },
+      400,
+      "invalid metadata: ",
+    ],
     ["a form without boundary", "/files", { "Content-Type": "multipart/form-data" }, 500, "error parsing multipart form: "],
     ["broken framing", "/files", { "Content-Type": "multipart/form-data; boundary=b" }, 500, "error reading form: "],
     ["a directory", "/files?path=/tmp", { "Content-Type": "application/octet-stream" }, 400, "path is a directory: /tmp"],
@@ -331,8 +381,8 @@ describe("POST /files", () => {
     ],
   ])("refuses %s", async (_, path, headers, status, message) => {
     const response = await agent.fetch(path, { method: "POST", headers: headers as Record<string, string>, body: "content" });
-    expect(response.status).toBe(status);
-    expect(((await response.json()) as { message: string }).message).toContain(message);
+    const body = (await response.json()) as { code: number; message: string };
+    expect([response.status, body.code, body.message.slice(0, message.length)]).toEqual([status, status, message]);
   });
 
   it("tells gzip that breaks off, and a part that does", async () => {
@@ -371,10 +421,14 @@ describe("POST /files", () => {
     for (const path of paths) expect(readFileSync(path, "utf8")).toBe(path);
   });
 
+  const metadataOf = (path: string) => agent.filesystem.stat({ path }).then(({ entry }) => entry?.metadata);
+
   it("stores metadata with the file, replaces all of it, and leaves other attributes alone", async () => {
     const path = join(folder, "meta");
     const store = (headers: Record<string, string>) => put(path, "x", headers).then((response) => response.json());
-    const entry = () => agent.filesystem.stat({ path }).then((response) => response.entry?.metadata);
+    const entry = () => metadataOf(path);
+    writeFileSync(path, "");
+    attributes(path, 'os.setxattr(f, "user.other", b"x")');
     expect(await store({ "X-Metadata-Colour": "red", "X-Metadata-Empty": "" })).toEqual([
       { name: "meta", path, type: "file", metadata: { colour: "red", empty: "" } },
     ]);
@@ -383,7 +437,42 @@ describe("POST /files", () => {
     expect(await entry()).toEqual({ size: "L" });
     expect(await store({})).toEqual([{ name: "meta", path, type: "file" }]);
     expect(await entry()).toEqual({});
-    expect((await put(path, "x", { "X-Metadata-A": "v".repeat(5000) })).status).toBe(400);
+    expect(attributes(path, 'print([n for n in os.listxattr(f) if n.startswith("user.")], os.getxattr(f, "user.other"))')).toBe(
+      "['user.other'] b'x'\n",
+    );
+  });
+
+  it("shows metadata that others have set, as far as it is text, and clears it", async () => {
+    const path = join(folder, "foreign");
+    writeFileSync(path, "");
+    attributes(path, 'os.setxattr(f, "user.e2b.set", "ü".encode()); os.setxattr(f, "user.e2b.bytes", b"\\xff")');
+    expect(await metadataOf(path)).toEqual({ set: "ü" });
+    await put(path, "x");
+    expect(await metadataOf(path)).toEqual({});
+  });
+
+  it("gives each file of a form the metadata, which moves with it and shows through links", async () => {
+    const form = new FormData();
+    for (const name of ["a", "b"]) form.append("file", new Blob([name]), join(folder, name));
+    const metadata = { colour: "red" };
+    const response = await agent.fetch("/files", { method: "POST", headers: { "X-Metadata-Colour": "red" }, body: form });
+    expect(await response.json()).toMatchObject([
+      { name: "a", metadata },
+      { name: "b", metadata },
+    ]);
+    await agent.filesystem.move({ source: join(folder, "a"), destination: join(folder, "c") });
+    symlinkSync("c", join(folder, "link"));
+    for (const name of ["b", "c", "link"]) expect(await metadataOf(join(folder, name))).toEqual(metadata);
+  });
+
+  it("refuses metadata that cannot be stored before it touches anything", async () => {
+    const path = join(folder, "new/meta");
+    const response = await put(path, "x", { "X-Metadata-A": "v".repeat(5000) });
+    expect({ status: response.status, body: await response.json() }).toEqual({
+      status: 400,
+      body: { code: 400, message: expect.stringMatching(/^invalid metadata: /) },
+    });
+    expect(existsSync(join(folder, "new"))).toBe(false);
   });
 
   it.runIf(canMount()).each(["application/octet-stream", "multipart/form-data; boundary=b"])(
@@ -409,10 +498,38 @@ describe("POST /files", () => {
     },
   );
 
-  it.runIf(canMount())("says that the disk is full", async () => {
+  it.runIf(canMount())("says that the disk is full, and leaves what was written", async () => {
     using _disk = mountSmallDisk(join(folder, "small"));
-    const response = await put(join(folder, "small/big"), new Uint8Array(200_000));
-    expect(response.status).toBe(507);
-    expect(await response.json()).toEqual({ code: 507, message: "attempted to write 200000 bytes: not enough disk space available" });
+    const path = join(folder, "small/big");
+    const full = async (body: Uint8Array<ArrayBuffer> | ReadableStream) => {
+      const response = await put(path, body);
+      expect(statSync(path).size).toBeGreaterThan(0);
+      return { status: response.status, body: await response.json() };
+    };
+    expect(await full(new Uint8Array(200_000))).toEqual({
+      status: 507,
+      body: { code: 507, message: "attempted to write 200000 bytes: not enough disk space available" },
+    });
+    expect(await full(new Blob([new Uint8Array(200_000)]).stream())).toEqual({
+      status: 507,
+      body: { code: 507, message: "not enough disk space available" },
+    });
+  });
+
+  it.runIf(canMount())("says that the disk takes no more files, metadata or folders", async () => {
+    // Metadata is counted as so many files' worth (since Linux 6.6; before, tmpfs has none).
+    using _disk = mountSmallDisk(join(folder, "small"), "nr_inodes=4");
+    const answer = async (name: string, headers = {}) => {
+      const response = await put(join(folder, "small", name), "x", headers);
+      return { status: response.status, body: response.ok ? undefined : await response.json() };
+    };
+    const refused = (status: number, message: string) => ({
+      status,
+      body: { code: status, message: expect.stringMatching(`^${message}: `) },
+    });
+    expect(await answer("labelled", { "X-Metadata-A": "v".repeat(4000) })).toEqual(refused(507, "not enough space for file metadata"));
+    for (const name of ["a", "b"]) expect(await answer(name)).toEqual({ status: 200 });
+    expect(await answer("one-more")).toEqual(refused(507, "not enough inodes available"));
+    expect(await answer("folder/file")).toEqual(refused(500, "error ensuring directories"));
   });
 });

@@ -3,10 +3,10 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** A file system of 64 KiB at a path that is made for it. */
-export function mountSmallDisk(path: string): Disposable {
+/** A file system at a path that is made for it: of 64 KiB, unless the options of tmpfs say otherwise. */
+export function mountSmallDisk(path: string, options = "size=64k"): Disposable {
   mkdirSync(path);
-  execFileSync("mount", ["-t", "tmpfs", "-o", "size=64k", "tmpfs", path], { stdio: "ignore" });
+  execFileSync("mount", ["-t", "tmpfs", "-o", options, "tmpfs", path], { stdio: "ignore" });
   return {
     [Symbol.dispose]() {
       execFileSync("umount", ["--lazy", path]);
