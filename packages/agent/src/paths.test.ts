@@ -8,6 +8,8 @@ describe("expandPath", () => {
     ["", "/home/user"],
     ["~", "/home/user"],
     ["~/x/../y", "/home/user/y"],
+    ["~/", "/home/user"],
+    ["~\\x", "/home/user/\\x"],
     ["a/b", "/home/user/a/b"],
     ["../user/q", "/home/user/q"],
     ["trail/", "/home/user/trail"],
