@@ -12,6 +12,11 @@ type Inner = ProcessEvent["event"];
 
 const byPid = (pid: number) => ({ selector: { case: "pid" as const, value: pid } });
 const bytes = (text: string) => new Uint8Array(Buffer.from(text));
+const send = (pid: number, text: string) =>
+  agent.process.sendInput({ process: byPid(pid), input: { input: { case: "stdin", value: bytes(text) } } });
+const kill = (pid: number) => agent.process.sendSignal({ process: byPid(pid), signal: Signal.SIGKILL });
+const isAlive = async (pid: number) => (await run(agent, "/bin/sh", ["-c", `kill -0 ${pid}`])).exitCode === 0;
+const SIZE = { size: { cols: 80, rows: 24 } };
 
 /** Follows a Start stream event by event. */
 function start(
@@ -122,16 +127,19 @@ describe("Start", () => {
     expect(output.at(-1)).toBe("\xe2");
   });
 
-  it("sends no event larger than 32 KiB and loses nothing", async () => {
-    const stream = start({ process: { cmd: "/bin/sh", args: ["-c", "head -c 3000000 /dev/zero"] }, stdin: false });
+  it.each([
+    ["pipes", 32, 3_000_000, { stdin: false }],
+    ["a terminal", 16, 300_000, { pty: SIZE }],
+  ])("sends no event of %s larger than %i KiB and loses nothing", async (_, kib, length, more) => {
+    const stream = start({ process: { cmd: "head", args: ["-c", String(length), "/dev/zero"] }, ...more });
     let total = 0;
     for (let event = await stream.next(); event; event = await stream.next()) {
       if (event.case !== "data") continue;
-      const length = event.value.output.value?.length ?? 0;
-      expect(length).toBeLessThanOrEqual(32 * 1024);
-      total += length;
+      const size = event.value.output.value?.length ?? 0;
+      expect(size).toBeLessThanOrEqual(kib * 1024);
+      total += size;
     }
-    expect(total).toBe(3_000_000);
+    expect(total).toBe(length);
   });
 
   it.each([
@@ -139,12 +147,38 @@ describe("Start", () => {
     ["a file as directory", { cwd: "/etc/passwd" }, undefined, "error starting process 'true': "],
     ["another user's home", { cwd: "~other" }, undefined, "cannot expand user-specific home dir"],
     ["a directory that the user may not enter", { cwd: "/root" }, "nobody", "error starting process 'true': "],
-    ["a NUL byte", { args: ["a\0b"] }, undefined, "error starting process 'true ab': "],
+    ["a user without a home who names no directory", {}, "nobody", "cwd '/nonexistent' does not exist"],
+    ["an argument that is too long", { args: ["x".repeat(300_000)] }, undefined, "error starting process 'true xxx"],
+    ["a variable that is too long", { envs: { A: "x".repeat(300_000) } }, undefined, "error starting process 'true': "],
+    ["a NUL byte in an argument", { args: ["x", "a\0b"] }, undefined, "error starting process 'true x ab': "],
+    ["a NUL byte in a variable's value", { envs: { A: "a\0b" } }, undefined, "error starting process 'true': "],
+    ["a NUL byte in a variable's name", { envs: { "A\0": "b" } }, undefined, "error starting process 'true': "],
+    ["a NUL byte in the directory", { cwd: "/tmp\0" }, undefined, "error starting process 'true': "],
   ])("refuses %s", async (_, config, user, message) => {
     const headers = user === undefined ? {} : { Authorization: `Basic ${btoa(`${user}:`)}` };
     const error = await failure(start({ process: { cmd: "true", ...config } }, { headers }).pid());
     expect(error.code).toBe(Code.InvalidArgument);
     expect(error.message).toContain(message);
+  });
+
+  it("counts directories from the user's home, which is also the one that is meant by none", async () => {
+    await run(agent, "mkdir", ["-p", "/root/skerry-cwd/in"]);
+    for (const [cwd, resolved] of [
+      [undefined, "/root"],
+      ["", "/root"],
+      ["~", "/root"],
+      ["~/", "/root"],
+      ["~/skerry-cwd/in", "/root/skerry-cwd/in"],
+      ["skerry-cwd/in/..", "/root/skerry-cwd"],
+      ["../tmp", "/tmp"],
+    ]) {
+      expect([cwd, (await run(agent, "/bin/pwd", [], cwd === undefined ? {} : { cwd })).stdout]).toEqual([cwd, `${resolved}\n`]);
+    }
+    await run(agent, "rm", ["-r", "/root/skerry-cwd"]);
+    expect(await failure(start({ process: { cmd: "true", cwd: "~/skerry-cwd" } }).pid())).toEqual({
+      code: Code.InvalidArgument,
+      message: "cwd '/root/skerry-cwd' does not exist",
+    });
   });
 
   it("refuses users that do not exist", async () => {
@@ -166,14 +200,28 @@ describe("Start", () => {
     expect((await stream.next())?.case).toBe("keepalive");
     expect((await stream.next())?.case).toBe("end");
   });
+
+  it("counts the time to a keepalive from the last output", async () => {
+    const script = "for n in 1 2 3 4; do sleep 0.4; echo $n; done";
+    const stream = start(
+      { process: { cmd: "/bin/sh", args: ["-c", script] }, stdin: false },
+      { headers: { "Keepalive-Ping-Interval": "1" } },
+    );
+    await stream.pid();
+    for (const n of [1, 2, 3, 4]) expect(await stream.output()).toBe(`${n}\n`);
+    expect((await stream.next())?.case).toBe("end");
+  });
 });
 
 describe("deadlines and disconnects", () => {
-  it("fails the stream without an end event and kills the process", async () => {
+  it.each([
+    ["pipes", { stdin: false }],
+    ["a terminal", { pty: SIZE }],
+  ])("fails the stream of %s without an end event and kills the process", async (_, more) => {
     const response = await agent.fetch("/process.Process/Start", {
       method: "POST",
       headers: { "Content-Type": "application/connect+json", "Connect-Timeout-Ms": "300" },
-      body: envelope({ process: { cmd: "sleep", args: ["30"] }, stdin: false }),
+      body: envelope({ process: { cmd: "sleep", args: ["30"] }, ...more }),
     });
     const frames = parseEnvelopes(Buffer.from(await response.arrayBuffer()));
     expect(frames).toEqual([
@@ -181,6 +229,34 @@ describe("deadlines and disconnects", () => {
       { flags: 2, message: { error: { code: "deadline_exceeded", message: "context deadline exceeded" } } },
     ]);
     await expect.poll(async () => (await agent.process.list({})).processes.length).toBe(0);
+  });
+
+  it("kills the process alone at the deadline", async () => {
+    const script = "sleep 20 & echo $!; wait";
+    const stream = start({ process: { cmd: "/bin/sh", args: ["-c", script] }, stdin: false }, { timeoutMs: 1000 });
+    const pid = await stream.pid();
+    const child = Number(await stream.output());
+    expect(await failure(stream.next())).toMatchObject({ code: Code.DeadlineExceeded });
+    await expect.poll(() => isAlive(pid)).toBe(false);
+    expect(await isAlive(child)).toBe(true);
+    await run(agent, "/bin/sh", ["-c", `kill ${child}`]);
+  });
+
+  it("ends a Connect stream at its deadline and leaves the process", async () => {
+    const stream = start({ process: { cmd: "sleep", args: ["30"] }, stdin: false });
+    const pid = await stream.pid();
+    const response = await agent.fetch("/process.Process/Connect", {
+      method: "POST",
+      headers: { "Content-Type": "application/connect+json", "Connect-Timeout-Ms": "300" },
+      body: envelope({ process: { pid } }),
+    });
+    expect(parseEnvelopes(Buffer.from(await response.arrayBuffer())).map(({ message }) => message)).toEqual([
+      { event: { start: { pid } } },
+      { error: { code: "deadline_exceeded", message: "context deadline exceeded" } },
+    ]);
+    expect((await agent.process.list({})).processes).toMatchObject([{ pid }]);
+    await kill(pid);
+    await stream.rest();
   });
 
   it("starts nothing when the deadline is over already", async () => {
@@ -198,14 +274,16 @@ describe("deadlines and disconnects", () => {
   it("leaves the process running when its client goes, and lets another follow it without replay", async () => {
     const abort = new AbortController();
     const script = "echo first; sleep 0.6; echo second; exit 5";
-    const stream = start({ process: { cmd: "/bin/sh", args: ["-c", script] }, tag: "survivor", stdin: false }, { signal: abort.signal });
+    const config = { cmd: "/bin/sh", args: ["-c", script], envs: { COLOUR: "grey" }, cwd: "../tmp" };
+    const stream = start(
+      { process: config, tag: "survivor", stdin: false },
+      { signal: abort.signal, headers: { Authorization: `Basic ${btoa("nobody:")}` } },
+    );
     const pid = await stream.pid();
     await stream.next();
     abort.abort();
     await sleep(100);
-    expect((await agent.process.list({})).processes).toMatchObject([
-      { pid, tag: "survivor", config: { cmd: "/bin/sh", args: ["-c", script] } },
-    ]);
+    expect((await agent.process.list({})).processes).toMatchObject([{ pid, tag: "survivor", config }]);
     let output = "";
     let exitCode = 0;
     for await (const { event } of agent.process.connect({ process: { selector: { case: "tag", value: "survivor" } } })) {
@@ -214,6 +292,23 @@ describe("deadlines and disconnects", () => {
       if (inner?.case === "end") exitCode = inner.value.exitCode;
     }
     expect({ output, exitCode }).toEqual({ output: "second\n", exitCode: 5 });
+  });
+
+  it("drops what a process writes while nobody listens, which does not block it", async () => {
+    const abort = new AbortController();
+    const script = "read go; head -c 5000000 /dev/zero; exit 6";
+    const stream = start({ process: { cmd: "/bin/sh", args: ["-c", script] } }, { signal: abort.signal });
+    const pid = await stream.pid();
+    abort.abort();
+    await sleep(100);
+    await send(pid, "go\n");
+    await expect.poll(async () => (await agent.process.list({})).processes.length, { timeout: 5000 }).toBe(0);
+    const events: Inner[] = [];
+    for await (const { event } of agent.process.connect({ process: byPid(pid) })) if (event?.event) events.push(event.event);
+    expect(events).toMatchObject([
+      { case: "start", value: { pid } },
+      { case: "end", value: { exitCode: 6 } },
+    ]);
   });
 
   it("kills at the deadline although the client is gone", async () => {
@@ -250,11 +345,9 @@ describe("input", () => {
   it("reaches stdin, and CloseStdin ends it, once or twice", async () => {
     const stream = start({ process: { cmd: "/bin/sh", args: ["-c", "cat; sleep 0.3"] } });
     const pid = await stream.pid();
-    const send = (text: string) =>
-      agent.process.sendInput({ process: byPid(pid), input: { input: { case: "stdin", value: bytes(text) } } });
-    await send("hello ");
-    await send("");
-    await send("world");
+    await send(pid, "hello ");
+    await send(pid, "");
+    await send(pid, "world");
     await agent.process.closeStdin({ process: byPid(pid) });
     await agent.process.closeStdin({ process: byPid(pid) });
     expect(await stream.rest()).toMatchObject({ output: "hello world", end: { case: "end", value: { exitCode: 0 } } });
@@ -262,13 +355,24 @@ describe("input", () => {
 
   it("is /dev/null when it is off", async () => {
     const stream = start({ process: { cmd: "/bin/sh", args: ["-c", "read x"] }, stdin: false });
-    const pid = await stream.pid();
-    expect(
-      await failure(agent.process.sendInput({ process: byPid(pid), input: { input: { case: "stdin", value: bytes("x") } } })),
-    ).toMatchObject({
-      code: expect.any(Number),
-    });
+    await stream.pid();
     expect((await stream.rest()).end).toMatchObject({ value: { exitCode: 1 } });
+  });
+
+  it.each([
+    ["is off", "sleep 30", false, "error writing to stdin: stdin not enabled or closed"],
+    ["was closed by its client", "sleep 30", true, "error writing to stdin: stdin not enabled or closed"],
+    ["was closed by its process", "exec 0<&-; echo closed; sleep 30", true, /^error writing to stdin: .*broken pipe$/],
+  ])("is refused when stdin %s", async (_, script, stdin, message) => {
+    const stream = start({ process: { cmd: "/bin/sh", args: ["-c", script] }, stdin });
+    const pid = await stream.pid();
+    if (script.includes("echo")) await stream.output();
+    else await agent.process.closeStdin({ process: byPid(pid) });
+    for (let time = 1; time <= 2; time += 1) {
+      expect(await failure(send(pid, "x"))).toEqual({ code: Code.Internal, message: expect.stringMatching(message) });
+    }
+    await kill(pid);
+    await stream.rest();
   });
 
   it("streams live: each message arrives before the next is sent", async () => {
@@ -299,14 +403,17 @@ describe("input", () => {
     const stream = start({ process: { cmd: "cat" } });
     const pid = await stream.pid();
     const process = byPid(pid);
-    expect(await failure(agent.process.sendInput({ process, input: { input: { case: "pty", value: bytes("x") } } }))).toMatchObject({
+    expect(await failure(agent.process.sendInput({ process, input: { input: { case: "pty", value: bytes("x") } } }))).toEqual({
       code: Code.Internal,
-      message: expect.stringContaining("tty not assigned to process"),
+      message: expect.stringMatching(/^error writing to tty: tty not assigned to process/),
     });
-    expect(await failure(agent.process.sendInput({ process }))).toMatchObject({ code: Code.Unimplemented });
-    expect(await failure(agent.process.update({ process, pty: { size: { cols: 1, rows: 1 } } }))).toMatchObject({ code: Code.Internal });
+    expect(await failure(agent.process.sendInput({ process }))).toEqual({ code: Code.Unimplemented, message: "invalid input type <nil>" });
+    expect(await failure(agent.process.update({ process, pty: SIZE }))).toEqual({
+      code: Code.Internal,
+      message: "error resizing tty: tty not assigned to process",
+    });
     await agent.process.update({ process });
-    await agent.process.sendSignal({ process, signal: Signal.SIGKILL });
+    await kill(pid);
     await stream.rest();
   });
 });
@@ -346,10 +453,13 @@ describe("signals and selectors", () => {
       code: Code.NotFound,
       message: "process with tag zz not found",
     });
-    expect(await failure(agent.process.closeStdin({}))).toMatchObject({ code: Code.Unimplemented });
-    expect(await failure(agent.process.connect({ process: unknownPid })[Symbol.asyncIterator]().next())).toMatchObject({
-      code: Code.NotFound,
+    expect(await failure(agent.process.closeStdin({}))).toEqual({
+      code: Code.Unimplemented,
+      message: expect.stringMatching(/^invalid input type/),
     });
+    const notFound = { code: Code.NotFound, message: "process with pid 999999 not found" };
+    expect(await failure(agent.process.sendSignal({ process: unknownPid, signal: 0 }))).toEqual(notFound);
+    expect(await failure(agent.process.connect({ process: unknownPid })[Symbol.asyncIterator]().next())).toEqual(notFound);
   });
 
   it("finds each of several tagged processes, the newest where a tag is shared", async () => {
@@ -358,12 +468,16 @@ describe("signals and selectors", () => {
       const stream = start({ process: { cmd: "sleep", args: ["30"] }, tag, stdin: false });
       streams.push({ stream, pid: await stream.pid() });
     }
-    const kill = (value: string) => agent.process.sendSignal({ process: { selector: { case: "tag", value } }, signal: Signal.SIGKILL });
-    await kill("a");
+    const killTagged = (value: string) =>
+      agent.process.sendSignal({ process: { selector: { case: "tag", value } }, signal: Signal.SIGKILL });
+    await killTagged("a");
     await streams[2]?.stream.rest();
     expect((await agent.process.list({})).processes.map(({ pid }) => pid)).toEqual([streams[0]?.pid, streams[1]?.pid]);
-    await kill("b");
-    await kill("a");
+    // One that lives comes before one that has ended.
+    const connected = agent.process.connect({ process: { selector: { case: "tag", value: "a" } } })[Symbol.asyncIterator]();
+    expect((await connected.next()).value?.event?.event).toMatchObject({ case: "start", value: { pid: streams[0]?.pid } });
+    await killTagged("b");
+    await killTagged("a");
     for (const { stream } of streams.slice(0, 2)) expect((await stream.rest()).end?.case).toBe("end");
     expect((await agent.process.list({})).processes).toEqual([]);
   });
@@ -371,8 +485,11 @@ describe("signals and selectors", () => {
   it("refuses other signals", async () => {
     const stream = start({ process: { cmd: "sleep", args: ["30"] }, stdin: false });
     const pid = await stream.pid();
-    expect(await failure(agent.process.sendSignal({ process: byPid(pid), signal: 0 }))).toMatchObject({ code: Code.Unimplemented });
-    await agent.process.sendSignal({ process: byPid(pid), signal: Signal.SIGKILL });
+    expect(await failure(agent.process.sendSignal({ process: byPid(pid), signal: 0 }))).toEqual({
+      code: Code.Unimplemented,
+      message: expect.stringMatching(/^invalid signal: /),
+    });
+    await kill(pid);
     await stream.rest();
   });
 });
@@ -381,7 +498,7 @@ describe("terminals", () => {
   it("have a size, take a new one before the first input, and are the controlling terminal", async () => {
     const stream = start({
       process: { cmd: "/bin/sh", args: ["-i"], envs: { PS1: "", TERM: "xterm" } },
-      pty: { size: { cols: 80, rows: 24 } },
+      pty: SIZE,
     });
     const pid = await stream.pid();
     await agent.process.update({ process: byPid(pid), pty: { size: { cols: 100, rows: 30 } } });
@@ -393,21 +510,57 @@ describe("terminals", () => {
   });
 
   it("pass on Ctrl-C, and refuse stdin", async () => {
-    const stream = start({ process: { cmd: "sleep", args: ["30"] }, pty: { size: { cols: 80, rows: 24 } } });
+    const stream = start({ process: { cmd: "sleep", args: ["30"] }, pty: SIZE });
     const pid = await stream.pid();
     const process = byPid(pid);
-    expect(await failure(agent.process.sendInput({ process, input: { input: { case: "stdin", value: bytes("x") } } }))).toMatchObject({
+    expect(await failure(send(pid, "x"))).toEqual({
       code: Code.Internal,
-      message: expect.stringContaining("tty assigned to process"),
+      message: expect.stringMatching(/^error writing to stdin: tty assigned to process/),
     });
-    expect(await failure(agent.process.closeStdin({ process }))).toMatchObject({ code: Code.Unknown });
+    expect(await failure(agent.process.closeStdin({ process }))).toEqual({
+      code: Code.Unknown,
+      message: expect.stringMatching(/^error closing stdin: cannot close stdin for PTY process/),
+    });
     await agent.process.sendInput({ process, input: { input: { case: "pty", value: bytes("\x03") } } });
     expect((await stream.rest()).end).toMatchObject({ value: { exitCode: -1, error: "signal: interrupt" } });
   });
 
+  it("are 0 by 0 when no size is given", async () => {
+    const stream = start({ process: { cmd: "stty", args: ["size"] }, pty: {} });
+    await stream.pid();
+    expect((await stream.rest()).output).toBe("0 0\r\n");
+  });
+
+  it.each([
+    [{ cwd: "/no/such" }, /^cwd '\/no\/such' does not exist$/],
+    [{ cwd: "/etc/passwd" }, /^error starting pty with command 'true x' in dir '\/etc\/passwd' with '80' cols and '24' rows: ./],
+    [{ args: ["a\0b"] }, /^error starting pty with command 'true ab' in dir '\/root' with '80' cols and '24' rows: ./],
+  ])("refuse %j", async (config, message) => {
+    expect(await failure(start({ process: { cmd: "true", args: ["x"], ...config }, pty: SIZE }).pid())).toEqual({
+      code: Code.InvalidArgument,
+      message: expect.stringMatching(message),
+    });
+  });
+
+  it("say that there is no such program and end with 127", async () => {
+    const stream = start({ process: { cmd: "no-such-program" }, pty: SIZE });
+    await stream.pid();
+    expect(await stream.rest()).toMatchObject({ output: expect.stringContaining("no-such-program"), end: { value: { exitCode: 127 } } });
+  });
+
+  it("hang up on what is in their foreground when their first process ends", async () => {
+    const stream = start({ process: { cmd: "/bin/sh", args: ["-c", "sleep 30 & echo $!; wait"] }, pty: SIZE });
+    const pid = await stream.pid();
+    const child = Number(await stream.output());
+    expect(await isAlive(child)).toBe(true);
+    await kill(pid);
+    expect((await stream.rest()).end).toMatchObject({ value: { exitCode: -1, error: "signal: killed" } });
+    await expect.poll(() => isAlive(child)).toBe(false);
+  });
+
   it("belong to the user", async () => {
     const stream = start(
-      { process: { cmd: "/bin/sh", args: ["-c", 'stat -c %U "$(tty)"; id -u'], cwd: "/" }, pty: { size: { cols: 80, rows: 24 } } },
+      { process: { cmd: "/bin/sh", args: ["-c", 'stat -c %U "$(tty)"; id -u'], cwd: "/" }, pty: SIZE },
       { headers: { Authorization: `Basic ${btoa("nobody:")}` } },
     );
     await stream.pid();
