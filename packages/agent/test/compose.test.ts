@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { beforeEach, expect, it } from "vitest";
 import { agentOfFile, startAgentUnderTest } from "./agent-under-test.ts";
 import { canMount, mountSmallDisk } from "./small-disk.ts";
+import { uploadTo } from "./watching.ts";
 
 const agent = await agentOfFile();
 let folder: string;
@@ -86,12 +87,24 @@ it("refuses paths before it writes anything", async () => {
     refused(400, expect.stringMatching(/^error resolving destination path/)),
   );
   expect(await ask(destination)).toMatchObject(refused(400, `source path "${destination}" cannot be the same as destination`));
-  expect(await ask(file("nope"))).toMatchObject(refused(404, `source file not found: ${file("nope")}`));
+  for (const missing of [file("nope"), "nope-at-home", "~/nope-at-home"]) {
+    expect(await ask(missing)).toMatchObject(refused(404, `source file not found: ${missing}`));
+  }
   execFileSync("mkfifo", [file("fifo")]);
   for (const path of [folder, file("fifo"), "/dev/null"]) {
     expect(await ask(path)).toMatchObject(refused(400, `source path is not a regular file: ${path}`));
   }
   expect(readdirSync(folder).sort()).toEqual(["fifo", "good"]);
+});
+
+it("leaves the metadata of the sources and of the old destination behind", async () => {
+  const [source, destination] = [file("source"), file("all")];
+  for (const path of [source, destination]) await uploadTo(agent, path, "x", { "X-Metadata-Colour": "red" });
+  expect(await compose({ source_paths: [source], destination })).toMatchObject({
+    status: 200,
+    body: { name: "all", path: destination, type: "file" },
+  });
+  expect((await agent.filesystem.stat({ path: destination })).entry?.metadata).toEqual({});
 });
 
 it.runIf(canMount())("leaves sources and destination as they were when the disk is full", async () => {

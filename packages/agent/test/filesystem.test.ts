@@ -1,12 +1,27 @@
 import { execFileSync } from "node:child_process";
-import { chmodSync, lstatSync, mkdirSync, statSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
+import { once } from "node:events";
+import {
+  chmodSync,
+  existsSync,
+  lchownSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { mkdtemp, realpath, rm } from "node:fs/promises";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { Code } from "@connectrpc/connect";
 import { type EntryInfo, FileType } from "@skerry/wire/filesystem";
 import { beforeEach, describe, expect, it } from "vitest";
 import { agentOfFile, failure } from "./agent-under-test.ts";
+import { canMount, mountSmallDisk } from "./small-disk.ts";
+import { uploadTo } from "./watching.ts";
 
 const agent = await agentOfFile();
 let folder: string;
@@ -69,14 +84,36 @@ describe("Stat", () => {
     writeFileSync(path, "");
     execFileSync("chown", ["54321:54322", path]);
     expect(await stat(path)).toMatchObject({ owner: "54321", group: "54322" });
+    symlinkSync("foreign", join(folder, "link"));
+    expect(await stat(join(folder, "link"))).toMatchObject({ owner: "root", group: "root" });
+    lchownSync(join(folder, "link"), 65534, 54323);
+    expect(await stat(join(folder, "link"))).toMatchObject({ owner: "nobody", group: "54323" });
     expect(await stat("/dev/null")).toMatchObject({ type: FileType.UNSPECIFIED, permissions: "Dcrw-rw-rw-" });
     expect(await stat("/")).toMatchObject({ name: "/", path: "/", type: FileType.DIRECTORY });
+  });
+
+  it("shows the kind and the special bits of a file in its permissions only", async () => {
+    const [fifo, socket, program] = ["fifo", "socket", "program"].map((name) => join(folder, name)) as [string, string, string];
+    execFileSync("mkfifo", ["-m", "640", fifo]);
+    await using server = createServer().listen(socket);
+    await once(server, "listening");
+    chmodSync(socket, 0o700);
+    writeFileSync(program, "");
+    chmodSync(program, 0o4755);
+    expect(await stat(fifo)).toMatchObject({ type: FileType.UNSPECIFIED, mode: 0o640, permissions: "prw-r-----" });
+    expect(await stat(socket)).toMatchObject({ type: FileType.UNSPECIFIED, mode: 0o700, permissions: "Srwx------" });
+    expect(await stat(program)).toMatchObject({ type: FileType.FILE, mode: 0o755, permissions: "urwxr-xr-x" });
+    const directory = await stat(folder);
+    expect(directory).toMatchObject({ type: FileType.DIRECTORY, mode: 0o700, permissions: "drwx------" });
+    expect(directory.size).toBeGreaterThan(0n);
   });
 
   it("echoes an absolute path untouched and resolves others at home", async () => {
     expect((await stat("/usr/../etc/passwd")).path).toBe("/usr/../etc/passwd");
     expect((await stat("~")).path).toBe("/root");
     expect((await stat("../etc/")).path).toBe("/etc");
+    expect(await stat("/etc/")).toMatchObject({ path: "/etc/", name: "etc" });
+    expect((await stat("")).path).toBe("/root");
   });
 
   it("tells missing from broken", async () => {
@@ -115,6 +152,16 @@ describe("ListDir", () => {
       ["\uff5e", FileType.FILE, 0n],
       ["\u{1f600}", FileType.FILE, 0n],
     ]);
+  });
+
+  it("lists the home directory when it gets no path", async () => {
+    const paths = async (path: string) => (await agent.filesystem.listDir({ path })).entries.map((entry) => entry.path);
+    expect(await paths("")).toEqual(
+      readdirSync("/root")
+        .map((name) => `/root/${name}`)
+        .sort(),
+    );
+    expect(await paths("")).toEqual(await paths("~"));
   });
 
   it("goes through a link at the root and keeps its name", async () => {
@@ -161,28 +208,54 @@ describe("MakeDir", () => {
 
 describe("Move", () => {
   it("renames, makes the folders above the new place, and replaces files", async () => {
-    writeFileSync(join(folder, "a"), "content");
+    await uploadTo(agent, join(folder, "a"), "content", { "X-Metadata-Colour": "red" });
+    chmodSync(join(folder, "a"), 0o600);
     const destination = join(folder, "new/b");
     const { entry } = await agent.filesystem.move({ source: join(folder, "a"), destination }, asNobody);
-    expect(entry).toMatchObject({ path: destination, size: 7n, owner: "root" });
+    expect(entry).toMatchObject({ path: destination, size: 7n, owner: "root", mode: 0o600, metadata: { colour: "red" } });
     expect(statSync(join(folder, "new")).uid).toBe(65534);
     writeFileSync(join(folder, "c"), "");
     await agent.filesystem.move({ source: destination, destination: join(folder, "c") });
     expect(statSync(join(folder, "c")).size).toBe(7);
+    for (const name of ["from", "to"]) mkdirSync(join(folder, name));
+    writeFileSync(join(folder, "from/file"), "");
+    await agent.filesystem.move({ source: join(folder, "from"), destination: join(folder, "to") });
+    expect(readdirSync(join(folder, "to"))).toEqual(["file"]);
   });
 
-  it("fails as rename does", async () => {
+  it("says when there is nothing to rename", async () => {
     const nope = join(folder, "nope");
     expect(await failure(agent.filesystem.move({ source: nope, destination: join(folder, "x") }))).toEqual({
       code: Code.NotFound,
       message: `source file not found: ${nope}`,
     });
-    mkdirSync(join(folder, "full/x"), { recursive: true });
-    mkdirSync(join(folder, "dir"));
-    expect(await failure(agent.filesystem.move({ source: join(folder, "dir"), destination: join(folder, "full") }))).toMatchObject({
+  });
+
+  it.each([
+    ["a directory onto one that is not empty", "dir", "full"],
+    ["a directory onto a file", "dir", "file"],
+    ["a file onto a directory", "file", "dir"],
+    ["a directory into itself", "dir", "dir/new/inside"],
+  ])("refuses %s; folders that it made above stay", async (_, source, destination) => {
+    for (const name of ["full/x", "dir"]) mkdirSync(join(folder, name), { recursive: true });
+    writeFileSync(join(folder, "file"), "");
+    const target = join(folder, destination);
+    expect(await failure(agent.filesystem.move({ source: join(folder, source), destination: target }))).toEqual({
       code: Code.Internal,
-      message: expect.stringContaining("error renaming: "),
+      message: expect.stringMatching(/^error renaming: /),
     });
+    expect(existsSync(dirname(target))).toBe(true);
+  });
+
+  it.runIf(canMount())("refuses another file system, on which it leaves the folders", async () => {
+    using _disk = mountSmallDisk(join(folder, "disk"));
+    writeFileSync(join(folder, "file"), "");
+    const destination = join(folder, "disk/new/file");
+    expect(await failure(agent.filesystem.move({ source: join(folder, "file"), destination }))).toEqual({
+      code: Code.Internal,
+      message: expect.stringMatching(/^error renaming: /),
+    });
+    expect([existsSync(join(folder, "file")), readdirSync(join(folder, "disk/new"))]).toEqual([true, []]);
   });
 });
 
@@ -194,5 +267,12 @@ describe("Remove", () => {
     for (const name of ["tree", "link", "link"]) await agent.filesystem.remove({ path: join(folder, name) });
     expect(() => lstatSync(join(folder, "tree"))).toThrow();
     expect(lstatSync(join(folder, "kept")).isFile()).toBe(true);
+  });
+
+  it("says what the kernel does not let go", async () => {
+    expect(await failure(agent.filesystem.remove({ path: "/proc/version" }))).toEqual({
+      code: Code.Internal,
+      message: expect.stringMatching(/^error removing file or directory: /),
+    });
   });
 });
