@@ -57,7 +57,11 @@ describe.each(["gvisor", "runc"] as const)("what the platform tells an agent on 
       headers: { "E2b-Sandbox-Id": sandbox.sandboxId, "E2b-Sandbox-Port": "49983", "X-Access-Token": token },
     });
     expect(throughEdge.status).toBe(404);
-    expect(await throughEdge.text()).toMatch(/reserved/);
+    expect(await throughEdge.json()).toMatchObject({
+      message: expect.stringContaining("reserved for the E2B control plane"),
+      path: "/init",
+      code: 404,
+    });
   });
 
   it("adds a certificate authority to those that programs trust, and replaces it", async () => {
@@ -74,6 +78,9 @@ describe.each(["gvisor", "runc"] as const)("what the platform tells an agent on 
     expect([await bundle("^first$"), await bundle("^second$"), await bundle("BEGIN CERTIFICATE")]).toEqual([0, 1, image + 1]);
     expect((await sandbox.files.read("/usr/local/share/ca-certificates/e2b-ca.crt")).split("\n")[1]).toBe("second");
     await sandbox.commands.run("mv /etc/ssl/certs/ca-certificates.crt /tmp/gone", { user: "root" });
-    expect(await initFromInside({ accessToken: token, caBundle: authority("third") })).toMatch(/^400\n.*does not exist/);
+    const broken = { accessToken: token, caBundle: authority("third"), envVars: { COLOUR: "green" } };
+    expect(await initFromInside(broken)).toMatch(/^400\n.*does not exist/);
+    // All else in that request holds.
+    expect(await (await ask("/envs", { "X-Access-Token": token })).json()).toMatchObject({ COLOUR: "green" });
   });
 });

@@ -32,6 +32,9 @@ describe.each(["gvisor", "runc"] as const)("official npm SDK on %s", (runtime) =
     ).toBe("");
     expect(await run("python3 -m venv /tmp/venv && /tmp/venv/bin/pip --version | cut -d' ' -f1")).toBe("pip");
     expect(await run("hostname")).toBe("sandbox");
+    // Groups are looked up for each command.
+    expect(await run("sudo groupadd builders && sudo usermod -aG builders user && id -Gn")).not.toContain("builders");
+    expect((await run("id -Gn")).split(" ")).toEqual(expect.arrayContaining(["user", "builders"]));
     await sandbox.kill();
   });
 

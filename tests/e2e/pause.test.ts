@@ -72,6 +72,12 @@ describe.each(["gvisor", "runc"] as const)("pause, snapshots and forks through t
       expect((await again.getInfo()).state).toBe("running");
       if (!keepsMemory) break;
     }
+    if (keepsMemory) {
+      const [{ pid = 0 } = {}] = await sandbox.commands.list();
+      const counting = await sandbox.commands.connect(pid);
+      expect(await sandbox.commands.kill(pid)).toBe(true);
+      await expect(counting.wait()).rejects.toMatchObject({ exitCode: -1, error: "signal: killed" });
+    }
     await sandbox.kill();
     await expect(Sandbox.connect(sandbox.sandboxId, client)).rejects.toThrow(SandboxNotFoundError);
   });
