@@ -193,6 +193,8 @@ describe("POST /init", () => {
   it("sets the default user and directory", async () => {
     await agent.init({ defaultUser: "nobody", defaultWorkdir: "/usr" });
     expect((await run(agent, "/bin/sh", ["-c", "id -un; pwd"])).stdout).toBe("nobody\n/usr\n");
+    const { entries } = await agent.filesystem.listDir({ path: "" });
+    expect(entries.map(({ path }) => path)).toContain("/usr/bin");
     await agent.init({ defaultUser: "", defaultWorkdir: "" });
     expect((await run(agent, "id", ["-un"])).stdout).toBe("nobody\n");
     await agent.init({ defaultUser: "ghost" });
@@ -298,6 +300,7 @@ describe("a secured agent", () => {
     );
     expect(await get({ signature: sign("/etc/passwd", "write") })).toEqual(refused("invalid signature"));
     expect(await get({})).toEqual(refused("missing signature query parameter"));
+    expect(await get({ path: "/nope", username: "ghost" })).toEqual(refused("missing signature query parameter"));
     expect(await get({ signature: sign("/etc/passwd", "read") }, { "X-Access-Token": "wrong" })).toEqual(
       refused("access token present in header but does not match"),
     );

@@ -155,13 +155,8 @@ describe("ListDir", () => {
   });
 
   it("lists the home directory when it gets no path", async () => {
-    const paths = async (path: string) => (await agent.filesystem.listDir({ path })).entries.map((entry) => entry.path);
-    expect(await paths("")).toEqual(
-      readdirSync("/root")
-        .map((name) => `/root/${name}`)
-        .sort(),
-    );
-    expect(await paths("")).toEqual(await paths("~"));
+    const { entries } = await agent.filesystem.listDir({ path: "" });
+    expect(new Set(entries.map(({ path }) => dirname(path)))).toEqual(new Set(["/root"]));
   });
 
   it("goes through a link at the root and keeps its name", async () => {
