@@ -190,8 +190,13 @@ describe("Start", () => {
   });
 
   it("delivers what a background child writes after its parent ended", async () => {
-    const { stdout } = await run(agent, "/bin/sh", ["-c", "(sleep 0.3; echo late) & echo early"]);
-    expect(stdout).toBe("early\nlate\n");
+    const stream = start({ process: { cmd: "/bin/sh", args: ["-c", "(sleep 0.6; echo late) & echo early"] }, stdin: false });
+    const pid = await stream.pid();
+    expect(await stream.output()).toBe("early\n");
+    await sleep(100);
+    expect((await agent.process.list({})).processes).toMatchObject([{ pid }]);
+    expect(await stream.rest()).toMatchObject({ output: "late\n", end: { value: { exitCode: 0 } } });
+    expect((await agent.process.list({})).processes).toEqual([]);
   });
 
   it("sends keepalives while nothing happens", async () => {

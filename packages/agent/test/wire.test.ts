@@ -250,6 +250,9 @@ describe("a process", () => {
       .split("\n")
       .map((line) => line.trim().replace(/ +/, " "));
     expect({ score, nice, group }).toEqual({ score: "500", nice: "0", group: agentGroup });
+    // How many processes it may have is for the agent to set; all other limits are its own.
+    const limits = await run(agent, "/bin/sh", ["-c", "diff /proc/$PPID/limits /proc/$$/limits | grep -v 'Max processes' | grep '^[<>]'"]);
+    expect(limits.stdout).toBe("");
   });
 
   it("is found by who comes late, with its end and without its output, and not by other calls", async () => {
