@@ -69,6 +69,27 @@ describe("what a polled watcher reports", () => {
     expect(await watcher.poll()).toEqual(["REMOVE f"]);
   });
 
+  it("shows how compose puts its result in place: whole, by one rename", async () => {
+    const watcher = await watch();
+    for (const name of ["1", "2"]) writeFileSync(join(folder, name), name);
+    writeFileSync(join(folder, "all"), "before");
+    await watcher.poll();
+    const body = JSON.stringify({ source_paths: ["1", "2"].map((name) => join(folder, name)), destination: join(folder, "all") });
+    expect((await agent.fetch("/files/compose", { method: "POST", body })).status).toBe(200);
+    const events = await watcher.poll();
+    const temporary = events[0]?.replace("CREATE ", "") ?? "";
+    expect(temporary).toMatch(/^all\.e2b-compose\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.tmp$/);
+    expect(events.filter((event, index) => event !== events[index - 1])).toEqual([
+      `CREATE ${temporary}`,
+      `CHMOD ${temporary}`,
+      `WRITE ${temporary}`,
+      `RENAME ${temporary}`,
+      "CREATE all",
+      "REMOVE 1",
+      "REMOVE 2",
+    ]);
+  });
+
   it("follows touch, chmod of the root, and reading not at all", async () => {
     writeFileSync(join(folder, "file"), "x");
     const watcher = await watch();
@@ -96,6 +117,22 @@ describe("what a polled watcher reports", () => {
     renameSync(root, join(folder, "moved"));
     writeFileSync(join(folder, "moved/c"), "");
     expect(await other.poll()).toEqual(["RENAME ."]);
+  });
+
+  it("is for whoever knows its id", async () => {
+    const { id } = await watch();
+    writeFileSync(join(folder, "a"), "");
+    const asNobody = { headers: { Authorization: `Basic ${btoa("nobody:")}` } };
+    const { events } = await agent.filesystem.getWatcherEvents({ watcherId: id }, asNobody);
+    expect(events.map(describeEvent)).toEqual(["CREATE a"]);
+  });
+
+  it("is about the directory that a link leads to", async () => {
+    mkdirSync(join(folder, "real"));
+    symlinkSync("real", join(folder, "link"));
+    const watcher = await watch({ path: join(folder, "link"), includeEntry: true });
+    writeFileSync(join(folder, "real/x"), "");
+    expect(await watcher.raw()).toMatchObject([{ name: "x", entry: { path: join(folder, "link/x") } }]);
   });
 
   it("leaves out what is below, unless asked", async () => {
