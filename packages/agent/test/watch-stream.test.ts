@@ -7,6 +7,7 @@ import { Code } from "@connectrpc/connect";
 import type { WatchDirResponse } from "@skerry/wire/filesystem";
 import { beforeEach, describe, expect, it } from "vitest";
 import { agentOfFile, failure } from "./agent-under-test.ts";
+import { canMountFuse, mountFuse } from "./fuse-mount.ts";
 import { describeEvent, inotifyDescriptors, openWatch, uploadTo, whileStopped } from "./watching.ts";
 
 const agent = await agentOfFile();
@@ -133,6 +134,14 @@ describe("what can't be watched", () => {
     expect(await ask("~nobody")).toMatchObject({ code: Code.InvalidArgument });
     expect(await ask(join(folder, "loop"))).toMatchObject({ code: Code.Internal });
     expect(await ask("/a\0b")).toMatchObject({ code: Code.Internal });
+  });
+
+  it.runIf(canMountFuse())("is a file system whose changes may be made elsewhere, unless the client takes that", async () => {
+    const path = join(folder, "fuse");
+    await using _mount = await mountFuse(path);
+    expect(await ask(path)).toEqual({ code: Code.InvalidArgument, message: `cannot watch path on network filesystem: ${path}` });
+    const { watcherId } = await agent.filesystem.createWatcher({ path, allowNetworkMounts: true });
+    await agent.filesystem.removeWatcher({ watcherId });
   });
 
   it("is a watcher that nobody made", async () => {
