@@ -73,7 +73,7 @@ describeOnEachDatabase("the life of sandboxes", (api) => {
       arrived += 1;
     });
     const kills = Array.from({ length: 10 }, () => api().call("DELETE", `/sandboxes/${id}`));
-    await waitUntil("all have arrived", () => arrived === 10 && api().node.countCalls("kill", id) > 0);
+    await waitUntil("all have arrived", () => arrived >= 10 && api().node.countCalls("kill", id) > 0);
     // Whoever has read the entry by then waits; who reads it later may find it over, or ask the node once more, which does no harm.
     await sleep(300);
     api().node.kill = "ok";
