@@ -4,7 +4,7 @@ import { chmodSync, existsSync, readFileSync, statSync, symlinkSync, utimesSync,
 import { mkdtemp, rm } from "node:fs/promises";
 import { request } from "node:http";
 import { connect, createServer } from "node:net";
-import { tmpdir } from "node:os";
+import { release, tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { beforeEach, describe, expect, it } from "vitest";
@@ -517,7 +517,9 @@ describe("POST /files", () => {
   });
 
   it.runIf(canMount())("says that the disk takes no more files, metadata or folders", async () => {
-    // Metadata is counted as so many files' worth (since Linux 6.6; before, tmpfs has none).
+    // Metadata is counted as so many files' worth since Linux 6.6; before, a tmpfs keeps none.
+    const [major = 0, minor = 0] = release().split(".").map(Number);
+    const keepsMetadata = major > 6 || (major === 6 && minor >= 6);
     using _disk = mountSmallDisk(join(folder, "small"), "nr_inodes=4");
     const answer = async (name: string, headers = {}) => {
       const response = await put(join(folder, "small", name), "x", headers);
@@ -527,7 +529,8 @@ describe("POST /files", () => {
       status,
       body: { code: status, message: expect.stringMatching(`^${message}: `) },
     });
-    expect(await answer("labelled", { "X-Metadata-A": "v".repeat(4000) })).toEqual(refused(507, "not enough space for file metadata"));
+    const labelled = await answer("labelled", { "X-Metadata-A": "v".repeat(4000) });
+    expect(labelled).toEqual(keepsMetadata ? refused(507, "not enough space for file metadata") : { status: 200 });
     for (const name of ["a", "b"]) expect(await answer(name)).toEqual({ status: 200 });
     expect(await answer("one-more")).toEqual(refused(507, "not enough inodes available"));
     expect(await answer("folder/file")).toEqual(refused(500, "error ensuring directories"));

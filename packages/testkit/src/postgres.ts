@@ -1,7 +1,8 @@
 import { mkdtemp, readdir, rm } from "node:fs/promises";
-import { createServer } from "node:net";
+
 import { join } from "node:path";
 import { runCommand } from "@skerry/base";
+import { freePorts } from "./free-ports.ts";
 
 const ROOT = "/usr/lib/postgresql";
 
@@ -24,7 +25,7 @@ export async function startPostgres(): Promise<TestPostgres> {
   const bin = await findBinaries();
   const folder = await mkdtemp("/tmp/skerry-pg-");
   const asServer = createRunner(process.getuid?.() === 0);
-  const port = await freePort();
+  const [port = 0] = await freePorts(1);
   const data = join(folder, "data");
   const options = `-p ${port} -k ${folder} -c listen_addresses=127.0.0.1 -c fsync=off -c max_connections=100`;
   const start = () => asServer(join(bin, "pg_ctl"), ["-D", data, "-w", "-t", "60", "-l", join(folder, "log"), "-o", options, "start"]);
@@ -76,13 +77,4 @@ function createRunner(isRoot: boolean): (command: string, args: readonly string[
     isRoot
       ? runCommand("setpriv", ["--reuid=postgres", "--regid=postgres", "--init-groups", command, ...args], options)
       : runCommand(command, args, options);
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === "string") throw new Error("no free port");
-  return address.port;
 }
