@@ -170,7 +170,7 @@ export class WarmPool {
     this.#filling ??= this.#work()
       .catch(async (error: unknown) => {
         this.#complain(error);
-        await this.#pause(RETRY_MS);
+        await this.#rest(RETRY_MS);
       })
       .finally(() => {
         this.#filling = undefined;
@@ -217,7 +217,7 @@ export class WarmPool {
   }
 
   /** Shorter when the pool is closed meanwhile. */
-  async #pause(ms: number): Promise<void> {
+  async #rest(ms: number): Promise<void> {
     await sleep(ms, undefined, { ref: false, signal: this.#closing.signal }).catch(() => undefined);
   }
 
@@ -240,7 +240,7 @@ export class WarmPool {
     const { writer, containers, logger } = this.#options;
     const { record } = await this.#start(entry, undefined);
     try {
-      await this.#pause(this.#options.settleMs);
+      await this.#rest(this.#options.settleMs);
       if (this.#isClosed) return;
       await writer.write({ record, imageId: templateImageId(entry.key), kind: "template", withMemory: true, agentUnresponsive: false });
       logger.info({ template_id: entry.makeup.templateId, build_id: entry.makeup.buildId }, "image of a template taken");

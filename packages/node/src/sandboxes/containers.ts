@@ -14,7 +14,6 @@ import { processStartTime } from "./process-identity.ts";
 import { emptyTrash } from "./recover.privileged.ts";
 
 const CLOSE_AFTER_MS = 5_000;
-
 const EMPTY_TRASH_AFTER_MS = 1_000;
 
 export interface LiveContainer {
