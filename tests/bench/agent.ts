@@ -7,6 +7,7 @@ import { AgentMemory, largeTransfer, runMany } from "./agent-memory.ts";
 import { openAgentSandbox } from "./agent-sandbox.ts";
 import { transfers } from "./agent-transfer.ts";
 import type { Bench, BenchOptions, Measured, Row } from "./bench.ts";
+import { addBigTemplate } from "./big-template.ts";
 import { fetchNginx } from "./nginx.ts";
 import { createSandbox } from "./sdk.ts";
 import { distribution } from "./statistics.ts";
@@ -37,7 +38,8 @@ async function measure(
 ): Promise<Measured[]> {
   // The largest file may be larger than a sandbox's disk is by default.
   await using platform = await startPlatform({ runtime, env: { SKERRY_DISK_LIMIT: "none" } });
-  const sandbox = await openAgentSandbox(platform, await createSandbox(platform));
+  await addBigTemplate(platform);
+  const sandbox = await openAgentSandbox(platform, await createSandbox(platform, "big"));
   const memory = new AgentMemory(sandbox);
   const measured: Measured[] = [];
   const add = (name: string, unit: string, samples: number[]) => measured.push([name, unit, samples]);

@@ -1,13 +1,12 @@
 // From request to a sandbox that answers: claimed, restored, resumed, forked, many at once; beside bare `runsc run` and
 // `runc run` of /bin/echo in the same run. All through the official SDK.
 
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Platform, startPlatform } from "@skerry/testkit";
 import { Sandbox } from "e2b";
 import { openBare } from "./bare.ts";
 import type { Bench, Measured, Row } from "./bench.ts";
+import { addBigTemplate } from "./big-template.ts";
 import { bursts } from "./lifecycle-bursts.ts";
 import { idleCosts } from "./lifecycle-idle.ts";
 import { connection, createSandbox, echo } from "./sdk.ts";
@@ -31,8 +30,7 @@ export const lifecycle: Bench = {
     {
       // Nothing kept ready: what a restore costs by itself.
       await using platform = await startPlatform({ runtime: "gvisor" });
-      addBigTemplate(platform);
-      await platform.restart();
+      await addBigTemplate(platform);
       measured.push(...(await restores(platform)));
       measured.push(...(await writtenDisks(platform)));
       measured.push(...(await bigMemory(platform)));
@@ -137,7 +135,7 @@ async function writtenDisks(platform: Platform): Promise<Measured[]> {
 }
 
 async function bigMemory(platform: Platform): Promise<Measured[]> {
-  const sandbox = await Sandbox.create("big", { ...connection(platform), timeoutMs: 600_000 });
+  const sandbox = await createSandbox(platform, "big");
   const program = "import os,time; held=[os.urandom(1<<24) for _ in range(64)]; open('/tmp/ready','w').close(); time.sleep(10**6)";
   await sandbox.commands.run(`python3 -c "${program}"`, { background: true, timeoutMs: 0 });
   await sandbox.commands.run("while ! test -e /tmp/ready; do sleep 0.2; done", { timeoutMs: 120_000 });
@@ -173,21 +171,6 @@ async function forks(platform: Platform): Promise<Measured[]> {
 async function killFork(fork: unknown): Promise<void> {
   if (fork instanceof Sandbox) await fork.kill();
   else throw new Error(`a fork failed: ${String(fork)}`);
-}
-
-/** A second template with room for a gibibyte. */
-function addBigTemplate(platform: Platform): void {
-  const dir = join(platform.dataDir, "templates");
-  mkdirSync(dir, { recursive: true });
-  const base = JSON.parse(readFileSync(join(dir, "base.json"), "utf8")) as Record<string, unknown>;
-  const big = {
-    ...base,
-    alias: "big",
-    memoryMB: 2048,
-    templateId: "bigbigbigbigbigbigbi",
-    buildId: "00000000-0000-4000-8000-000000000b16",
-  };
-  writeFileSync(join(dir, "big.json"), JSON.stringify(big));
 }
 
 function notesOn(rows: readonly Row[]): string[] {

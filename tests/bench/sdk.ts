@@ -6,8 +6,8 @@ export function connection(platform: Platform): { apiKey: string; apiUrl: string
   return { apiKey: platform.secrets.apiKey, apiUrl: platform.apiUrl, sandboxUrl: platform.edgeUrl, domain: platform.domain };
 }
 
-export function createSandbox(platform: Platform): Promise<Sandbox> {
-  return Sandbox.create("base", { ...connection(platform), timeoutMs: 600_000 });
+export function createSandbox(platform: Platform, template = "base"): Promise<Sandbox> {
+  return Sandbox.create(template, { ...connection(platform), timeoutMs: 600_000 });
 }
 
 export async function echo(sandbox: Sandbox): Promise<void> {
