@@ -172,7 +172,7 @@ describeOnEachDatabase("reconciling", (api) => {
   });
 
   it("deletes images that no entry knows, after a while, and settles those that one does", async () => {
-    const image = { sandboxId: "i1", hasMemory: true, agentUnresponsive: false, accessToken: "" };
+    const image = { sandboxId: "i1", hasMemory: true, agentUnresponsive: false };
     api().node.images.set("stray000000000000000", image);
     const timing = { strayImageMs: 300, listTimeoutMs: 500, killTimeoutMs: 1_000 };
     await using watcher = await api().createApi({ ownerId: "api8", timing });

@@ -4,27 +4,19 @@ import { accessSync, closeSync, constants as fs, openSync } from "node:fs";
 import { Socket } from "node:net";
 import { constants } from "node:os";
 import { delimiter, join } from "node:path";
-import { decodeStatus, posixSpawn, SPAWN_SIGNATURES, SpawnError, type SpawnLibc } from "./posix-spawn.ts";
+import { bindSpawnLibc, decodeStatus, posixSpawn, SpawnError, type SpawnLibc } from "./posix-spawn.ts";
 
 const WNOHANG = 1;
 
-interface Libc extends SpawnLibc {
-  pipe2(fds: Uint8Array, flags: number): number;
-  waitpid(pid: number, status: Uint8Array, flags: number): number;
-}
+let loading: Promise<SpawnLibc> | undefined;
 
-let loading: Promise<Libc> | undefined;
-
-function loadLibc(): Promise<Libc> {
+function loadLibc(): Promise<SpawnLibc> {
   loading ??= import("koffi").then(({ default: koffi }) => {
     const lib = koffi.load("libc.so.6");
-    const spawning = Object.fromEntries(Object.entries(SPAWN_SIGNATURES).map(([name, signature]) => [name, lib.func(signature)]));
-    return {
-      ...(spawning as unknown as Omit<SpawnLibc, "address">),
-      address: (buffer) => koffi.address(buffer),
-      pipe2: lib.func("int pipe2(void *fds, int flags)"),
-      waitpid: lib.func("int waitpid(int pid, void *status, int flags)"),
-    };
+    return bindSpawnLibc(
+      (signature) => lib.func(signature),
+      (buffer) => koffi.address(buffer),
+    );
   });
   return loading;
 }
@@ -94,7 +86,7 @@ export async function startProgram(request: ProgramRequest): Promise<Program> {
   }
 }
 
-function pipe(libc: Libc): [read: number, write: number] {
+function pipe(libc: SpawnLibc): [read: number, write: number] {
   const fds = new Int32Array(2);
   if (libc.pipe2(new Uint8Array(fds.buffer), O_CLOEXEC) !== 0) throw withCode("no descriptors left for a pipe", "EMFILE");
   return [fds[0] ?? 0, fds[1] ?? 0];
@@ -128,7 +120,7 @@ function withCode(message: string, code: string): NodeJS.ErrnoException {
 const awaited = new Map<number, (end: ProgramEnd) => void>();
 
 /** Each is waited for by its own number: others of this process's children are Node's. */
-function whenEnded(libc: Libc, pid: number): Promise<ProgramEnd> {
+function whenEnded(libc: SpawnLibc, pid: number): Promise<ProgramEnd> {
   if (!isListening) process.on("SIGCHLD", () => collect(libc));
   isListening = true;
   const ended = new Promise<ProgramEnd>((resolve) => awaited.set(pid, resolve));
@@ -139,7 +131,7 @@ function whenEnded(libc: Libc, pid: number): Promise<ProgramEnd> {
 
 let isListening = false;
 
-function collect(libc: Libc): void {
+function collect(libc: SpawnLibc): void {
   const status = new Int32Array(1);
   for (const [pid, resolve] of awaited) {
     if (libc.waitpid(pid, new Uint8Array(status.buffer), WNOHANG) !== pid) continue;

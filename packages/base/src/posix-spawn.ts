@@ -26,21 +26,34 @@ export interface SpawnLibc {
   attributesSignalDefault(attributes: Uint8Array, set: Uint8Array): number;
   attributesSignalMask(attributes: Uint8Array, set: Uint8Array): number;
   address(buffer: Uint8Array): bigint;
+  pipe2(fds: Uint8Array, flags: number): number;
+  waitpid(pid: number, status: Uint8Array, flags: number): number;
 }
 
-/** The C signatures, for whoever loads glibc. */
-export const SPAWN_SIGNATURES = {
-  posixSpawn: "int posix_spawn(void *pid, const char *path, void *actions, void *attributes, void *argv, void *envp)",
-  actionsInit: "int posix_spawn_file_actions_init(void *actions)",
-  actionsDup2: "int posix_spawn_file_actions_adddup2(void *actions, int fd, int target)",
-  actionsOpen: "int posix_spawn_file_actions_addopen(void *actions, int target, const char *path, int flags, unsigned int mode)",
-  actionsChdir: "int posix_spawn_file_actions_addchdir_np(void *actions, const char *path)",
-  actionsDestroy: "int posix_spawn_file_actions_destroy(void *actions)",
-  attributesInit: "int posix_spawnattr_init(void *attributes)",
-  attributesFlags: "int posix_spawnattr_setflags(void *attributes, short flags)",
-  attributesSignalDefault: "int posix_spawnattr_setsigdefault(void *attributes, void *set)",
-  attributesSignalMask: "int posix_spawnattr_setsigmask(void *attributes, void *set)",
-} as const;
+type Bind = (signature: string) => (...args: never[]) => unknown;
+
+/** What starting programs takes of a glibc that somebody has loaded: `bind` makes a function of a C signature. */
+export function bindSpawnLibc(bind: Bind, address: SpawnLibc["address"]): SpawnLibc {
+  return {
+    posixSpawn: bind(
+      "int posix_spawn(void *pid, const char *path, void *actions, void *attributes, void *argv, void *envp)",
+    ) as SpawnLibc["posixSpawn"],
+    actionsInit: bind("int posix_spawn_file_actions_init(void *actions)") as SpawnLibc["actionsInit"],
+    actionsDup2: bind("int posix_spawn_file_actions_adddup2(void *actions, int fd, int target)") as SpawnLibc["actionsDup2"],
+    actionsOpen: bind(
+      "int posix_spawn_file_actions_addopen(void *actions, int target, const char *path, int flags, unsigned int mode)",
+    ) as SpawnLibc["actionsOpen"],
+    actionsChdir: bind("int posix_spawn_file_actions_addchdir_np(void *actions, const char *path)") as SpawnLibc["actionsChdir"],
+    actionsDestroy: bind("int posix_spawn_file_actions_destroy(void *actions)") as SpawnLibc["actionsDestroy"],
+    attributesInit: bind("int posix_spawnattr_init(void *attributes)") as SpawnLibc["attributesInit"],
+    attributesFlags: bind("int posix_spawnattr_setflags(void *attributes, short flags)") as SpawnLibc["attributesFlags"],
+    attributesSignalDefault: bind("int posix_spawnattr_setsigdefault(void *attributes, void *set)") as SpawnLibc["attributesSignalDefault"],
+    attributesSignalMask: bind("int posix_spawnattr_setsigmask(void *attributes, void *set)") as SpawnLibc["attributesSignalMask"],
+    pipe2: bind("int pipe2(void *fds, int flags)") as SpawnLibc["pipe2"],
+    waitpid: bind("int waitpid(int pid, void *status, int flags)") as SpawnLibc["waitpid"],
+    address,
+  };
+}
 
 export interface SpawnTarget {
   readonly path: string;

@@ -16,7 +16,6 @@ export interface FakeImage {
   readonly sandboxId: string;
   readonly hasMemory: boolean;
   readonly agentUnresponsive: boolean;
-  /** The token that the agent in its memory asks for. */
 }
 
 export type FakeMethod = "create" | "kill" | "list" | "pause" | "resume" | "snapshot" | "deleteImage";

@@ -62,7 +62,7 @@ function authorise(state: AgentState, wanted: string | undefined, presented: str
 function apply(state: AgentState, request: InitRequest): void {
   const { timestamp, lifecycleId } = request;
   if (timestamp !== undefined) state.newestInit = { timestamp, lifecycleId };
-  const clockAheadMs = request.timestamp === undefined ? undefined : clockProblem(request.timestamp, Date.now());
+  const clockAheadMs = timestamp === undefined ? undefined : clockProblem(timestamp, Date.now());
   if (clockAheadMs !== undefined) stderrLogger(`the clock is ${clockAheadMs} ms ahead of the platform's, and nothing in here may set it`);
   if (request.envVars !== undefined) state.userEnv = new Map(Object.entries(request.envVars));
   state.accessToken = request.accessToken;

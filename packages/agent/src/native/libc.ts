@@ -1,7 +1,7 @@
 // What Node.js lacks, straight from glibc: the one file that knows C signatures. Loaded late, because nothing in here
 // is needed to answer /health or /init: entry points that will need it `await loadLibc()` first.
 
-import { SPAWN_SIGNATURES, type SpawnLibc } from "@skerry/base/posix-spawn";
+import { bindSpawnLibc, type SpawnLibc } from "@skerry/base/posix-spawn";
 import type koffiModule from "koffi";
 
 export interface Libc extends SpawnLibc {
@@ -9,8 +9,6 @@ export interface Libc extends SpawnLibc {
   syscall(number: number, a: number, b: number, c: number): number;
   syscallPointer(number: number, a: number, pointer: Uint8Array): number;
   errno(): number;
-  pipe2(fds: Uint8Array, flags: number): number;
-  waitpid(pid: number, status: Uint8Array, flags: number): number;
   ioctl(fd: number, request: number, argument: Uint8Array): number;
   listxattr(path: string | Uint8Array, list: Uint8Array | null, size: number): number;
   getxattr(path: string | Uint8Array, name: string, value: Uint8Array | null, size: number): number;
@@ -47,23 +45,14 @@ export function libc(): Libc {
 function bind(koffi: typeof koffiModule): Libc {
   const lib = koffi.load("libc.so.6");
   return {
+    ...bindSpawnLibc(
+      (signature) => lib.func(signature),
+      (buffer) => koffi.address(buffer),
+    ),
     syscall: lib.func("long syscall(long number, long a, long b, long c)"),
     syscallPointer: lib.func("syscall", "long", ["long", "long", "void *"]),
     errno: () => koffi.errno(),
-    pipe2: lib.func("int pipe2(void *fds, int flags)"),
-    waitpid: lib.func("int waitpid(int pid, void *status, int flags)"),
     ioctl: lib.func("int ioctl(int fd, unsigned long request, void *argument)"),
-    posixSpawn: lib.func(SPAWN_SIGNATURES.posixSpawn),
-    actionsInit: lib.func(SPAWN_SIGNATURES.actionsInit),
-    actionsDup2: lib.func(SPAWN_SIGNATURES.actionsDup2),
-    actionsOpen: lib.func(SPAWN_SIGNATURES.actionsOpen),
-    actionsChdir: lib.func(SPAWN_SIGNATURES.actionsChdir),
-    actionsDestroy: lib.func(SPAWN_SIGNATURES.actionsDestroy),
-    attributesInit: lib.func(SPAWN_SIGNATURES.attributesInit),
-    attributesFlags: lib.func(SPAWN_SIGNATURES.attributesFlags),
-    attributesSignalDefault: lib.func(SPAWN_SIGNATURES.attributesSignalDefault),
-    attributesSignalMask: lib.func(SPAWN_SIGNATURES.attributesSignalMask),
-    address: (buffer) => koffi.address(buffer),
     listxattr: lib.func("long listxattr(const char *path, void *list, size_t size)"),
     getxattr: lib.func("long getxattr(const char *path, const char *name, void *value, size_t size)"),
     setxattr: lib.func("int setxattr(const char *path, const char *name, void *value, size_t size, int flags)"),
