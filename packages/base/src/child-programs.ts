@@ -56,6 +56,7 @@ export async function startProgram(request: ProgramRequest): Promise<Program> {
   const path = findProgram(request.command, request.env.PATH ?? "");
   const theirs: number[] = [];
   const ours: Socket[] = [];
+  let stdin: Socket | undefined;
   const kept = (fd: number) => {
     theirs.push(fd);
     return fd;
@@ -72,7 +73,6 @@ export async function startProgram(request: ProgramRequest): Promise<Program> {
     stdin = new Socket({ fd: write, readable: false, writable: true });
     return kept(read);
   };
-  let stdin: Socket | undefined;
   try {
     const stdio = [input(), output(), output(), ...request.extraFds];
     const { env, cwd } = request;

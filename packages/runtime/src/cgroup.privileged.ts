@@ -7,13 +7,12 @@ import { basename, join } from "node:path";
 let ownRoots: readonly string[] | undefined;
 
 /** Mount points of every cgroup hierarchy of this machine. Looked up once: with each sandbox the table of mounts gets longer. */
-export function cgroupRoots(mounts?: string): readonly string[] {
-  if (mounts !== undefined) return rootsIn(mounts);
-  ownRoots ??= rootsIn(readFileSync("/proc/self/mounts", "utf8"));
+export function cgroupRoots(): readonly string[] {
+  ownRoots ??= cgroupRootsIn(readFileSync("/proc/self/mounts", "utf8"));
   return ownRoots;
 }
 
-function rootsIn(mounts: string): string[] {
+export function cgroupRootsIn(mounts: string): string[] {
   return mounts
     .split("\n")
     .map((line) => line.split(" "))

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { cgroupRoots } from "./cgroup.privileged.ts";
+import { cgroupRootsIn } from "./cgroup.privileged.ts";
 
 it("finds every hierarchy of a machine with both cgroup versions", () => {
   const mounts = [
@@ -8,5 +8,5 @@ it("finds every hierarchy of a machine with both cgroup versions", () => {
     "cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0",
     "overlay / overlay rw 0 0",
   ].join("\n");
-  expect(cgroupRoots(mounts)).toEqual(["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/unified"]);
+  expect(cgroupRootsIn(mounts)).toEqual(["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/unified"]);
 });
