@@ -355,6 +355,10 @@ describe("a secured agent", () => {
       headers: { ...headers, "Content-Type": "application/json" },
       body: "{}",
     });
-    expect(await answer(unary)).toEqual({ status: 401, body: { code: "unauthenticated", message: "invalid username: 'ghost'" } });
+    const refused = { status: 401, body: { code: "unauthenticated", message: "invalid username: 'ghost'" } };
+    expect(await answer(unary)).toEqual(refused);
+    // Before anything else is wrong with the request.
+    expect(await answer(await agent.fetch("/process.Process/Nope", { method: "POST", headers, body: "{}" }))).toEqual(refused);
+    expect(await answer(await agent.fetch("/process.Process/List", { headers }))).toEqual(refused);
   });
 });

@@ -1,8 +1,20 @@
 import { execFileSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { chmodSync, existsSync, readFileSync, statSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
-import { request } from "node:http";
+import { type IncomingMessage, request } from "node:http";
 import { connect, createServer } from "node:net";
 import { release, tmpdir } from "node:os";
 import { join } from "node:path";
@@ -131,6 +143,12 @@ describe("GET /files", () => {
       '{"code":406,"message":"identity encoding not acceptable for Range or conditional request"}\n',
       { vary: "Accept-Encoding" },
     ],
+    [
+      { "Accept-Encoding": "br, identity;q=0" },
+      406,
+      '{"code":406,"message":"error parsing Accept-Encoding: no acceptable encoding found, supported: [gzip]"}\n',
+      { vary: "Origin" },
+    ],
     [{ "If-None-Match": "*" }, 304, "", UNCHANGED],
     [{ "If-Modified-Since": MODIFIED }, 304, "", UNCHANGED],
     [{ "If-Modified-Since": "Tue, 14 Nov 2023 22:13:19 GMT" }, 200, "hello world", {}],
@@ -154,6 +172,48 @@ describe("GET /files", () => {
       `--${boundary}\r\nContent-Range: bytes ${range}/11\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n${text}\r\n`;
     expect(response.body.toString()).toBe(`${part("0-1", "he")}${part("9-10", "ld")}--${boundary}--\r\n`);
     expect(response.headers["content-length"]).toBe(String(response.body.length));
+  });
+
+  it("sends what is larger than its buffers byte for byte, whole and in parts, to several at once", async () => {
+    const path = join(folder, "large");
+    const bytes = randomBytes(3_000_001);
+    writeFileSync(path, bytes);
+    const answers = await Promise.all(Array.from({ length: 12 }).map(() => raw(filesUrl(path))));
+    for (const { body } of answers) expect(body.equals(bytes)).toBe(true);
+    const part = await raw(filesUrl(path), { Range: "bytes=99-2000000" });
+    expect(part.body.equals(bytes.subarray(99, 2_000_001))).toBe(true);
+    const parts = await raw(filesUrl(path), { Range: "bytes=7-900000,1000000-" });
+    for (const piece of [bytes.subarray(7, 900_001), bytes.subarray(1_000_000)]) expect(parts.body.includes(piece)).toBe(true);
+    expect(parts.headers["content-length"]).toBe(String(parts.body.length));
+  });
+
+  it("breaks off when the file becomes shorter meanwhile, and lets go of it when the client leaves", async () => {
+    const path = join(folder, "shrinking");
+    writeFileSync(path, "");
+    // More than any buffer on the way takes.
+    truncateSync(path, 256 * 1024 * 1024);
+    const opened = () =>
+      readdirSync(`/proc/${agent.pid}/fd`).filter((fd) => {
+        try {
+          return readlinkSync(`/proc/${agent.pid}/fd/${fd}`) === path;
+        } catch {
+          return false;
+        }
+      });
+    const begin = async () => {
+      const outgoing = request(agent.url + filesUrl(path), { agent: false }).end();
+      const [incoming] = (await once(outgoing, "response")) as [IncomingMessage];
+      expect(opened()).toHaveLength(1);
+      return { outgoing, incoming };
+    };
+    const left = await begin();
+    left.outgoing.on("error", () => {}).destroy();
+    await expect.poll(opened).toEqual([]);
+
+    const { incoming } = await begin();
+    truncateSync(path, 0);
+    await expect(incoming.resume().toArray()).rejects.toThrow("aborted");
+    await expect.poll(opened).toEqual([]);
   });
 
   it("reads files of the kernel to their end, afresh each time", async () => {

@@ -1,4 +1,5 @@
-const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+// A token of MIME (RFC 2045), which unlike HTTP's takes braces.
+const TOKEN = /^[!#$%&'*+\-.^_`{|}~0-9A-Za-z]+$/;
 
 /** `inline` with the file's base name, in the plainest form that can carry it. */
 export function inlineDisposition(name: string): string {
@@ -12,7 +13,7 @@ function percentEncode(text: string): string {
   return [...Buffer.from(text, "utf8")]
     .map((byte) => {
       const character = String.fromCharCode(byte);
-      return /[A-Za-z0-9!#$&+\-.^_`|~]/.test(character) ? character : `%${byte.toString(16).toUpperCase().padStart(2, "0")}`;
+      return /[A-Za-z0-9!#$&+\-.^_`{|}~]/.test(character) ? character : `%${byte.toString(16).toUpperCase().padStart(2, "0")}`;
     })
     .join("");
 }

@@ -57,7 +57,7 @@ function chooseEncoding({ req, res }: Exchange, size: number): Encoding {
     return negotiateEncoding(headers["accept-encoding"]?.toString(), { isConditional, prefersIdentity: size >= LARGE_BYTES });
   } catch (error) {
     if (!(error instanceof NotAcceptableError)) throw error;
-    res.setHeader("Vary", "Accept-Encoding");
+    if (isConditional) res.setHeader("Vary", "Accept-Encoding");
     throw new HttpError(406, error.message);
   }
 }

@@ -24,12 +24,11 @@ export async function handle(pipeline: Pipeline, req: IncomingMessage, res: Serv
     const [path = "/", ...rest] = (req.url ?? "/").split("?");
     const exchange: Exchange = { req, res, path, query: new URLSearchParams(rest.join("?")), state: pipeline.state };
     assertAccess(pipeline.state, req, path);
-    if (pipeline.rpc.prefixes.some((prefix) => path.startsWith(prefix))) {
-      await route(await pipeline.rpc.load(), exchange);
-      return;
-    }
+    const isRpc = pipeline.rpc.prefixes.some((prefix) => path.startsWith(prefix));
     const problem = credentialProblem(req.headers.authorization);
-    if (problem === undefined) await route(pipeline.routes, exchange);
+    // The refusal of a stream is a message of that stream: rpc.ts sends it.
+    const isStream = isRpc && req.headers["content-type"]?.startsWith("application/connect+");
+    if (problem === undefined || isStream) await route(isRpc ? await pipeline.rpc.load() : pipeline.routes, exchange);
     else res.writeHead(401, { "Content-Type": "application/json" }).end(JSON.stringify({ code: "unauthenticated", message: problem }));
   } catch (error) {
     fail(pipeline, { req, res }, error);

@@ -41,7 +41,7 @@ export function rpcRoutes(options: RpcOptions): RouteTable {
     acceptCompression: [compressionGzip],
     readMaxBytes: MAX_MESSAGE_BYTES,
     contextValues: () => createContextValues().set(stateKey, state),
-    // Before the body is read: credentials that name nobody fail every call, in the form of the call.
+    // Before the body is read: credentials that name nobody fail streams too, in their form.
     requestGate: (context) => {
       const problem = credentialProblem(context.requestHeader.get("Authorization") ?? undefined);
       if (problem !== undefined) throw new ConnectError(problem, Code.Unauthenticated);

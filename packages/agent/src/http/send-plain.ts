@@ -8,8 +8,7 @@ import { SNIFF_BYTES, sniffType, typeByExtension } from "./content-type.ts";
 import type { DownloadSource } from "./download.ts";
 import { HttpError } from "./exchange.ts";
 import { type ByteRange, parseRanges } from "./ranges.ts";
-
-const CHUNK_BYTES = 256 * 1024;
+import { sendRange } from "./send-range.ts";
 
 export async function sendPlain(source: DownloadSource, req: IncomingMessage, res: ServerResponse): Promise<void> {
   const { stats } = source;
@@ -35,7 +34,9 @@ export async function sendPlain(source: DownloadSource, req: IncomingMessage, re
       throw new HttpError(416, "invalid range: failed to overlap", "text");
     case "whole":
       res.writeHead(200, { "Accept-Ranges": "bytes", "Content-Type": type, "Content-Length": stats.size });
-      return await sendBytes(source, { start: 0, end: stats.size }, res);
+      await sendRange(source.file, { start: 0, end: stats.size }, res);
+      res.end();
+      return;
     case "parts":
       return await sendParts(source, { ranges: wanted.ranges, type }, res);
   }
@@ -57,7 +58,9 @@ async function sendParts(
       "Content-Range": contentRange(only),
       "Content-Length": length,
     });
-    return await sendBytes(source, only, res);
+    await sendRange(source.file, only, res);
+    res.end();
+    return;
   }
   const boundary = crypto().randomBytes(30).toString("hex");
   const heads = parts.ranges.map(
@@ -69,19 +72,9 @@ async function sendParts(
   res.writeHead(206, { "Accept-Ranges": "bytes", "Content-Type": `multipart/byteranges; boundary=${boundary}`, "Content-Length": length });
   for (const [index, range] of parts.ranges.entries()) {
     res.write(heads[index]);
-    await sendBytes(source, range, res, { end: false });
+    await sendRange(source.file, range, res);
   }
   res.end(tail);
-}
-
-async function sendBytes(
-  source: DownloadSource,
-  range: ByteRange,
-  res: ServerResponse,
-  options: { end: boolean } = { end: true },
-): Promise<void> {
-  const stream = source.file.createReadStream({ start: range.start, end: range.end - 1, autoClose: false, highWaterMark: CHUNK_BYTES });
-  await pipeline(stream, res, options);
 }
 
 async function sendToEnd(source: DownloadSource, res: ServerResponse): Promise<void> {
