@@ -5,9 +5,14 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { isLibcLoaded, libc } from "./native/libc.ts";
 
-const LOOK_MS = 1_000;
+const LOOK_MS = 100;
 /** No request has begun or ended, and next to nothing was computed, for so many looks in a row. */
-const QUIET_LOOKS = 3;
+const QUIET_LOOKS = 30;
+/**
+ * A look that comes later than this comes from an image, or the machine is busy: the quiet of before does not count. Or else all forks of
+ * a sandbox collect at the moment in which all of them start.
+ */
+const LATE_MS = 50;
 const QUIET_SHARE = 0.05;
 /** A collection takes 30 ms of a processor, and what works next has to ask for memory again: not for less. */
 const WORTH_BYTES = 4 * 1024 * 1024;
@@ -20,19 +25,25 @@ export class IdleMemory {
   #leftBytes = 0;
   #quietLooks = 0;
   #processorMs = 0;
+  #lookedAt = 0;
 
   /** A request begins or ends. */
   touch(): void {
     this.#quietLooks = 0;
-    this.#timer ??= setInterval(() => this.#look(), LOOK_MS).unref();
+    if (this.#timer) return;
+    this.#lookedAt = performance.now();
+    this.#timer = setInterval(() => this.#look(), LOOK_MS).unref();
   }
 
   // Streams, watched directories and relayed ports work on between requests: a collection would hold them up.
   #look(): void {
     const { user, system } = process.cpuUsage();
     const processorMs = (user + system) / 1000;
-    this.#quietLooks = processorMs - this.#processorMs > LOOK_MS * QUIET_SHARE ? 0 : this.#quietLooks + 1;
+    const now = performance.now();
+    const isQuiet = processorMs - this.#processorMs <= LOOK_MS * QUIET_SHARE && now - this.#lookedAt <= LOOK_MS + LATE_MS;
+    this.#quietLooks = isQuiet ? this.#quietLooks + 1 : 0;
     this.#processorMs = processorMs;
+    this.#lookedAt = now;
     if (this.#quietLooks < QUIET_LOOKS) return;
     clearInterval(this.#timer);
     this.#timer = undefined;
