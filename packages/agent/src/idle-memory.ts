@@ -5,15 +5,16 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { isLibcLoaded, libc } from "./native/libc.ts";
 
-const LOOK_MS = 100;
-/** No request has begun or ended, and next to nothing was computed, for so many looks in a row. */
-const QUIET_LOOKS = 30;
-/**
- * A look that comes later than this comes from an image, or the machine is busy: the quiet of before does not count. Or else all forks of
- * a sandbox collect at the moment in which all of them start.
- */
-const LATE_MS = 50;
+/** So long has no request begun or ended, and next to nothing was computed. */
+const QUIET_MS = 2_500;
 const QUIET_SHARE = 0.05;
+/**
+ * Before it collects it looks again, so often, so soon: a look that comes late comes from an image, or the machine is busy, and the quiet
+ * of before does not count. Or else all forks of a sandbox collect at the moment in which all of them start.
+ */
+const LOOKS = 5;
+const LOOK_MS = 100;
+const LATE_MS = 50;
 /** A collection takes 30 ms of a processor, and what works next has to ask for memory again: not for less. */
 const WORTH_BYTES = 4 * 1024 * 1024;
 
@@ -21,33 +22,48 @@ type Collect = (options: { type: "major"; execution: "sync"; flavor: "last-resor
 
 export class IdleMemory {
   #timer: NodeJS.Timeout | undefined;
+  #dueAt = 0;
+  #touchedAt = 0;
+  #quietLooks = 0;
+  #processor = { at: 0, ms: 0 };
   #collect: Collect | undefined;
   #leftBytes = 0;
-  #quietLooks = 0;
-  #processorMs = 0;
-  #lookedAt = 0;
 
   /** A request begins or ends. */
   touch(): void {
+    this.#touchedAt = performance.now();
     this.#quietLooks = 0;
-    if (this.#timer) return;
-    this.#lookedAt = performance.now();
-    this.#timer = setInterval(() => this.#look(), LOOK_MS).unref();
+    if (!this.#timer) this.#lookIn(QUIET_MS);
+  }
+
+  #lookIn(ms: number): void {
+    this.#dueAt = performance.now() + ms;
+    this.#timer = setTimeout(() => this.#look(), ms).unref();
+  }
+
+  #look(): void {
+    const now = performance.now();
+    const isLate = now - this.#dueAt > LATE_MS;
+    const restMs = this.#touchedAt + QUIET_MS - now;
+    if (this.#worked(now) || (isLate && this.#quietLooks > 0)) {
+      this.#quietLooks = 0;
+      this.#lookIn(QUIET_MS);
+    } else if (restMs > 0) this.#lookIn(restMs);
+    else if (this.#quietLooks < LOOKS) {
+      this.#quietLooks += 1;
+      this.#lookIn(LOOK_MS);
+    } else {
+      this.#timer = undefined;
+      this.#giveBack();
+    }
   }
 
   // Streams, watched directories and relayed ports work on between requests: a collection would hold them up.
-  #look(): void {
+  #worked(now: number): boolean {
     const { user, system } = process.cpuUsage();
-    const processorMs = (user + system) / 1000;
-    const now = performance.now();
-    const isQuiet = processorMs - this.#processorMs <= LOOK_MS * QUIET_SHARE && now - this.#lookedAt <= LOOK_MS + LATE_MS;
-    this.#quietLooks = isQuiet ? this.#quietLooks + 1 : 0;
-    this.#processorMs = processorMs;
-    this.#lookedAt = now;
-    if (this.#quietLooks < QUIET_LOOKS) return;
-    clearInterval(this.#timer);
-    this.#timer = undefined;
-    this.#giveBack();
+    const before = this.#processor;
+    this.#processor = { at: now, ms: (user + system) / 1000 };
+    return this.#processor.ms - before.ms > (now - before.at) * QUIET_SHARE;
   }
 
   #giveBack(): void {
