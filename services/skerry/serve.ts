@@ -4,7 +4,7 @@
 import { join } from "node:path";
 import { createClient, createRouterTransport } from "@connectrpc/connect";
 import { clusterInterceptor, createApi, type NodeDirectory, seedIdentity, seedTemplates } from "@skerry/api";
-import { createLogger, type Logger, PlatformError, systemClock } from "@skerry/base";
+import { createLogger, IdleMemory, type Logger, PlatformError, systemClock } from "@skerry/base";
 import { connectDialer, createEdge, type Dial, routeTableFrom } from "@skerry/edge";
 import { createNode, type Node } from "@skerry/node";
 import { openStore } from "@skerry/store";
@@ -18,6 +18,10 @@ import { ownerIdOf } from "./owner-id.ts";
 import { remoteNodes, rpcTransport } from "./remote-nodes.ts";
 import { type PlatformSecrets, readSecrets } from "./secrets.ts";
 
+/** What a busy hour leaves behind is given back, but not for less than this. */
+const MEMORY_WORTH_BYTES = 32 * 1024 * 1024;
+const MEMORY_LOOK_MS = 10_000;
+
 /** Runs until SIGTERM or SIGINT. Sandboxes go on running without it: the next start adopts them. */
 export async function serve(env: Readonly<Record<string, string | undefined>>): Promise<void> {
   const config = parseServeConfig(env);
@@ -27,6 +31,8 @@ export async function serve(env: Readonly<Record<string, string | undefined>>): 
     for (const signal of ["SIGTERM", "SIGINT"]) process.once(signal, () => resolve(signal));
   });
   await using roles = await startRoles({ config, secrets, logger });
+  const memory = new IdleMemory({ worthBytes: MEMORY_WORTH_BYTES });
+  setInterval(() => memory.touch(), MEMORY_LOOK_MS).unref();
   logger.info({ roles: [...config.roles], pid: process.pid }, "platform ready");
   logger.info({ signal: await stopped }, "platform stopping");
   await roles.disposeAsync();

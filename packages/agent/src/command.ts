@@ -12,7 +12,7 @@ export function loaderName(arch: AgentArch): string {
 // The built-in heap image comes from a read-only mount that we made; reading all of it for a checksum costs 3 ms.
 // A small space for new objects: after 2,000 streams in two bursts the agent has 180 MiB instead of 317, at the same speed; both
 // give back what is left over (103 MiB) within 13 s.
-// No collections on a timer: the agent gives back what it does not need itself (idle-memory.ts), and V8's own ran in every sandbox
+// No collections on a timer: the agent gives back what it does not need itself (IdleMemory), and V8's own ran in every sandbox
 // half a second after it was brought back, for 35 ms: a third of what bringing it back took the processors.
 const NODE_FLAGS: readonly string[] = [
   "--v8-pool-size=1",

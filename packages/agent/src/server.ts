@@ -3,6 +3,7 @@ import { stat } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setImmediate } from "node:timers/promises";
+import { IdleMemory } from "@skerry/base";
 import { AGENT_RELIEVE_PATH } from "@skerry/wire";
 import { control } from "./http/control.ts";
 import { envs } from "./http/envs.ts";
@@ -13,9 +14,8 @@ import { init } from "./http/init.ts";
 import { installLightHeaders } from "./http/light-headers.ts";
 import { handle } from "./http/pipeline.ts";
 import { relieve } from "./http/relieve.ts";
-import { IdleMemory } from "./idle-memory.ts";
 import { stderrLogger } from "./log.ts";
-import { loadLibc } from "./native/libc.ts";
+import { isLibcLoaded, libc, loadLibc } from "./native/libc.ts";
 import { AgentState } from "./state.ts";
 
 /** Longer than any proxy in front keeps an idle connection, so that it is never we who close one that a request is on. */
@@ -83,7 +83,12 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
       ...CONTROL_PATHS.map((path): [string, { POST: Route }] => [path, { POST: control }]),
     ]),
   };
-  const idleMemory = new IdleMemory();
+  const idleMemory = new IdleMemory({
+    worthBytes: 4 * 1024 * 1024,
+    trim: () => {
+      if (isLibcLoaded()) libc().mallocTrim(0);
+    },
+  });
   const server = createServer({ requestTimeout: 0, keepAliveTimeout: KEEP_ALIVE_MS, keepAliveTimeoutBuffer: 0 }, (req, res) => {
     if (!PROBES.has(req.url ?? "")) {
       idleMemory.touch();

@@ -222,6 +222,14 @@ describe("a frozen area", () => {
 });
 
 describe("an area's life", () => {
+  it("may be over before somebody closes it who had that in mind", async () => {
+    for (const sizeMb of [32, 0]) {
+      const { id } = await areas.create(newAreaId(), { sizeMb, ownerId: 0 });
+      await areas.destroy(id);
+      await expect(areas.close(id)).resolves.toBeUndefined();
+    }
+  });
+
   it("keeps what is in it while it is closed, and over the end of the process", async () => {
     const { id, upper } = await areas.create(newAreaId(), { sizeMb: 32, ownerId: 0 });
     writeFileSync(join(upper, "file"), "kept");

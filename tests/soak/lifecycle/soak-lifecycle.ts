@@ -8,7 +8,8 @@ const WARM_UP_STEPS = 40;
 const MIB = 2 ** 20;
 /** A platform may keep this much more than after its first steps: heaps grow by use, and are not given back to the last page. */
 const MEMORY_GROWTH = { share: 0.35, bytes: 48 * MIB };
-const SETTLE_MS = 5_000;
+/** An idle platform gives memory back within this. */
+const SETTLE_MS = 20_000;
 
 export interface LifecycleSoak {
   readonly steps: number;

@@ -75,7 +75,9 @@ export interface DiskAreas {
   freeze(id: string): Promise<void>;
   /** Resolves when everything that is in the area would survive a power loss. It stays usable. */
   sync(id: string): Promise<void>;
-  /** Like `sync`, and the area takes no memory and no device any more. Preconditions: no overlay uses it. */
+  /**
+   * Like `sync`, and the area takes no memory and no device any more; does nothing when it is gone. Preconditions: no overlay uses it.
+   */
   close(id: string): Promise<void>;
   /** Removes an area with all that it holds, whatever state it is in; does nothing when it is gone. What uses it fails from then on. */
   destroy(id: string): Promise<void>;
@@ -172,6 +174,7 @@ class Areas implements DiskAreas {
   close(id: string): Promise<void> {
     return this.#locks.run(id, async () => {
       const { image, target } = this.#placeOf(id);
+      if (!existsSync(target)) return;
       await this.#inTurn(() => (existsSync(image) ? unmountImage({ image, target }) : syncFilesystem(target)));
     });
   }

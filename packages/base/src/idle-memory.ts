@@ -1,11 +1,10 @@
-// Gives memory that work has left behind back to the host when there is no work. V8 collects when it needs room, and an idle agent
-// never does; after its start alone a quarter of its memory is rubbish, in every sandbox of the machine.
+// Gives memory that work has left behind back to the host when there is no work. V8 collects when it needs room, and an idle program
+// never does: a quarter of an agent's memory is rubbish after its start alone, and half of the platform's after a busy hour.
 
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { isLibcLoaded, libc } from "./native/libc.ts";
 
-/** So long has no request begun or ended, and next to nothing was computed. */
+/** So long has no work begun or ended, and next to nothing was computed. */
 const QUIET_MS = 2_500;
 const QUIET_SHARE = 0.05;
 /**
@@ -15,12 +14,18 @@ const QUIET_SHARE = 0.05;
 const LOOKS = 5;
 const LOOK_MS = 100;
 const LATE_MS = 50;
-/** A collection takes 30 ms of a processor, and what works next has to ask for memory again: not for less. */
-const WORTH_BYTES = 4 * 1024 * 1024;
 
 type Collect = (options: { type: "major"; execution: "sync"; flavor: "last-resort" }) => void;
 
+export interface IdleMemoryOptions {
+  /** A collection takes 30 ms of a processor and more, and what works next has to ask for memory again: not for less growth than this. */
+  readonly worthBytes: number;
+  /** Gives back what the C library keeps of freed memory, which costs next to nothing. */
+  readonly trim?: () => void;
+}
+
 export class IdleMemory {
+  readonly #options: IdleMemoryOptions;
   #timer: NodeJS.Timeout | undefined;
   #dueAt = 0;
   #touchedAt = 0;
@@ -29,7 +34,11 @@ export class IdleMemory {
   #collect: Collect | undefined;
   #leftBytes = 0;
 
-  /** A request begins or ends. */
+  constructor(options: IdleMemoryOptions) {
+    this.#options = options;
+  }
+
+  /** Work begins or ends. */
   touch(): void {
     this.#touchedAt = performance.now();
     this.#quietLooks = 0;
@@ -67,18 +76,14 @@ export class IdleMemory {
   }
 
   #giveBack(): void {
-    // What buffers of transfers leave: the C library keeps freed memory, and giving that back costs next to nothing.
-    trim();
-    if (process.memoryUsage.rss() - this.#leftBytes < WORTH_BYTES) return;
+    const { worthBytes, trim } = this.#options;
+    trim?.();
+    if (process.memoryUsage.rss() - this.#leftBytes < worthBytes) return;
     this.#collect ??= loadCollect();
     this.#collect({ type: "major", execution: "sync", flavor: "last-resort" });
-    trim();
+    trim?.();
     this.#leftBytes = process.memoryUsage.rss();
   }
-}
-
-function trim(): void {
-  if (isLibcLoaded()) libc().mallocTrim(0);
 }
 
 // The function that V8 gives to contexts that are made while the flag is set; ours was made before.
