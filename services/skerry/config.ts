@@ -84,7 +84,7 @@ export function parseServeConfig(env: Readonly<Record<string, string | undefined
     maxSandboxes: reader.integer("MAX_SANDBOXES", 1000, { min: 1, max: 1_000_000 }),
     secretsFile: reader.optional("SECRETS_FILE"),
     readySlots: reader.integer("READY_SLOTS", 8, { min: 0, max: 1024 }),
-    poolSize: reader.integer("POOL_SIZE", 4, { min: 0, max: 1000 }),
+    poolSize: reader.integer("POOL_SIZE", 8, { min: 0, max: 1000 }),
     poolMemoryMb: reader.integer("POOL_MEMORY_MB", 0, { min: 0, max: 16_777_216 }),
     diskLimit: reader.choice("DISK_LIMIT", "auto", ["auto", "image", "none"]),
   };

@@ -6,7 +6,7 @@ import { createSandbox } from "./sdk.ts";
 import { timed } from "./statistics.ts";
 
 const AT_ONCE = 50;
-const DEFAULT_POOL = 4;
+const DEFAULT_POOL = 8;
 const SUSTAINED_MS = 60_000;
 const WORKERS = 4;
 

@@ -184,7 +184,7 @@ function notesOn(rows: readonly Row[]): string[] {
     `first output from the pool: ${times("first output, from the pool")} times, p99 ${times("first output, from the pool", "p99")} (the aims: 0.7, 2)`,
     `create by restore: ${times("create, restored")} times (the aim: 2)`,
     `pause ${times("pause")} times, resume ${times("resume to first output")} times (the aims: 2, 2.5)`,
-    `50 creates at once, p99: ${against("50 creates at once, pool of 4", "p99")} single restores (the aim: 30), from a pool of 50 ${against("50 creates at once, pool of 50", "p99")} (the aim: 10)`,
+    `50 creates at once, p99: ${against("50 creates at once, pool of 8", "p99")} single restores (the aim: 30), from a pool of 50 ${against("50 creates at once, pool of 50", "p99")} (the aim: 10)`,
     `fork into ${FORKS}: ${against("fork into")} single restores (the aim: 12)`,
   ];
 }
