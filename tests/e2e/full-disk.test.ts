@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { clientOf } from "./client.ts";
 
 const MIB = 1024 * 1024;
+const PARTS = ["/home/user/part-1", "/home/user/part-2"];
 
 describe.each(["gvisor", "runc"] as const)("a sandbox on %s whose disk is full", (runtime) => {
   let platform: Platform;
@@ -12,6 +13,7 @@ describe.each(["gvisor", "runc"] as const)("a sandbox on %s whose disk is full",
   beforeAll(async () => {
     platform = await startPlatform({ runtime });
     [full, other] = await Promise.all([Sandbox.create("base", clientOf(platform)), Sandbox.create("base", clientOf(platform))]);
+    await full.files.write(PARTS.map((path) => ({ path, data: new Blob([new Uint8Array(MIB)]) })));
     // All of it, without writing it: what is left is less than a file of one MiB.
     await full.commands.run("while fallocate -l 1G big$((n += 1)) 2>/dev/null; do :; done; cat /dev/zero > rest; true", {
       timeoutMs: 120_000,
@@ -28,6 +30,19 @@ describe.each(["gvisor", "runc"] as const)("a sandbox on %s whose disk is full",
     }
     expect((await full.commands.run("echo alive")).stdout).toBe("alive\n");
     expect((await full.files.list("/home/user")).some(({ name }) => name === "rest")).toBe(true);
+  });
+
+  it("joins no parts, and keeps them", async () => {
+    const { envdAccessToken = "" } = full as unknown as { envdAccessToken?: string };
+    const response = await fetch(`${platform.edgeUrl}/files/compose`, {
+      method: "POST",
+      headers: { "E2b-Sandbox-Id": full.sandboxId, "E2b-Sandbox-Port": "49983", "X-Access-Token": envdAccessToken },
+      body: JSON.stringify({ source_paths: PARTS, destination: "/home/user/whole", username: "user" }),
+    });
+    expect(response.status).toBe(507);
+    expect(await response.json()).toEqual({ code: 507, message: expect.stringContaining("not enough disk space available") });
+    for (const path of PARTS) expect((await full.files.getInfo(path)).size).toBe(MIB);
+    expect(await full.files.exists("/home/user/whole")).toBe(false);
   });
 
   it("takes nothing from others", async () => {
