@@ -287,6 +287,16 @@ describe("GET /files", () => {
 });
 
 describe("POST /files", () => {
+  it("stores what is larger than its buffers byte for byte, of several at once, packed or not", async () => {
+    const bytes = randomBytes(3_000_001);
+    const gzip = { "Content-Encoding": "gzip" };
+    const names = Array.from({ length: 12 }, (_, at) => join(folder, `large-${at}`));
+    chmodSync(folder, 0o777);
+    const answers = await Promise.all(names.map((path, at) => (at % 2 ? put(path, gzipSync(bytes), gzip) : put(path, bytes))));
+    for (const { status } of answers) expect(status).toBe(200);
+    for (const path of names) expect(readFileSync(path).equals(bytes)).toBe(true);
+  });
+
   it("writes a raw body, makes the folders and gives it all to the user", async () => {
     const path = join(folder, "a/b/c.txt");
     const response = await put(path, "hello");

@@ -12,9 +12,10 @@ import { currentHub } from "../filesystem/watching/current-hub.ts";
 import { loadLibc } from "../native/libc.ts";
 import { XattrError } from "../native/xattr.ts";
 import { HttpError } from "./exchange.ts";
+import { TransferBuffers } from "./transfer-buffers.ts";
 
-/** Pieces are gathered up to this size, so that a small file is one write whatever packets it came in. */
-const WRITE_BYTES = 256 * 1024;
+/** Up to this size a file is one write, whatever packets it came in. */
+const GATHERED_BYTES = 256 * 1024;
 
 export interface UploadTarget {
   readonly path: string;
@@ -78,33 +79,70 @@ async function openTarget({ path }: UploadTarget): Promise<FileHandle> {
   }
 }
 
-// While one piece is written the next one is gathered.
 async function writeContent(target: UploadTarget, file: FileHandle, content: AsyncIterable<Buffer>): Promise<void> {
-  let pieces: Buffer[] = [];
+  const gathered: Buffer[] = [];
   let size = 0;
-  let written = Promise.resolve();
-  const writeGathered = async () => {
-    await written;
-    written = writeAll(target, file, pieces);
-    // Awaited before the next write, or below.
-    written.catch(() => {});
-    pieces = [];
-    size = 0;
-  };
+  let large: LargeContent | undefined;
   try {
     for await (const piece of content) {
-      pieces.push(piece);
       size += piece.length;
-      if (size >= WRITE_BYTES) await writeGathered();
+      gathered.push(piece);
+      if (size <= GATHERED_BYTES) continue;
+      large ??= new LargeContent(target, file);
+      for (const each of gathered.splice(0)) await large.add(each);
     }
-    if (size > 0) await writeGathered();
+    if (large) await large.finish();
+    else if (size > 0) await writeAll(target, file, Buffer.concat(gathered));
   } finally {
-    await written;
+    await large?.[Symbol.asyncDispose]();
   }
 }
 
-async function writeAll(target: UploadTarget, file: FileHandle, pieces: readonly Buffer[]): Promise<void> {
-  const bytes = pieces.length === 1 && pieces[0] ? pieces[0] : Buffer.concat(pieces);
+/** Content that comes to more than is gathered: while one buffer is written the other is filled. */
+class LargeContent implements AsyncDisposable {
+  readonly #target: UploadTarget;
+  readonly #file: FileHandle;
+  readonly #buffers = new TransferBuffers();
+  #filled = 0;
+  #written = Promise.resolve();
+
+  constructor(target: UploadTarget, file: FileHandle) {
+    this.#target = target;
+    this.#file = file;
+  }
+
+  async add(piece: Buffer): Promise<void> {
+    for (let taken = 0; taken < piece.length; ) {
+      const { filling } = this.#buffers;
+      const count = piece.copy(filling, this.#filled, taken);
+      taken += count;
+      this.#filled += count;
+      if (this.#filled === filling.length) await this.#flush();
+    }
+  }
+
+  async finish(): Promise<void> {
+    await this.#flush();
+    await this.#written;
+  }
+
+  /** Nothing is written any more. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#written.catch(() => {});
+    this.#buffers[Symbol.dispose]();
+  }
+
+  async #flush(): Promise<void> {
+    await this.#written;
+    this.#written = writeAll(this.#target, this.#file, this.#buffers.filling.subarray(0, this.#filled));
+    // Awaited before its buffer is filled again, or in the end.
+    this.#written.catch(() => {});
+    this.#buffers.swap();
+    this.#filled = 0;
+  }
+}
+
+async function writeAll(target: UploadTarget, file: FileHandle, bytes: Buffer): Promise<void> {
   try {
     for (let offset = 0; offset < bytes.length; ) offset += (await file.write(bytes, offset)).bytesWritten;
   } catch (error) {
