@@ -7,7 +7,7 @@ import { AGENT_ROOT, nodeArguments } from "@skerry/agent";
 import { runCommand } from "@skerry/base";
 
 /** Files of packages/agent/test. Others are about this machine, or take what is tested elsewhere on both runtimes. */
-export const AGENT_SUITES = ["access", "compose", "files", "filesystem", "process", "watch", "watch-stream", "wire"];
+export const AGENT_SUITES = ["access", "compose", "downloads", "filesystem", "process", "uploads", "watch", "watch-stream", "wire"];
 
 export const AGENT_SUITES_REPORT = "/tmp/suites.json";
 
