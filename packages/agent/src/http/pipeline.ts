@@ -25,10 +25,10 @@ export async function handle(pipeline: Pipeline, req: IncomingMessage, res: Serv
     const exchange: Exchange = { req, res, path, query: new URLSearchParams(rest.join("?")), state: pipeline.state };
     assertAccess(pipeline.state, req, path);
     const isRpc = pipeline.rpc.prefixes.some((prefix) => path.startsWith(prefix));
-    const problem = credentialProblem(req.headers.authorization);
-    // The refusal of a stream is a message of that stream: rpc.ts sends it.
+    // The refusal of a stream is a message of that stream: rpc.ts looks and sends it.
     const isStream = isRpc && req.headers["content-type"]?.startsWith("application/connect+");
-    if (problem === undefined || isStream) await route(isRpc ? await pipeline.rpc.load() : pipeline.routes, exchange);
+    const problem = isStream ? undefined : credentialProblem(req.headers.authorization);
+    if (problem === undefined) await route(isRpc ? await pipeline.rpc.load() : pipeline.routes, exchange);
     else res.writeHead(401, { "Content-Type": "application/json" }).end(JSON.stringify({ code: "unauthenticated", message: problem }));
   } catch (error) {
     fail(pipeline, { req, res }, error);

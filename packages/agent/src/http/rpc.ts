@@ -41,9 +41,10 @@ export function rpcRoutes(options: RpcOptions): RouteTable {
     acceptCompression: [compressionGzip],
     readMaxBytes: MAX_MESSAGE_BYTES,
     contextValues: () => createContextValues().set(stateKey, state),
-    // Before the body is read: credentials that name nobody fail streams too, in their form.
+    // Before the body is read: credentials that name nobody fail streams too, in their form. Other calls have passed the pipeline.
     requestGate: (context) => {
-      const problem = credentialProblem(context.requestHeader.get("Authorization") ?? undefined);
+      const isUnary = context.method.methodKind === "unary";
+      const problem = isUnary ? undefined : credentialProblem(context.requestHeader.get("Authorization") ?? undefined);
       if (problem !== undefined) throw new ConnectError(problem, Code.Unauthenticated);
       // The library lets any version pass unless all requests have to name one.
       const version = context.requestHeader.get("Connect-Protocol-Version");
