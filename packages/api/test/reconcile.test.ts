@@ -191,11 +191,15 @@ describeOnEachDatabase("reconciling", (api) => {
   });
 
   it("tells memory from other ends that nobody asked for", async () => {
-    const id = await api().create();
-    const held = api().node.held.get(id);
-    if (held) Object.assign(held, { state: "killing", endReason: "memory" });
+    const [going, gone, lost] = [await api().create(), await api().create(), await api().create()];
+    const held = api().node.held.get(going);
+    if (held) held.state = "killing";
+    for (const id of [gone, lost]) api().node.held.delete(id);
+    for (const id of [going, gone]) api().node.unaskedEnds.set(id, "memory");
     await api().api.reconcile();
-    expect(await find(id)).toMatchObject({ state: "ended", endReason: "memory" });
+    expect(await find(going)).toMatchObject({ state: "ended", endReason: "memory" });
+    expect(await find(gone)).toMatchObject({ state: "ended", endReason: "memory" });
+    expect(await find(lost)).toMatchObject({ state: "ended", endReason: "node_lost" });
   });
 
   it("forgets what ended long ago", async () => {

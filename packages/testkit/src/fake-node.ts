@@ -7,7 +7,6 @@ export type FakeBehaviour = "ok" | "hang" | Code;
 export interface FakeSandbox {
   readonly spec: SandboxSpec;
   state: "creating" | "running" | "pausing" | "killing";
-  endReason?: string;
   /** Its agent answers nothing. */
   isSilent?: boolean;
 }
@@ -29,6 +28,7 @@ export class FakeNode {
   readonly nodeId: string;
   readonly url: string;
   readonly held = new Map<string, FakeSandbox>();
+  readonly unaskedEnds = new Map<string, "exited" | "memory">();
   readonly images = new Map<string, FakeImage>();
   readonly calls: { readonly method: FakeMethod; readonly sandboxId: string }[] = [];
   create: FakeBehaviour = "ok";
@@ -108,7 +108,10 @@ export class FakeNode {
       listSandboxes: async (_request, context) => {
         this.calls.push({ method: "list", sandboxId: "" });
         await this.#behave(this.list, context.signal);
-        return { sandboxes: [...this.held].map(([sandboxId, { state, endReason = "" }]) => ({ sandboxId, state, endReason })) };
+        return {
+          sandboxes: [...this.held].map(([sandboxId, { state }]) => ({ sandboxId, state })),
+          unaskedEnds: [...this.unaskedEnds].map(([sandboxId, reason]) => ({ sandboxId, reason })),
+        };
       },
     };
   }

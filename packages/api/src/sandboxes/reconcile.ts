@@ -70,7 +70,7 @@ export class Reconciler {
     const lost = entries.filter((entry) => isLost(entry, view));
     for (const entry of [...unsettled.filter((sandbox) => this.#isLeft(sandbox)), ...lost]) await settle(this.#deps, entry, view);
     // Its entry is no longer of use to anybody, also where the node cannot give it back for now.
-    const exited = entries.filter(({ id, state }) => state === "running" && view.sandboxes.get(id)?.state === "killing");
+    const exited = entries.filter(({ id, state }) => state === "running" && view.sandboxes.get(id) === "killing");
     // The node first here: an entry is written before its node hears of it, so what has none now never had one, or has ended.
     const live = await store.sandboxes.filterLive([...view.sandboxes.keys()]);
     const orphans = [...view.sandboxes.keys()].filter((id) => !live.has(id));
@@ -82,7 +82,7 @@ export class Reconciler {
   }
 
   async #endExited(sandbox: SandboxEntry, view: NodeView): Promise<void> {
-    const reason = view.sandboxes.get(sandbox.id)?.endReason === "memory" ? "memory" : "exited";
+    const reason = view.unaskedEnds.get(sandbox.id) ?? "exited";
     const begun = await this.#deps.kills.begin(sandbox, "exit", { reason, actor: PLATFORM });
     if (begun.kind === "moved") await this.#deps.kills.finishInBackground(sandbox);
   }

@@ -2,7 +2,7 @@
 // its process is gone, or its node's answer was lost.
 // Failure policy: what the node still works on stays as it is; a node that does not answer proves nothing.
 
-import type { Sandbox, SandboxEntry } from "@skerry/store";
+import type { EndReason, Sandbox, SandboxEntry } from "@skerry/store";
 import { findNode } from "../nodes/find-node.ts";
 import type { SandboxDeps } from "./deps.ts";
 import type { SandboxEvent } from "./lifecycle.ts";
@@ -10,8 +10,10 @@ import { type MoveFacts, PLATFORM } from "./moves.ts";
 import type { NodeHandle } from "./ports.ts";
 
 export interface NodeView {
-  /** The sandboxes that a node holds, their states there, and why those end that do so unasked. */
-  readonly sandboxes: ReadonlyMap<string, { readonly state: string; readonly endReason: string }>;
+  /** The sandboxes that a node holds, and their states there. */
+  readonly sandboxes: ReadonlyMap<string, string>;
+  /** Why those ended that nobody had asked to: also when they are gone already. */
+  readonly unaskedEnds: ReadonlyMap<string, EndReason>;
   readonly images: ReadonlySet<string>;
 }
 
@@ -27,13 +29,14 @@ export async function viewNode(node: NodeHandle, timeoutMs: number): Promise<Nod
   const after = await node.client.listImages({}, { timeoutMs });
   return {
     images: new Set([...before.imageIds, ...after.imageIds]),
-    sandboxes: new Map(held.sandboxes.map(({ sandboxId, state, endReason }) => [sandboxId, { state, endReason }])),
+    sandboxes: new Map(held.sandboxes.map(({ sandboxId, state }) => [sandboxId, state])),
+    unaskedEnds: new Map(held.unaskedEnds.map(({ sandboxId, reason }) => [sandboxId, reason === "memory" ? "memory" : "exited"])),
   };
 }
 
 /** What the view says about a sandbox; undefined when it is too early to say. */
 export function judge(entry: Pick<SandboxEntry, "id" | "state" | "imageId">, view: NodeView): SandboxEvent | undefined {
-  const held = view.sandboxes.get(entry.id)?.state;
+  const held = view.sandboxes.get(entry.id);
   const hasImage = entry.imageId !== null && view.images.has(entry.imageId);
   switch (entry.state) {
     case "snapshotting":
@@ -63,9 +66,10 @@ export function judge(entry: Pick<SandboxEntry, "id" | "state" | "imageId">, vie
 export async function settle(deps: SettleDeps, entry: SandboxEntry, view: NodeView): Promise<Sandbox | undefined> {
   const event = judge(entry, view);
   if (event === undefined) return undefined;
-  const applied = await deps.moves.apply(entry, event, { actor: PLATFORM, exact: true, ...(await factsOf(deps, entry, event)) });
+  const applied = await deps.moves.apply(entry, event, { actor: PLATFORM, exact: true, ...(await factsOf(deps, entry, { event, view })) });
   if (applied.kind !== "moved") return undefined;
-  const facts = { sandbox_id: entry.id, node_id: entry.nodeId, from: entry.state, to: applied.sandbox.state };
+  const { state: to, endReason } = applied.sandbox;
+  const facts = { sandbox_id: entry.id, node_id: entry.nodeId, from: entry.state, to, ...(event === "gone" && { reason: endReason }) };
   deps.logger.warn(facts, event === "gone" ? "a sandbox is no longer on its node" : "a sandbox was found in another state");
   if (entry.imageId !== null && (event === "resumed" || event === "pause_failed" || event === "gone")) {
     deps.images.finishInBackground({ id: entry.imageId, nodeId: entry.nodeId });
@@ -86,12 +90,16 @@ export async function settleNow(deps: SettleDeps, sandbox: Sandbox): Promise<San
   return undefined;
 }
 
-async function factsOf(deps: SettleDeps, entry: SandboxEntry, event: SandboxEvent): Promise<Omit<MoveFacts, "actor">> {
+async function factsOf(
+  deps: SettleDeps,
+  entry: SandboxEntry,
+  { event, view }: { event: SandboxEvent; view: NodeView },
+): Promise<Omit<MoveFacts, "actor">> {
   const now = deps.clock.now();
   const drop = entry.imageId === null ? {} : ({ image: { kind: "drop", id: entry.imageId } } as const);
   switch (event) {
     case "gone":
-      return { reason: "node_lost", ...drop };
+      return { reason: view.unaskedEnds.get(entry.id) ?? "node_lost", ...drop };
     case "pause_failed":
       // Not at once again, where its time is over and it is to be paused then.
       return { set: { imageId: null, expireNotBefore: now + PAUSE_AGAIN_MS }, ...drop };

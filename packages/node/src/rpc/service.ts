@@ -63,7 +63,7 @@ export function nodeService(config: NodeConfig, sandboxes: Sandboxes, images: Im
       return { imageIds: theirs.map(({ imageId }) => imageId) };
     },
     async listSandboxes() {
-      return { sandboxes: sandboxes.list() };
+      return { sandboxes: sandboxes.list(), unaskedEnds: sandboxes.unaskedEnds() };
     },
   };
 }

@@ -12,6 +12,7 @@ import { type HostDeps, release, type StartRequest, takeAndStart } from "./host.
 import { areaIdsOf, type SandboxRecord, writeRecord } from "./journal.privileged.ts";
 import { processStartTime } from "./process-identity.ts";
 import { emptyTrash } from "./recover.privileged.ts";
+import { UnaskedEnds } from "./unasked-ends.ts";
 
 const CLOSE_AFTER_MS = 5_000;
 const EMPTY_TRASH_AFTER_MS = 1_000;
@@ -22,8 +23,6 @@ export interface LiveContainer {
   readonly connections: Set<RelaySocket>;
   /** Settles when it can be talked to again: it stands still while an image of it is written. */
   standstill: Promise<void> | undefined;
-  /** Why it is being ended without having been asked for. */
-  endReason: "" | "exited" | "memory";
   /** While it is being given back: whoever wants that too waits for the same. */
   ending: Promise<void> | undefined;
 }
@@ -50,6 +49,7 @@ export interface ContainersOptions {
 export class Containers {
   readonly #options: ContainersOptions;
   readonly #live = new Map<string, LiveContainer>();
+  readonly unaskedEnds = new UnaskedEnds();
   readonly #guard: SandboxGuard;
   #emptying: NodeJS.Timeout | undefined;
   #cleaning: Promise<void> = Promise.resolve();
@@ -78,7 +78,7 @@ export class Containers {
 
   /** Takes one in without starting it. From here on its areas are in use. */
   add(record: SandboxRecord): LiveContainer {
-    const live: LiveContainer = { record, connections: new Set(), standstill: undefined, endReason: "", ending: undefined };
+    const live: LiveContainer = { record, connections: new Set(), standstill: undefined, ending: undefined };
     this.#live.set(record.containerId, live);
     this.#guardLimits(live);
     return live;
@@ -88,6 +88,7 @@ export class Containers {
   set(record: SandboxRecord): void {
     const live = this.#live.get(record.containerId);
     if (live) live.record = record;
+    if (record.state === "running") this.unaskedEnds.delete(record.sandboxId);
     if (live) this.#guardLimits(live);
     try {
       writeRecord(this.#options.deps.paths, record);
@@ -164,7 +165,7 @@ export class Containers {
       identity: () => ({ sandboxId: live.record.sandboxId, accessToken: live.record.identity.accessToken }),
       // Whoever watches for what has ended gives it back.
       onFatal: () => {
-        live.endReason = "memory";
+        this.unaskedEnds.add(live.record.sandboxId, "memory");
         this.set({ ...live.record, state: "killing" });
       },
     });

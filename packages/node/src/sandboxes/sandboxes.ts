@@ -19,6 +19,7 @@ import { isSameProcess } from "./process-identity.ts";
 import type { Snapshots } from "./snapshots.ts";
 import type { StartGate } from "./start-gate.ts";
 import type { Started, Starter } from "./starter.ts";
+import type { UnaskedEnd } from "./unasked-ends.ts";
 
 const WATCH_INTERVAL_MS = 500;
 const RETRY_RELEASE_MS = 5_000;
@@ -60,15 +61,19 @@ export class Sandboxes {
     this.#watch.unref();
   }
 
-  list(): { sandboxId: string; state: string; endReason: string }[] {
+  list(): { sandboxId: string; state: string }[] {
     return this.#options.containers
       .all()
       .filter(({ record }) => record.sandboxId !== "")
-      .map(({ record, endReason }) => ({
+      .map(({ record }) => ({
         sandboxId: record.sandboxId,
         state: record.state === "snapshotting" ? "running" : record.state,
-        endReason: record.state === "killing" ? endReason : "",
       }));
+  }
+
+  /** Of the last minutes. */
+  unaskedEnds(): { sandboxId: string; reason: UnaskedEnd }[] {
+    return this.#options.containers.unaskedEnds.list();
   }
 
   /** Address of a running sandbox; PlatformError("sandbox_gone") otherwise. Register connections made to it with `track`. */
@@ -268,7 +273,8 @@ export class Sandboxes {
       const { containerId, sandboxId, state } = live.record;
       if (this.#releasing.has(containerId) || !this.#needsRelease(live)) continue;
       this.#options.logger.warn({ sandbox_id: sandboxId, container_id: containerId, state }, "sandbox ended by itself or was not released");
-      live.endReason ||= this.#options.containers.isOutOfMemory(live) ? "memory" : "exited";
+      const { containers } = this.#options;
+      containers.unaskedEnds.add(sandboxId, containers.isOutOfMemory(live) ? "memory" : "exited");
       this.#releasing.add(containerId);
       this.#lock
         .run(sandboxId === "" ? containerId : sandboxId, async () => {

@@ -151,7 +151,7 @@ export class Snapshots {
       try {
         await this.#succeed(live, before, image, undefined);
       } catch (cause) {
-        live.endReason = "exited";
+        containers.unaskedEnds.add(before.sandboxId, "exited");
         await containers.tryToGiveBack(live.record);
         throw new PlatformError("runtime_failed", `sandbox ${before.sandboxId} did not go on after a snapshot`, { cause: asError(cause) });
       }

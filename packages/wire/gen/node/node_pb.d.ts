@@ -508,6 +508,14 @@ export declare type ListSandboxesResponse = Message<"skerry.node.v1.ListSandboxe
    * @generated from field: repeated skerry.node.v1.NodeSandbox sandboxes = 1;
    */
   sandboxes: NodeSandbox[];
+
+  /**
+   * Of those that ended without having been asked to, also while they are still given back: for some minutes, if this process lives
+   * that long.
+   *
+   * @generated from field: repeated skerry.node.v1.UnaskedEnd unasked_ends = 2;
+   */
+  unaskedEnds: UnaskedEnd[];
 };
 
 /**
@@ -515,6 +523,29 @@ export declare type ListSandboxesResponse = Message<"skerry.node.v1.ListSandboxe
  * Use `create(ListSandboxesResponseSchema)` to create a new message.
  */
 export declare const ListSandboxesResponseSchema: GenMessage<ListSandboxesResponse>;
+
+/**
+ * @generated from message skerry.node.v1.UnaskedEnd
+ */
+export declare type UnaskedEnd = Message<"skerry.node.v1.UnaskedEnd"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+
+  /**
+   * "exited" or "memory".
+   *
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+};
+
+/**
+ * Describes the message skerry.node.v1.UnaskedEnd.
+ * Use `create(UnaskedEndSchema)` to create a new message.
+ */
+export declare const UnaskedEndSchema: GenMessage<UnaskedEnd>;
 
 /**
  * @generated from message skerry.node.v1.NodeSandbox
@@ -531,13 +562,6 @@ export declare type NodeSandbox = Message<"skerry.node.v1.NodeSandbox"> & {
    * @generated from field: string state = 2;
    */
   state: string;
-
-  /**
-   * Why it is being ended without having been asked for: "exited" or "memory"; "" otherwise.
-   *
-   * @generated from field: string end_reason = 3;
-   */
-  endReason: string;
 };
 
 /**

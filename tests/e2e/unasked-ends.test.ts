@@ -1,0 +1,53 @@
+// A sandbox that ends though nobody asked for it: whoever looks for it afterwards is told when and why.
+
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { type Platform, startPlatform } from "@skerry/testkit";
+import { agentProcesses } from "@skerry/testkit/agent-processes";
+import { Sandbox } from "e2b";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { callApi, clientOf } from "./client.ts";
+
+describe.each(["gvisor", "runc"] as const)("ends that nobody asked for, on %s", (runtime) => {
+  let platform: Platform;
+  beforeAll(async () => {
+    platform = await startPlatform({ runtime });
+  });
+  afterAll(() => platform?.[Symbol.asyncDispose]());
+
+  const recordOf = (id: string) =>
+    JSON.parse(readFileSync(join(platform.dataDir, "node/sandboxes", id, "sandbox.json"), "utf8")) as {
+      cgroupPath: string;
+      process: { pid: number };
+    };
+  /** What `GET` of it says once it has ended, and the refusal at the edge. */
+  async function obituary(id: string): Promise<{ message: string; refusal: object }> {
+    await expect.poll(async () => (await callApi(platform, `/sandboxes/${id}`)).status, { timeout: 60_000, interval: 100 }).toBe(404);
+    const { message } = (await callApi(platform, `/sandboxes/${id}`)).body as { message: string };
+    const response = await fetch(`${platform.edgeUrl}/health`, { headers: { "E2b-Sandbox-Id": id, "E2b-Sandbox-Port": "49983" } });
+    expect(response.status).toBe(502);
+    return { message, refusal: (await response.json()) as object };
+  }
+
+  it("it exited", async () => {
+    const { sandboxId } = await Sandbox.create(clientOf(platform));
+    process.kill(recordOf(sandboxId).process.pid, "SIGKILL");
+    const { message, refusal } = await obituary(sandboxId);
+    expect(message).toMatch(/It ended at .*: exited$/);
+    expect(refusal).toMatchObject({ state: "ended", endReason: "exited" });
+  });
+
+  it("it took more memory than it may have, and could not be helped", async () => {
+    const sandbox = await Sandbox.create(clientOf(platform));
+    const { sandboxId } = sandbox;
+    const { cgroupPath } = recordOf(sandboxId);
+    const agents = agentProcesses(cgroupPath);
+    expect(agents.length).toBeGreaterThan(0);
+    // Between what it may have (512 and 128 MiB) and the kernel's own limit.
+    await sandbox.commands.run("sleep 1; exec dd if=/dev/zero of=/dev/null bs=670M count=1000000", { background: true, timeoutMs: 0 });
+    for (const pid of agents) process.kill(pid, "SIGSTOP");
+    const { message, refusal } = await obituary(sandboxId);
+    expect(message).toMatch(/It ended at .*: memory$/);
+    expect(refusal).toMatchObject({ state: "ended", endReason: "memory" });
+  });
+});
