@@ -32,6 +32,27 @@ describe.each(["gvisor", "runc"] as const)("pause, snapshots and forks through t
   });
   afterAll(() => platform?.[Symbol.asyncDispose]());
 
+  /** Connections whose server closes them first, one after the other; prints how many took more than a second. */
+  const CONNECT = `
+import socket, sys, threading
+server = socket.create_server(("127.0.0.1", 4001))
+def serve():
+    while True: server.accept()[0].close()
+threading.Thread(target=serve, daemon=True).start()
+def connect(count):
+    late = 0
+    for _ in range(count):
+        client = socket.socket()
+        client.settimeout(1)
+        try:
+            client.connect(("127.0.0.1", 4001))
+            client.recv(1)
+        except TimeoutError: late += 1
+        client.close()
+    print(late, flush=True)
+for line in sys.stdin: connect(int(line))
+`;
+
   async function createCounting(): Promise<{ sandbox: Sandbox; random: string }> {
     const sandbox = await Sandbox.create({ ...client, envs: { COLOUR: "grey" }, metadata: { a: "b" }, timeoutMs: 300_000 });
     await sandbox.files.write("counter.py", COUNTER);
@@ -54,6 +75,23 @@ describe.each(["gvisor", "runc"] as const)("pause, snapshots and forks through t
     if (!keepsMemory) return;
     await waitUntil("it counts on", async () => (await read(sandbox)).count > before.count);
     expect((await sandbox.commands.run("echo $COLOUR; ss -ltn | grep -c :4000")).stdout).toBe("grey\n1\n");
+  }
+
+  if (keepsMemory) {
+    it("connections after a resume do not wait for those that were closed before it", async () => {
+      const sandbox = await Sandbox.create({ ...client, timeoutMs: 300_000 });
+      await sandbox.files.write("connect.py", CONNECT);
+      const { pid } = await sandbox.commands.run("python3 connect.py > late", { background: true, stdin: true, timeoutMs: 0 });
+      const late = async () => (await sandbox.files.read("late")).trim().split("\n");
+      await sandbox.commands.sendStdin(pid, "4000\n");
+      await expect.poll(late, { timeout: 60_000 }).toEqual(["0"]);
+      await sandbox.pause();
+      await sandbox.connect();
+      await sandbox.commands.sendStdin(pid, "1000\n");
+      await expect.poll(late, { timeout: 120_000 }).toHaveLength(2);
+      expect(await late()).toEqual(["0", "0"]);
+      await sandbox.kill();
+    });
   }
 
   it("a paused sandbox uses nothing, and is brought back as it was, again and again", async () => {

@@ -1,3 +1,5 @@
+import { constants } from "node:os";
+
 export interface PlatformErrorOptions {
   /** What a caller may see. Absent on failures of the platform's own: those show only the catalog's status. */
   readonly publicMessage?: string;
@@ -34,4 +36,9 @@ export function errnoOf(value: unknown): string | undefined {
     if (typeof code === "string" && /^E[A-Z0-9]+$/.test(code)) return code;
   }
   return undefined;
+}
+
+/** What a system call's number is called, such as `ENOENT`. */
+export function errnoName(errno: number): string {
+  return Object.entries(constants.errno).find(([, value]) => value === errno)?.[0] ?? `errno ${errno}`;
 }

@@ -3,7 +3,7 @@
 // only thread. What is needed of glibc is handed in, because the agent and the daemon load it at different times.
 
 import { constants as fs } from "node:fs";
-import { constants } from "node:os";
+import { errnoName } from "./error.ts";
 
 /** The size of glibc's opaque structs on 64-bit Linux. */
 const ACTIONS_BYTES = 80;
@@ -72,7 +72,7 @@ export interface SpawnTarget {
 export class SpawnError extends Error {
   readonly errnoName: string;
   constructor(errno: number) {
-    const name = Object.entries(constants.errno).find(([, value]) => value === errno)?.[0] ?? `errno ${errno}`;
+    const name = errnoName(errno);
     super(`posix_spawn: ${name}`);
     this.name = "SpawnError";
     this.errnoName = name;

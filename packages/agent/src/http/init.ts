@@ -3,6 +3,7 @@
 
 import { AGENT_VERSION } from "@skerry/wire";
 import { stderrLogger } from "../log.ts";
+import { changePortRange } from "../ports/port-range.ts";
 import type { AgentState } from "../state.ts";
 import { equalSecrets, headerToken } from "./access.ts";
 import { clockProblem } from "./clock.ts";
@@ -22,6 +23,8 @@ export async function init({ req, res, state }: Exchange): Promise<void> {
   }
   if (isStale(state, request)) return sendNothing(res);
   apply(state, request);
+  // Elsewhere it would be the range of the machine.
+  if (process.pid === 1) changePortRange();
   const finishTrust = request.caBundle ? await trust(state, request.caBundle) : undefined;
   sendNothing(res);
   finishTrust?.();

@@ -7,6 +7,7 @@
 import { closeSync } from "node:fs";
 import { Socket } from "node:net";
 import { constants } from "node:os";
+import { errnoName } from "@skerry/base";
 import { type InotifyEvent, parseInotifyEvents } from "./inotify-event.ts";
 import { libc } from "./libc.ts";
 
@@ -19,7 +20,7 @@ const MAX_READS = 32;
 export class InotifyError extends Error {
   readonly errnoName: string;
   constructor(operation: string, errno: number) {
-    const name = Object.entries(constants.errno).find(([, value]) => value === errno)?.[0] ?? `errno ${errno}`;
+    const name = errnoName(errno);
     super(`${operation}: ${name}`);
     this.name = "InotifyError";
     this.errnoName = name;

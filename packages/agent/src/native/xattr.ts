@@ -1,12 +1,12 @@
 // Extended attributes of a file, following symlinks. A file system without them reads as "none".
 
-import { constants } from "node:os";
+import { errnoName } from "@skerry/base";
 import { libc } from "./libc.ts";
 
 export class XattrError extends Error {
   readonly errnoName: string;
   constructor(operation: string, errno: number) {
-    const name = Object.entries(constants.errno).find(([, value]) => value === errno)?.[0] ?? `errno ${errno}`;
+    const name = errnoName(errno);
     super(`${operation}: ${name}`);
     this.name = "XattrError";
     this.errnoName = name;
