@@ -8,7 +8,7 @@ import { type Platform, startPlatform } from "@skerry/testkit";
 import { Sandbox } from "e2b";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { callApi, clientOf } from "../e2e/client.ts";
-import { CLOSED_ADDRESSES, INTERNET_PORT, PUBLIC_ADDRESS, startInternet, type TestInternet } from "./test-internet.ts";
+import { CLOSED_ADDRESSES, INTERNET_PORT, startInternet, type TestInternet } from "./test-internet.ts";
 
 describe.each(["gvisor", "runc"] as const)("walls around a sandbox on %s", (runtime) => {
   let platform: Platform;
@@ -49,7 +49,7 @@ except OSError: print("silent")`;
   }
 
   it("reaches the public internet, behind the host's address", async () => {
-    const { stdout } = await sandbox.commands.run(`curl -sS -m 5 http://${PUBLIC_ADDRESS}:${INTERNET_PORT}/`);
+    const { stdout } = await sandbox.commands.run(`curl -sS -m 5 http://${internet.publicAddress}:${INTERNET_PORT}/`);
     expect(stdout).toBe(internet.hostAddress);
   });
 
@@ -93,16 +93,16 @@ except OSError: print("silent")`;
     const { sandboxID } = (await callApi(platform, "/v2/sandboxes", { body: { templateID: "base", allow_internet_access: false } }))
       .body as { sandboxID: string };
     const closed = await Sandbox.connect(sandboxID, clientOf(platform));
-    expect(await probe(closed, PUBLIC_ADDRESS, INTERNET_PORT)).toBe("silent");
+    expect(await probe(closed, internet.publicAddress, INTERNET_PORT)).toBe("silent");
     expect(await probe(closed, "8.8.8.8", 53)).toBe("silent");
     // Still closed when the daemon was ended and started again.
     await platform.kill9();
     await platform.start();
-    expect(await probe(closed, PUBLIC_ADDRESS, INTERNET_PORT)).toBe("silent");
+    expect(await probe(closed, internet.publicAddress, INTERNET_PORT)).toBe("silent");
     await closed.kill();
     // The network slot comes back without the mark.
     const next = await Promise.all(Array.from({ length: 10 }, () => Sandbox.create(clientOf(platform))));
-    expect(await Promise.all(next.map((one) => probe(one, PUBLIC_ADDRESS, INTERNET_PORT)))).toEqual(next.map(() => "open"));
+    expect(await Promise.all(next.map((one) => probe(one, internet.publicAddress, INTERNET_PORT)))).toEqual(next.map(() => "open"));
     await Promise.all(next.map((one) => one.kill()));
   });
 
@@ -111,9 +111,9 @@ except OSError: print("silent")`;
     const { guest } = addressesOf(former.sandboxId);
     const known = () => execFileSync("conntrack", ["-L", "--orig-src", guest], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
     await former.commands.run(
-      `echo hello > /dev/udp/${PUBLIC_ADDRESS}/${INTERNET_PORT}; exec 3<>/dev/tcp/${PUBLIC_ADDRESS}/${INTERNET_PORT}`,
+      `echo hello > /dev/udp/${internet.publicAddress}/${INTERNET_PORT}; exec 3<>/dev/tcp/${internet.publicAddress}/${INTERNET_PORT}`,
     );
-    expect(known()).toContain(PUBLIC_ADDRESS);
+    expect(known()).toContain(internet.publicAddress);
     await former.kill();
     expect(known()).toBe("");
   });

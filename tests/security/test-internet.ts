@@ -1,12 +1,15 @@
 // An "internet" of our own: a network namespace behind the host, with public, private and link-local addresses on which
 // the same server answers. What a sandbox can reach of it is the firewall's doing alone.
+//
+// Several may be there at once, beside whatever else this machine talks to. So the host gets routes to single addresses only; its
+// own and the public one are drawn (from a range that is nobody's, TEST-NET-2), and the closed ones, which all of them share, have
+// routes of different metrics: whichever is taken leads to the same server.
 
 import { spawn } from "node:child_process";
-import { randomBytes } from "node:crypto";
+import { randomBytes, randomInt } from "node:crypto";
 import { runCommand } from "@skerry/base";
 import { waitUntil } from "@skerry/testkit/wait-until";
 
-export const PUBLIC_ADDRESS = "203.0.113.10";
 export const CLOSED_ADDRESSES = [
   "192.168.77.10",
   "172.20.77.10",
@@ -18,6 +21,8 @@ export const CLOSED_ADDRESSES = [
 export const INTERNET_PORT = 8099;
 
 export interface TestInternet extends AsyncDisposable {
+  /** Where sandboxes may go. */
+  readonly publicAddress: string;
   /** The host's own address on that network. */
   readonly hostAddress: string;
 }
@@ -26,32 +31,36 @@ export async function startInternet(): Promise<TestInternet> {
   const id = randomBytes(2).toString("hex");
   const namespace = `inet-${id}`;
   const device = `inet${id}`;
+  const metric = randomInt(1, 1_000_000_000);
+  const last = 2 * randomInt(1, 127);
+  const hostAddress = `198.51.100.${last}`;
+  const publicAddress = `198.51.100.${last + 1}`;
   const stack = new AsyncDisposableStack();
   await runCommand("ip", ["netns", "add", namespace]);
   stack.defer(async () => {
     await runCommand("ip", ["netns", "del", namespace]);
   });
-  const addresses = [PUBLIC_ADDRESS, ...CLOSED_ADDRESSES];
+  const addresses = [publicAddress, ...CLOSED_ADDRESSES];
   const lines = [
     `link add ${device} type veth peer name eth0 netns ${namespace}`,
-    `addr add 203.0.113.1/24 dev ${device}`,
+    `addr add ${hostAddress}/32 dev ${device}`,
     `link set ${device} up`,
-    ...CLOSED_ADDRESSES.map((address) => `route add ${address}/32 dev ${device}`),
+    ...addresses.map((address) => `route add ${address}/32 dev ${device} metric ${metric}`),
   ];
   await runCommand("ip", ["-batch", "-"], { input: `${lines.join("\n")}\n` });
   const inside = [
     "link set lo up",
     "link set eth0 up",
-    `addr add ${PUBLIC_ADDRESS}/24 dev eth0`,
-    ...CLOSED_ADDRESSES.map((address) => `addr add ${address}/32 dev eth0`),
-    "route add default via 203.0.113.1",
+    ...addresses.map((address) => `addr add ${address}/32 dev eth0`),
+    `route add ${hostAddress}/32 dev eth0`,
+    `route add default via ${hostAddress}`,
   ];
   await runCommand("ip", ["-n", namespace, "-batch", "-"], { input: `${inside.join("\n")}\n` });
   const server = spawn("ip", ["netns", "exec", namespace, "python3", "-c", SERVER], { stdio: "ignore" });
   stack.defer(() => void server.kill("SIGKILL"));
   // The control: from the host every one of them answers, so what a sandbox can't reach is closed and not absent.
   for (const address of addresses) await waitUntil(`${address} answers on the host`, () => answers(address));
-  return { hostAddress: "203.0.113.1", [Symbol.asyncDispose]: () => stack.disposeAsync() };
+  return { publicAddress, hostAddress, [Symbol.asyncDispose]: () => stack.disposeAsync() };
 }
 
 async function answers(address: string): Promise<boolean> {
