@@ -85,7 +85,7 @@ async function runWorkload(workload: Workload, context: SoakContext): Promise<Wo
     }
     return result;
   } catch (error) {
-    const suspect = forked.at(-1) ?? subject;
+    const suspect = error instanceof ForkFailed ? error.fork : subject;
     const found = suspect ? await suspect.explain() : [];
     const difference = asError(error).message;
     // A platform that is being taken down fails everything.
@@ -105,17 +105,41 @@ async function runCycle(subject: Subject, isLast: boolean): Promise<Cycle> {
   return { pauseMs, imageBytes, resumeMs, checkMs };
 }
 
-/** Forks, and looks at each of them, then again when all have been changed: none may see anything of the others. */
+/** Forks, and looks at all of them at once, then again when all have been changed: none may see anything of the others. */
 async function runForks(parent: Subject, count: number, forked: Subject[]): Promise<number> {
   const forkMs = await timed(async () => {
     forked.push(...(await parent.fork(count)));
   });
-  for (const fork of forked) await fork.check();
-  for (const fork of forked) await fork.setMark(fork.sandboxId);
-  for (const fork of forked) await fork.check(fork === forked[0]);
+  await inEach(forked, (fork) => fork.check());
+  await inEach(forked, (fork) => fork.setMark(fork.sandboxId));
+  await inEach(forked, (fork) => fork.check(fork === forked[0]));
   await parent.check();
   for (const fork of forked.splice(0)) await fork.kill();
   return forkMs;
+}
+
+class ForkFailed extends Error {
+  override readonly name = "ForkFailed";
+  readonly fork: Subject;
+
+  constructor(fork: Subject, cause: unknown) {
+    super(asError(cause).message, { cause });
+    this.fork = fork;
+  }
+}
+
+/** In all of them at once: each is as busy as the others, so one after the other would take many times as long. */
+async function inEach(forks: readonly Subject[], work: (fork: Subject) => Promise<void>): Promise<void> {
+  const failures = await Promise.all(
+    forks.map((fork) =>
+      work(fork).then(
+        () => undefined,
+        (error: unknown) => new ForkFailed(fork, error),
+      ),
+    ),
+  );
+  const first = failures.find((failure) => failure !== undefined);
+  if (first) throw first;
 }
 
 /** As many as the machine has memory for, with a third of it left alone. */

@@ -22,7 +22,8 @@ export const GUEST_LOG = "/home/user/soak.log";
 /** Answers on port 7000: the programs that we wrote ourselves. */
 function server(about: { name: string; title: string; files: readonly string[]; command: string }): Workload {
   const { command, ...rest } = about;
-  const ask = "curl --silent --show-error --fail --max-time 60";
+  // With pauses in each minute a connection may have to wait for one that was closed before them: see docs/lifecycle.md.
+  const ask = "curl --silent --show-error --fail --max-time 150";
   return {
     ...rest,
     start: inBackground(command, `${ask} --output /dev/null http://127.0.0.1:7000/check`),

@@ -13,7 +13,8 @@ sql() { psql --no-psqlrc --quiet --tuples-only --no-align --set ON_ERROR_STOP=1 
 ask_holder() {
   rm -f "$dir/answer" "$dir/answer.new"
   printf "%s \\\\g %s\n\\\\! mv %s %s\n" "$1" "$dir/answer.new" "$dir/answer.new" "$dir/answer" >"$dir/holder.in"
-  for _ in $(seq 200); do
+  # Its own siblings may keep it from the processors for long.
+  for _ in $(seq 1200); do
     [ ! -f "$dir/answer" ] || { cat "$dir/answer"; return; }
     sleep 0.05
   done
