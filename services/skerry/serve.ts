@@ -1,6 +1,7 @@
 // `skerry serve`: one process with all roles, or any subset of them. In one process the roles meet through in-memory
 // transports of the same interfaces that they use over the network.
 
+import { flushCompileCache } from "node:module";
 import { join } from "node:path";
 import { createClient, createRouterTransport } from "@connectrpc/connect";
 import { clusterInterceptor, createApi, type NodeDirectory, seedIdentity, seedTemplates } from "@skerry/api";
@@ -34,6 +35,8 @@ export async function serve(env: Readonly<Record<string, string | undefined>>): 
   const memory = new IdleMemory({ worthBytes: MEMORY_WORTH_BYTES });
   setInterval(() => memory.touch(), MEMORY_LOOK_MS).unref();
   logger.info({ roles: [...config.roles], pid: process.pid }, "platform ready");
+  // Not only at a clean end: after any other the next start is waited for.
+  flushCompileCache();
   logger.info({ signal: await stopped }, "platform stopping");
   await roles.disposeAsync();
   logger.info({}, "platform stopped");

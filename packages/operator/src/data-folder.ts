@@ -16,6 +16,7 @@ export interface DataFolder {
   readonly layersDir: string;
   readonly templateFile: string;
   readonly workDir: string;
+  readonly compileCacheDir: string;
 }
 
 export const DEFAULT_DATA_DIR = "/var/lib/skerry";
@@ -35,6 +36,7 @@ export function dataFolder(root: string): DataFolder {
     layersDir: join(root, "layers"),
     templateFile: join(root, "templates/base.json"),
     workDir: join(root, "work"),
+    compileCacheDir: join(root, "compile-cache"),
   };
 }
 
@@ -49,6 +51,6 @@ export async function createDataFolder(path: string): Promise<DataFolder> {
     await mkdir(dir, { recursive: true, mode: 0o711 });
   }
   await mkdir(join(root, "logs"), { recursive: true, mode: 0o750 });
-  await mkdir(folder.workDir, { recursive: true, mode: 0o700 });
+  for (const dir of [folder.workDir, folder.compileCacheDir]) await mkdir(dir, { recursive: true, mode: 0o700 });
   return folder;
 }

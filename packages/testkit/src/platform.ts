@@ -128,6 +128,7 @@ function serveVariables(options: {
     PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     HOME: "/root",
     LANG: "C.UTF-8",
+    ...(process.env.NODE_COMPILE_CACHE && { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE }),
     SKERRY_DATA: folder.root,
     SKERRY_RUNTIME: settings.runtime,
     // Tests count what is on the host, and share two processors; those of the pool ask for one.

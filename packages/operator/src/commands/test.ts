@@ -105,6 +105,7 @@ async function prepare(options: Preparation): Promise<CheckRun> {
     signal,
     env: {
       SKERRY_TEST_CACHE: folder.root,
+      NODE_COMPILE_CACHE: folder.compileCacheDir,
       ...(context.env.CI !== undefined && { CI: context.env.CI }),
       ...(process.stdout.isTTY && context.env.NO_COLOR === undefined ? { FORCE_COLOR: "1" } : { NO_COLOR: "1" }),
     },

@@ -27,6 +27,7 @@ export const TEST_PACKAGES: Readonly<Record<string, string>> = {
   "debian-archive-keyring": "the template of the restore soak, which is Debian also on Ubuntu",
   git: "which files are the repository's own",
   postgresql: "the second database of the store and of split roles",
+  procps: "ps: what processes there are, for tests",
   "python3-venv": "the SDK from PyPI",
 };
 
