@@ -1,6 +1,7 @@
 import { defineConfig } from "vitest/config";
 
 // unit: no root, no network beyond loopback. integration: real parts, root. e2e: whole platforms through public interfaces.
+// Two files at a time: tests of real parts wait more than they work, and more than two would keep each other from the processors.
 export default defineConfig({
   test: {
     projects: [
@@ -17,7 +18,7 @@ export default defineConfig({
           include: ["packages/*/test/**/*.test.ts"],
           testTimeout: 120_000,
           hookTimeout: 180_000,
-          fileParallelism: false,
+          maxWorkers: 2,
         },
       },
       {
@@ -26,7 +27,7 @@ export default defineConfig({
           include: ["tests/e2e/**/*.test.ts", "tests/security/**/*.test.ts", "tests/fault/**/*.test.ts"],
           testTimeout: 180_000,
           hookTimeout: 300_000,
-          fileParallelism: false,
+          maxWorkers: 2,
         },
       },
     ],

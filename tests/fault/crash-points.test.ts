@@ -71,14 +71,11 @@ const newId = (letter: string, length: number) => {
   return `${letter}${String(count).padStart(length - 1, "0")}`;
 };
 
-describe.each([
-  ["gvisor", "e0c1"],
-  ["runc", "e0c2"],
-] as const)("kill -9 of a node on %s", (runtime, instance) => {
+describe.each(["gvisor", "runc"] as const)("kill -9 of a node on %s", (runtime) => {
   const keepsMemory = runtime === "gvisor";
   let node: ChildNode;
   beforeAll(async () => {
-    node = await ChildNode.start({ runtime, instance });
+    node = await ChildNode.start({ runtime });
   });
   afterAll(() => node?.[Symbol.asyncDispose]());
 
@@ -240,14 +237,11 @@ describe.each([
   });
 });
 
-describe.each([
-  ["gvisor", "e0c3"],
-  ["runc", "e0c4"],
-] as const)("kill -9 of a node with a pool on %s", (runtime, instance) => {
+describe.each(["gvisor", "runc"] as const)("kill -9 of a node with a pool on %s", (runtime) => {
   const points = (operation: string) => [...(PLAN[operation]?.both ?? []), ...(PLAN[operation]?.[runtime] ?? [])];
 
   it.each(points("fill the pool"))("while it fills it, at %s", async (point) => {
-    await using node = await ChildNode.start({ runtime, instance, poolSize: 1 });
+    await using node = await ChildNode.start({ runtime, poolSize: 1 });
     const first = newId("i", 21);
     await node.client.createSandbox({ spec: node.spec(first) });
     await node.arm(point);
@@ -263,7 +257,7 @@ describe.each([
   });
 
   it.each(points("claim"))("while one is handed out, at %s", async (point) => {
-    await using node = await ChildNode.start({ runtime, instance, poolSize: 1 });
+    await using node = await ChildNode.start({ runtime, poolSize: 1 });
     await node.client.createSandbox({ spec: node.spec(newId("i", 21)) });
     await expect.poll(() => node.ready(), { timeout: 20_000 }).toBe(1);
     await node.arm(point);

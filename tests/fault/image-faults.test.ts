@@ -2,19 +2,7 @@
 // or for one image, that come at once.
 
 import { randomBytes } from "node:crypto";
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  realpathSync,
-  rmSync,
-  statSync,
-  truncateSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { runCommand } from "@skerry/base";
 import { StartKind } from "@skerry/wire/node";
@@ -56,7 +44,7 @@ const callsOf = (node: () => ChildNode) => {
 describe("on gvisor", () => {
   let node: ChildNode;
   beforeAll(async () => {
-    node = await ChildNode.start({ runtime: "gvisor", instance: "e0f1" });
+    node = await ChildNode.start({ runtime: "gvisor" });
   });
   afterAll(() => node?.[Symbol.asyncDispose]());
   afterEach(() => node.empty());
@@ -234,30 +222,18 @@ describe("on gvisor", () => {
 });
 
 describe("on a disk that fills up", () => {
-  const dir = realpathSync(mkdtempSync(join(tmpdir(), "skerry-full-")));
-  const home = join(dir, "home");
   let node: ChildNode;
   beforeAll(async () => {
-    const disk = join(dir, "disk");
-    writeFileSync(disk, "");
-    truncateSync(disk, 3 * 2 ** 30);
-    await runCommand("mkfs.ext4", ["-q", "-m", "0", disk]);
-    mkdirSync(home);
-    await runCommand("mount", ["-o", "loop", disk, home]);
-    node = await ChildNode.start({ runtime: "gvisor", instance: "e0f2", home });
+    node = await ChildNode.start({ runtime: "gvisor", diskMb: 3072 });
   });
-  afterAll(async () => {
-    await node?.[Symbol.asyncDispose]();
-    await runCommand("umount", [home]);
-    rmSync(dir, { recursive: true, force: true });
-  });
+  afterAll(() => node?.[Symbol.asyncDispose]());
   const { marked, pause, resume, marksOf } = callsOf(() => node);
 
   it("a pause and a snapshot that don't fit fail, the sandbox runs on as it was, and both work once there is room", async () => {
     const id = await marked();
     for (let at = 0; at < 6; at += 1) await node.writeFile(id, `/dev/shm/${at}`, randomBytes(10 * 2 ** 20).toString("base64"));
-    const free = Number((await runCommand("df", ["--output=avail", "--block-size=1M", home])).stdout.split("\n")[1]);
-    const filler = join(home, "filler");
+    const free = Number((await runCommand("df", ["--output=avail", "--block-size=1M", node.dir])).stdout.split("\n")[1]);
+    const filler = join(node.dir, "filler");
     await runCommand("fallocate", ["--length", `${free - 30}MiB`, filler]);
     const imageId = newId("m", 20);
     await expect(pause(id, imageId)).rejects.toThrow(/could not be written/);

@@ -22,7 +22,7 @@ describe("with a runsc that misbehaves, a node", () => {
   beforeAll(async () => {
     runsc = writeOddRunsc(dir);
     const timeLimits = { start: 12_000, control: 8_000, checkpoint: 10_000, destroy: 6_000 };
-    node = await ChildNode.start({ runtime: "gvisor", instance: "e0e1", runsc: runsc.path, timeLimits });
+    node = await ChildNode.start({ runtime: "gvisor", runsc: runsc.path, timeLimits });
   });
   afterAll(async () => {
     await node?.[Symbol.asyncDispose]();

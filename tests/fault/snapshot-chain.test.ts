@@ -10,7 +10,7 @@ const LONGEST = 49;
 
 let node: ChildNode;
 beforeAll(async () => {
-  node = await ChildNode.start({ runtime: "gvisor", instance: "e0b1" });
+  node = await ChildNode.start({ runtime: "gvisor" });
 });
 afterAll(() => node?.[Symbol.asyncDispose]());
 

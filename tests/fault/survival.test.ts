@@ -37,7 +37,7 @@ describe("inside a sandbox on gvisor", () => {
   let node: ChildNode;
   let id: string;
   beforeAll(async () => {
-    node = await ChildNode.start({ runtime: "gvisor", instance: "e0d1" });
+    node = await ChildNode.start({ runtime: "gvisor" });
   });
   afterAll(() => node?.[Symbol.asyncDispose]());
   beforeEach(async () => {

@@ -16,14 +16,15 @@ import {
   readHostFacts,
   routedPrefixes,
 } from "@skerry/runtime";
+import { instanceOf } from "@skerry/testkit";
 import { writeBusyboxImage } from "@skerry/testkit/busybox";
 import { testTools } from "@skerry/testkit/tools";
 import { waitUntil } from "@skerry/testkit/wait-until";
 import { describe, expect, it } from "vitest";
 
-const RUNTIMES: readonly { name: string; instance: string; create(stateDir: string, host: HostFacts): Runtime }[] = [
-  { name: "runsc", instance: "e0a1", create: (stateDir, host) => createRunscRuntime({ binary: testTools().runsc, stateDir, host }) },
-  { name: "runc", instance: "e0a2", create: (stateDir, host) => createRuncRuntime({ binary: testTools().runc, stateDir, host }) },
+const RUNTIMES: readonly { name: string; create(stateDir: string, host: HostFacts): Runtime }[] = [
+  { name: "runsc", create: (stateDir, host) => createRunscRuntime({ binary: testTools().runsc, stateDir, host }) },
+  { name: "runc", create: (stateDir, host) => createRuncRuntime({ binary: testTools().runc, stateDir, host }) },
 ];
 
 const SIZE_MB = 48;
@@ -38,10 +39,11 @@ const GUEST = [
   "sleep 1000",
 ].join("\n");
 
-describe.each(RUNTIMES)("a sandbox on a limited area: $name", ({ instance, create }) => {
+describe.each(RUNTIMES)("a sandbox on a limited area: $name", ({ create }) => {
   it("sees its size, hears that there is no space left, goes on, and its neighbour has noticed nothing", async () => {
     const dir = realpathSync(mkdtempSync("/var/tmp/skerry-area-"));
     chmodSync(dir, 0o711);
+    const instance = instanceOf(dir);
     await using stack = new AsyncDisposableStack();
     stack.defer(() => rmSync(dir, { recursive: true, force: true }));
     const image = join(dir, "image");

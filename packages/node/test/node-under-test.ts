@@ -1,5 +1,4 @@
-import { chmodSync, mkdtempSync, readdirSync, realpathSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync, realpathSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type Client, createClient, createRouterTransport } from "@connectrpc/connect";
@@ -8,7 +7,9 @@ import { createLogger, Secret } from "@skerry/base";
 import { openLayerStore } from "@skerry/layers";
 import { cleanUpNode, createNode, type Node, type NodeConfig } from "@skerry/node";
 import { createRuncRuntime, createRunscRuntime, readHostFacts } from "@skerry/runtime";
+import { instanceOf } from "@skerry/testkit";
 import { writeBusyboxImage } from "@skerry/testkit/busybox";
+import { createTestNodeFolder } from "@skerry/testkit/test-node-folder";
 import { testAgentDir, testTools } from "@skerry/testkit/tools";
 import { NodeService, type SandboxSpecSchema } from "@skerry/wire/node";
 
@@ -26,9 +27,9 @@ export interface NodeUnderTest extends AsyncDisposable {
 }
 
 /** A real node on a folder of its own, with a busybox-only layer. */
-export async function startNode(runtime: "gvisor" | "runc", instance: string, options: { poolSize?: number } = {}): Promise<NodeUnderTest> {
-  const dir = realpathSync(mkdtempSync(join(tmpdir(), "skerry-node-")));
-  chmodSync(dir, 0o711);
+export async function startNode(runtime: "gvisor" | "runc", options: { poolSize?: number } = {}): Promise<NodeUnderTest> {
+  const dir = await createTestNodeFolder();
+  const instance = instanceOf(dir);
   const layers = await openLayerStore(join(dir, "layers"));
   const staged = await layers.stagingDir();
   writeBusyboxImage(staged);

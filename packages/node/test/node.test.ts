@@ -7,13 +7,10 @@ import { waitUntil } from "@skerry/testkit/wait-until";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { areasInUse, type NodeUnderTest, startNode } from "./node-under-test.ts";
 
-describe.each([
-  ["gvisor", "e011"],
-  ["runc", "e012"],
-] as const)("node on %s", (runtime, instance) => {
+describe.each(["gvisor", "runc"] as const)("node on %s", (runtime) => {
   let under: NodeUnderTest;
   beforeAll(async () => {
-    under = await startNode(runtime, instance);
+    under = await startNode(runtime);
   });
   afterAll(() => under?.[Symbol.asyncDispose]());
 
@@ -28,7 +25,7 @@ describe.each([
   const nothingLeft = async () => {
     expect(await list()).toEqual([]);
     expect(readdirSync(join(under.config.dir, "sandboxes"))).toEqual([]);
-    expect(listCgroups(`/skerry-${instance}`)).toEqual([]);
+    expect(listCgroups(`/skerry-${under.config.instance}`)).toEqual([]);
     expect(areasInUse(under)).toEqual([]);
     expect(readFileSync("/proc/self/mounts", "utf8")).not.toContain(`${under.config.dir}/sandboxes/`);
   };

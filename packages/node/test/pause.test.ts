@@ -13,14 +13,11 @@ function newImageId(): string {
   return `m${String(images).padStart(19, "0")}`;
 }
 
-describe.each([
-  ["gvisor", "e021"],
-  ["runc", "e022"],
-] as const)("images on %s", (runtime, instance) => {
+describe.each(["gvisor", "runc"] as const)("images on %s", (runtime) => {
   const keepsMemory = runtime === "gvisor";
   let under: NodeUnderTest;
   beforeAll(async () => {
-    under = await startNode(runtime, instance);
+    under = await startNode(runtime);
   });
   afterAll(() => under?.[Symbol.asyncDispose]());
   afterEach(async () => {
@@ -29,7 +26,7 @@ describe.each([
     await waitUntil("containers are given back", () => readdirSync(join(under.config.dir, "sandboxes")).length === 0);
     expect(readdirSync(join(under.config.dir, "images"))).toEqual([]);
     expect(areasInUse(under)).toEqual([]);
-    expect(listCgroups(`/skerry-${instance}`)).toEqual([]);
+    expect(listCgroups(`/skerry-${under.config.instance}`)).toEqual([]);
     expect(readFileSync("/proc/self/mounts", "utf8")).not.toContain(`${under.config.dir}/sandboxes/`);
   });
 
@@ -77,7 +74,7 @@ describe.each([
     const paused = await under.client.pauseSandbox({ sandboxId: id, imageId, memory: true });
     expect(paused).toMatchObject({ hasMemory: keepsMemory, agentUnresponsive: false });
     expect(await states()).toEqual([]);
-    expect(listCgroups(`/skerry-${instance}`)).toEqual([]);
+    expect(listCgroups(`/skerry-${under.config.instance}`)).toEqual([]);
     expect((await under.client.listImages({})).imageIds).toEqual([imageId]);
     // Asked again (an answer may be lost), it says the same.
     expect(await under.client.pauseSandbox({ sandboxId: id, imageId, memory: true })).toMatchObject({ hasMemory: keepsMemory });

@@ -5,13 +5,10 @@ import { StartKind } from "@skerry/wire/node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { areasInUse, type NodeUnderTest, startNode } from "./node-under-test.ts";
 
-describe.each([
-  ["gvisor", "e031"],
-  ["runc", "e032"],
-] as const)("the warm pool on %s", (runtime, instance) => {
+describe.each(["gvisor", "runc"] as const)("the warm pool on %s", (runtime) => {
   let under: NodeUnderTest;
   beforeAll(async () => {
-    under = await startNode(runtime, instance, { poolSize: 2 });
+    under = await startNode(runtime, { poolSize: 2 });
   });
   afterAll(() => under?.[Symbol.asyncDispose]());
 

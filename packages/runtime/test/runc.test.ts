@@ -4,6 +4,5 @@ import { testTools } from "@skerry/testkit/tools";
 
 runtimeContract({
   name: "runc",
-  instance: "e002",
   create: (stateDir) => createRuncRuntime({ binary: testTools().runc, stateDir, host: readHostFacts() }),
 });

@@ -4,6 +4,5 @@ import { testTools } from "@skerry/testkit/tools";
 
 runtimeContract({
   name: "runsc",
-  instance: "e001",
   create: (stateDir) => createRunscRuntime({ binary: testTools().runsc, stateDir, host: readHostFacts() }),
 });

@@ -2,19 +2,31 @@
 
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, closeSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, realpathSync, rmSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { request } from "node:http";
 import type { Socket } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type Client, createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
-import { createLogger } from "@skerry/base";
+import { createLogger, runCommand } from "@skerry/base";
 import { openLayerStore } from "@skerry/layers";
 import { cleanUpNode } from "@skerry/node";
 import { listCgroups } from "@skerry/runtime";
+import { instanceOf } from "@skerry/testkit";
 import { writeBusyboxImage } from "@skerry/testkit/busybox";
+import { createTestNodeFolder } from "@skerry/testkit/test-node-folder";
 import { testAgentDir, testTools } from "@skerry/testkit/tools";
 import { waitUntil } from "@skerry/testkit/wait-until";
 import { NodeService, type SandboxSpecSchema } from "@skerry/wire/node";
@@ -25,12 +37,11 @@ const SCRIPT = join(import.meta.dirname, "node-process.ts");
 
 export interface ChildNodeOptions {
   readonly runtime: "gvisor" | "runc";
-  readonly instance: string;
   readonly poolSize?: number;
   /** Instead of the pinned one. */
   readonly runsc?: string;
-  /** Where the node keeps its things; default: a folder below it. */
-  readonly home?: string;
+  /** What the node keeps is on a disk of its own, of this size. */
+  readonly diskMb?: number;
   readonly timeLimits?: NodeProcessOptions["timeLimits"];
 }
 
@@ -40,31 +51,29 @@ export class ChildNode implements AsyncDisposable {
   readonly options: NodeProcessOptions;
   readonly layer: string;
   readonly #root: string;
-  readonly #isGiven: boolean;
   #child: ChildProcess | undefined;
   #port = 0;
 
-  private constructor({ root, isGiven }: { root: string; isGiven: boolean }, layer: string, options: NodeProcessOptions) {
+  private constructor(root: string, layer: string, options: NodeProcessOptions) {
     this.#root = root;
-    this.#isGiven = isGiven;
     this.layer = layer;
     this.options = options;
   }
 
   static async start(options: ChildNodeOptions): Promise<ChildNode> {
-    const root = options.home ?? realpathSync(mkdtempSync(join(tmpdir(), "skerry-fault-")));
-    chmodSync(root, 0o711);
+    const root = await createTestNodeFolder();
     const layersDir = join(root, "layers");
     const layers = await openLayerStore(layersDir);
     const staged = await layers.stagingDir();
     writeBusyboxImage(staged);
     const layer = await layers.adopt(staged);
-    mkdirSync(join(root, "node"), { recursive: true });
+    mkdirSync(join(root, "node"));
+    if (options.diskMb !== undefined) await mountDisk(join(root, "disk"), { sizeMb: options.diskMb, target: join(root, "node") });
     const { runsc, runc } = testTools();
-    const node = new ChildNode({ root, isGiven: options.home !== undefined }, layer, {
+    const node = new ChildNode(root, layer, {
       dir: join(root, "node"),
       layersDir,
-      instance: options.instance,
+      instance: instanceOf(root),
       runtime: options.runtime,
       runsc: options.runsc ?? runsc,
       runc,
@@ -87,7 +96,9 @@ export class ChildNode implements AsyncDisposable {
 
   async up(): Promise<void> {
     const log = openSync(join(this.#root, "log"), "a");
-    const child = fork(SCRIPT, [JSON.stringify(this.options)], { stdio: ["ignore", log, log, "ipc"], execArgv: [] });
+    // By this name it is found and ended when this test is killed.
+    const env = { ...process.env, SKERRY_DATA: this.#root };
+    const child = fork(SCRIPT, [JSON.stringify(this.options)], { stdio: ["ignore", log, log, "ipc"], execArgv: [], env });
     closeSync(log);
     this.#child = child;
     const failed = once(child, "exit").then(() => {
@@ -253,11 +264,12 @@ export class ChildNode implements AsyncDisposable {
       .filter((line) => line.includes(`--root=${this.dir}/`) || line.includes(`--bundle=${this.dir}/`));
   }
 
-  /** How many wait in the pool. */
+  /** How many wait in the pool. Where memory is kept, the one that the template's image is taken of is not among them. */
   ready(): number {
-    return readdirSync(join(this.dir, "sandboxes")).filter((name) =>
-      readText(join(this.dir, "sandboxes", name, "sandbox.json")).includes('"state":"pooled"'),
-    ).length;
+    const isFromImage = this.options.runtime === "gvisor";
+    return readdirSync(join(this.dir, "sandboxes"))
+      .map((name) => readText(join(this.dir, "sandboxes", name, "sandbox.json")))
+      .filter((record) => record.includes('"state":"pooled"') && record.includes('"isRestored":true') === isFromImage).length;
   }
 
   namespaces(): string[] {
@@ -282,10 +294,16 @@ export class ChildNode implements AsyncDisposable {
     await cleanUpNode(await nodeConfigOf(this.options), createLogger({ name: "clean-up", level: "error", fd: 2 }));
     const left = [...this.namespaces(), ...this.processes(), ...listCgroups(`/skerry-${this.options.instance}`)];
     if (left.length > 0) throw new Error(`after the clean-up this is left:\n${left.join("\n")}`);
-    // Not the folder itself, which may be a mount of the test.
-    for (const name of readdirSync(this.#root)) rmSync(join(this.#root, name), { recursive: true, force: true });
-    if (!this.#isGiven) rmSync(this.#root, { recursive: true });
+    if (existsSync(join(this.#root, "disk"))) await runCommand("umount", [this.dir]);
+    rmSync(this.#root, { recursive: true });
   }
+}
+
+async function mountDisk(file: string, { sizeMb, target }: { sizeMb: number; target: string }): Promise<void> {
+  writeFileSync(file, "");
+  truncateSync(file, sizeMb * 2 ** 20);
+  await runCommand("mkfs.ext4", ["-q", "-m", "0", file]);
+  await runCommand("mount", ["-o", "loop", file, target]);
 }
 
 /** Undefined: there is no such folder. */

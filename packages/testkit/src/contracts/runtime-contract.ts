@@ -20,12 +20,11 @@ import {
 } from "@skerry/runtime";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { writeBusyboxImage } from "../busybox.ts";
+import { instanceOf } from "../leftovers.ts";
 import { waitUntil } from "../wait-until.ts";
 
 export interface RuntimeContractOptions {
   readonly name: string;
-  /** 4 hex digits that no other test uses. */
-  readonly instance: string;
   create(stateDir: string): Runtime;
 }
 
@@ -34,7 +33,8 @@ export function runtimeContract(options: RuntimeContractOptions): void {
     const dir = realpathSync(mkdtempSync(join(tmpdir(), `skerry-${options.name}-`)));
     // A runc sandbox's own root has to pass through to its root file system.
     chmodSync(dir, 0o711);
-    const names = networkNames(options.instance);
+    const instance = instanceOf(dir);
+    const names = networkNames(instance);
     const usernsDir = join(dir, "userns");
     const ids = ["a", "b"].map((letter) => `i${letter.repeat(20)}`);
     let runtime: Runtime;
@@ -42,7 +42,7 @@ export function runtimeContract(options: RuntimeContractOptions): void {
 
     beforeAll(async () => {
       runtime = options.create(join(dir, "state"));
-      const addresses = planAddresses({ wanted: undefined, instance: options.instance, routed: await routedPrefixes() });
+      const addresses = planAddresses({ wanted: undefined, instance, routed: await routedPrefixes() });
       await destroySlot({ number: 0, names, usernsDir });
       slot = await createSlot({
         number: 0,
@@ -61,11 +61,11 @@ export function runtimeContract(options: RuntimeContractOptions): void {
       }
       await runtime.cleanUp();
       await destroySlot({ number: 0, names, usernsDir });
-      await destroyCgroup(`/skerry-${options.instance}`);
+      await destroyCgroup(`/skerry-${instance}`);
       rmSync(dir, { recursive: true, force: true });
     });
 
-    const cgroupOf = (id: string) => `/skerry-${options.instance}/${id}`;
+    const cgroupOf = (id: string) => `/skerry-${instance}/${id}`;
 
     /** The image is the root as it is: what a guest writes is not looked at here. */
     async function planOf(id: string, command: string, overrides: Partial<ContainerPlan> = {}): Promise<ContainerPlan> {
@@ -120,7 +120,7 @@ export function runtimeContract(options: RuntimeContractOptions): void {
       await runtime.destroy({ id, cgroupPath: cgroupOf(id) });
       expect(await runtime.list()).not.toContain(id);
       expect(cgroupProcesses(cgroupOf(id))).toEqual([]);
-      expect(listCgroups(`/skerry-${options.instance}`)).not.toContain(id);
+      expect(listCgroups(`/skerry-${instance}`)).not.toContain(id);
     });
 
     it("destroys what was destroyed already, and what never was", async () => {
