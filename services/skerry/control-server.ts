@@ -3,7 +3,7 @@
 import { createServer } from "node:http";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
-import { isBearer, type Secret } from "@skerry/base";
+import { endingConnections, isBearer, type Secret } from "@skerry/base";
 import { RouteService } from "@skerry/wire/control";
 
 export async function listenControlServer(options: {
@@ -21,14 +21,10 @@ export async function listenControlServer(options: {
     }
     handle(request, response);
   });
+  const close = endingConnections(server);
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
     server.listen(options.port, options.host, resolve);
   });
-  return {
-    async close() {
-      server.closeAllConnections();
-      await new Promise<void>((resolve) => server.close(() => resolve()));
-    },
-  };
+  return { close };
 }

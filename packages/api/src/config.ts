@@ -28,6 +28,8 @@ export interface ApiTiming {
   readonly deadAfterMs: number;
   /** How long a call waits for what is under way with a sandbox before it is refused. */
   readonly waitTimeoutMs: number;
+  /** How long a stop waits for what is under way; less than those who stop us wait before they kill. */
+  readonly drainMs: number;
   readonly expiryScanMs: number;
   readonly reconcileMs: number;
   /** An image on a node that no entry knows is deleted after this. */
@@ -50,6 +52,7 @@ export const DEFAULT_TIMING: ApiTiming = {
   beatMs: 2_000,
   deadAfterMs: 15_000,
   waitTimeoutMs: 60_000,
+  drainMs: 15_000,
   expiryScanMs: 200,
   reconcileMs: 2_000,
   strayImageMs: 60_000,

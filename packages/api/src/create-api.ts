@@ -31,7 +31,7 @@ export interface ApiDeps {
 export interface Api extends AsyncDisposable {
   /** Begins to answer, to expire sandboxes and to reconcile. Answers with the base URL. */
   listen(): Promise<{ readonly url: string; readonly port: number }>;
-  /** Answers what is under way, and stops. Sandboxes live on. */
+  /** Answers what is under way, for as long as `drainMs`, and stops. Sandboxes live on. */
   close(): Promise<void>;
   /** One round of making entries and nodes agree; it happens by itself while the API listens. */
   reconcile(): Promise<void>;
@@ -69,7 +69,9 @@ export async function createApi(config: ApiConfig, deps: ApiDeps): Promise<Api> 
   const rounds = new Rounds(() => reconciler.round(), { everyMs: timing.reconcileMs, logger });
 
   const close = async () => {
+    const late = setTimeout(() => fastify.server.closeAllConnections(), timing.drainMs);
     await Promise.all([rounds.stop(), expiry.stop(), fastify.close()]);
+    clearTimeout(late);
     await pauses.stop();
     await Promise.all([work.kills.stop(), work.images.stop()]);
     await liveness.stop();

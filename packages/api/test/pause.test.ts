@@ -1,7 +1,7 @@
 import { Code } from "@connectrpc/connect";
 import { waitUntil } from "@skerry/testkit/wait-until";
 import { Value } from "typebox/value";
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { ListedSandboxSchema, SandboxDetailSchema, SandboxSchema } from "../src/http/schemas.ts";
 import { describeOnEachDatabase } from "./each-database.ts";
 
@@ -91,12 +91,14 @@ describeOnEachDatabase("pausing and resuming", (api) => {
   it("has one pause for all who ask at once, and one resume", async () => {
     const id = await api().create();
     api().node.pause = "hang";
-    let arrived = 0;
-    api().api.fastify.server.on("request", () => {
-      arrived += 1;
-    });
+    const find = vi.spyOn(api().store.sandboxes, "find");
     const pauses = Array.from({ length: 5 }, () => post(id, "pause"));
-    await waitUntil("all have arrived", () => arrived === 5 && api().node.countCalls("pause") === 1);
+    await waitUntil("one pauses, and the others wait for it", () => {
+      const found = find.mock.settledResults.map(({ type, value }) => (type === "fulfilled" ? value?.state : undefined));
+      return found.filter((state) => state === "pausing").length === 4;
+    });
+    find.mockRestore();
+    await waitUntil("the node was asked", () => api().node.countCalls("pause") === 1);
     expect(await detail(id)).toMatchObject({ state: "paused" });
     expect(await detail(id)).not.toHaveProperty("pauseMode");
     expect((await post(id, "timeout", { timeout: 9 })).body).toEqual({ code: 409, message: `Sandbox "${id}" is being paused` });

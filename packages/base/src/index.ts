@@ -2,6 +2,7 @@ export { isBearer } from "./bearer.ts";
 export { type Clock, systemClock } from "./clock.ts";
 export { ConfigReader } from "./config.ts";
 export { armCrashPoint, reachCrashPoint } from "./crash-point.ts";
+export { endingConnections } from "./end-connections.ts";
 export { asError, errnoName, errnoOf, PlatformError, type PlatformErrorOptions } from "./error.ts";
 export { IdleMemory, type IdleMemoryOptions } from "./idle-memory.ts";
 export { KeyedLock } from "./keyed-lock.ts";

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
+import { endingConnections } from "@skerry/base";
 import { connectionLimit } from "./connection-limit.ts";
 import { failConnection } from "./fail-connection.ts";
 import { isUpgrade } from "./forward-upgrade.ts";
@@ -58,11 +59,7 @@ export function createEdge(config: EdgeConfig, deps: EdgeDeps): Edge {
   server.maxHeadersCount = 0;
   const maxConnections = config.maxConnections ?? connectionLimit(openFilesLimit());
   guardAccept(server, { maxConnections, firstRequestTimeoutMs: config.firstRequestTimeoutMs ?? 20_000 }, deps.logger);
-  const open = new Set<Duplex>();
-  server.on("connection", (socket: Duplex) => {
-    open.add(socket);
-    socket.once("close", () => open.delete(socket));
-  });
+  const close = endingConnections(server);
 
   const limits = { maxHeaderBytes };
   const turns = new Turns();
@@ -95,11 +92,7 @@ export function createEdge(config: EdgeConfig, deps: EdgeDeps): Edge {
           resolve(server.address() as AddressInfo);
         });
       }),
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        for (const socket of open) reset(socket);
-      }),
+    close,
     get address() {
       const address = server.address();
       if (address === null || typeof address === "string") throw new Error("the edge does not listen");

@@ -1,6 +1,8 @@
 import { execFileSync } from "node:child_process";
+import { once } from "node:events";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { request } from "node:http";
+import { type IncomingMessage, request } from "node:http";
+import type { Socket } from "node:net";
 import { join } from "node:path";
 import { listCgroups } from "@skerry/runtime";
 import { waitUntil } from "@skerry/testkit/wait-until";
@@ -39,6 +41,13 @@ describe.each(["gvisor", "runc"] as const)("node on %s", (runtime) => {
     const line = await answer;
     socket.destroy();
     return line;
+  };
+
+  const openTunnel = async (path: string, secret: string): Promise<{ status: number; socket: Socket }> => {
+    const headers = { "Proxy-Authorization": `Bearer ${secret}` };
+    const outgoing = request({ port: under.port, method: "CONNECT", path, headers }).end();
+    const [response, socket] = (await once(outgoing, "connect")) as [IncomingMessage, Socket];
+    return { status: response.statusCode ?? 0, socket };
   };
 
   it("creates, answers and kills", async () => {
@@ -117,31 +126,28 @@ describe.each(["gvisor", "runc"] as const)("node on %s", (runtime) => {
     await nothingLeft();
   });
 
+  it("stops while a tunnel is open, which is reset", async () => {
+    const id = newId();
+    await create(id);
+    const { socket } = await openTunnel(`${id}:49983`, under.secret.reveal());
+    const broken = once(socket, "error");
+    await under.restart();
+    expect((await broken)[0]).toMatchObject({ code: "ECONNRESET" });
+    expect(await healthOf(id)).toContain("204");
+    await kill(id);
+    await nothingLeft();
+  });
+
   it("opens tunnels for who has the cluster secret, and for nobody else", async () => {
     const id = newId();
     await create(id);
-    const tunnel = (target: string, secret: string) =>
-      new Promise<{ status: number; answer: string }>((resolve, reject) => {
-        const outgoing = request({
-          port: under.port,
-          method: "CONNECT",
-          path: target,
-          headers: { "Proxy-Authorization": `Bearer ${secret}` },
-        });
-        outgoing.once("error", reject);
-        outgoing.once("connect", (response, socket) => {
-          if (response.statusCode !== 200) {
-            socket.destroy();
-            return resolve({ status: response.statusCode ?? 0, answer: "" });
-          }
-          socket.write("GET /health HTTP/1.0\r\n\r\n");
-          socket.once("data", (chunk: Buffer) => {
-            socket.destroy();
-            resolve({ status: 200, answer: chunk.toString() });
-          });
-        });
-        outgoing.end();
-      });
+    const tunnel = async (target: string, clusterSecret: string) => {
+      const { status, socket } = await openTunnel(target, clusterSecret);
+      if (status === 200) socket.write("GET /health HTTP/1.0\r\n\r\n");
+      const answer = status === 200 ? String(((await once(socket, "data")) as [Buffer])[0]) : "";
+      socket.destroy();
+      return { status, answer };
+    };
     const secret = under.secret.reveal();
     expect(await tunnel(`${id}:49983`, secret)).toMatchObject({ status: 200, answer: expect.stringContaining("204") });
     expect((await tunnel(`${id}:49983`, "guess")).status).toBe(401);

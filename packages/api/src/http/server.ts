@@ -27,12 +27,15 @@ export async function createServer(services: ApiServices, auth: AuthDeps): Promi
     exposeHeadRoutes: false,
     forceCloseConnections: "idle",
     keepAliveTimeout: 620_000,
+    // Its own answer has not the shape that clients read.
+    return503OnClosing: false,
     requestTimeout: 75_000,
     http: { maxHeaderSize: MAX_HEADER_BYTES },
     routerOptions: { maxParamLength: 1024 },
     frameworkErrors: (error, _request, reply) => sendError(reply as unknown as FastifyReply, error, { logger: services.logger }),
     clientErrorHandler: answerUnreadable,
   });
+  endConnectionsAtTheirAnswers(app);
   readJsonBodies(app);
   await app.register(cors, {
     origin: "*",
@@ -58,6 +61,17 @@ export async function createServer(services: ApiServices, auth: AuthDeps): Promi
   const document = createOpenApi(OPERATIONS);
   app.get("/openapi.json", () => document);
   return app;
+}
+
+/** While the server closes. Else it would wait for each connection that it has answered since to be idle for as long as it may be. */
+function endConnectionsAtTheirAnswers(app: FastifyInstance): void {
+  app.addHook("onSend", async (_request, reply) => {
+    if (!app.server.listening) reply.header("connection", "close");
+  });
+  // Those whose answer had begun before.
+  app.addHook("onResponse", async () => {
+    if (!app.server.listening) app.server.closeIdleConnections();
+  });
 }
 
 function sendError(reply: FastifyReply, error: unknown, about: { logger: Logger; operation?: Operation | undefined }): void {

@@ -1,12 +1,12 @@
 // The listener for split roles: the RPC for the control plane and, on CONNECT, raw tunnels into sandboxes for the edge.
 // Both ask for the cluster secret first.
 
-import { createServer, type IncomingMessage, type Server } from "node:http";
+import { createServer, type IncomingMessage } from "node:http";
 import { type AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
-import { isBearer, type Logger, PlatformError, type Secret } from "@skerry/base";
+import { endingConnections, isBearer, type Logger, PlatformError, type Secret } from "@skerry/base";
 import { parsePort, parseSandboxId } from "@skerry/wire";
 import { NodeService } from "@skerry/wire/node";
 import type { Sandboxes } from "../sandboxes/sandboxes.ts";
@@ -33,6 +33,7 @@ export async function listenNodeServer(
     }
     handle(request, response);
   });
+  const close = endingConnections(server);
   server.on("connect", (request, client) => {
     void tunnel(options, request, client);
   });
@@ -40,7 +41,7 @@ export async function listenNodeServer(
     server.once("error", reject);
     server.listen(port, host, resolve);
   });
-  return { port: (server.address() as AddressInfo).port, close: () => closeServer(server) };
+  return { port: (server.address() as AddressInfo).port, close };
 }
 
 /** An edge that closed both ways looks, from here, like one that has only finished sending; probes tell within this time and a minute. */
@@ -79,9 +80,4 @@ function refuse(client: Duplex, status: string): void {
 function reset(client: Duplex): void {
   if ("resetAndDestroy" in client && typeof client.resetAndDestroy === "function") client.resetAndDestroy();
   else client.destroy();
-}
-
-async function closeServer(server: Server): Promise<void> {
-  server.closeAllConnections();
-  await new Promise<void>((resolve) => server.close(() => resolve()));
 }
