@@ -102,8 +102,8 @@ async function startApi({ config, secrets, logger }: RoleContext, stack: AsyncDi
       logger: logger.child({ role: "api" }),
     },
   );
-  await api.listen();
   stack.defer(() => api.close());
+  await api.listen();
   if (!config.roles.has("edge")) {
     const control = await listenControlServer({
       host: config.listen,

@@ -3,10 +3,12 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { runCommand, SubprocessError, spawnCommand } from "@skerry/base";
 import { createTestDataFolder, describeTraces, freePorts, readHostTraces } from "@skerry/testkit";
+import { Sandbox } from "e2b";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
 const SKERRY = join(import.meta.dirname, "../../skerry");
@@ -58,7 +60,7 @@ test("up again says that it is up, at once; with other settings it refuses", asy
   expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: expect.stringContaining("is up already") });
   expect(await skerry("up", "--detach", "--runtime", "runc")).toMatchObject({
     exitCode: 1,
-    stderr: expect.stringContaining("other settings"),
+    stderr: expect.stringMatching(/other settings.*\.\/skerry restart/s),
   });
 });
 
@@ -82,6 +84,35 @@ test("status and doctor agree that all is well", async () => {
   });
   const doctor = await skerry("doctor", "--json");
   expect(doctor, doctor.stderr).toMatchObject({ exitCode: 0 });
+});
+
+test("restart takes other settings, and what runs goes on", async () => {
+  const client = async () => {
+    const variables = JSON.parse((await skerry("env", "--json")).stdout) as Record<string, string>;
+    return { apiKey: variables.E2B_API_KEY ?? "", apiUrl: variables.E2B_API_URL ?? "", sandboxUrl: variables.E2B_SANDBOX_URL ?? "" };
+  };
+  const sandbox = await Sandbox.create(await client());
+  await sandbox.commands.run("for i in $(seq 100000); do echo $i > count; sleep 0.1; done", { background: true, timeoutMs: 0 });
+  const countOf = async (one: Sandbox) => Number(await one.files.read("count"));
+  await expect.poll(() => countOf(sandbox)).toBeGreaterThan(1);
+  const before = pidOf();
+  const [api = 0, edge = 0, taken = 0] = await freePorts(3);
+  const { exitCode, stderr } = await skerry("restart", "--api-port", String(api), "--edge-port", String(edge));
+  expect(exitCode, stderr).toBe(0);
+  expect(pidOf()).not.toBe(before);
+  const again = await Sandbox.connect(sandbox.sandboxId, await client());
+  const count = await countOf(again);
+  await expect.poll(() => countOf(again)).toBeGreaterThan(count);
+
+  // Settings that don't work: those of before come back, and the sandbox has noticed nothing.
+  const other = createServer().listen(taken, "127.0.0.1");
+  await once(other, "listening");
+  const refused = await skerry("restart", "--api-port", String(taken));
+  other.close();
+  expect(refused).toMatchObject({ exitCode: 1, stderr: expect.stringContaining("EADDRINUSE") });
+  expect(JSON.parse((await skerry("status", "--json")).stdout)).toMatchObject({ healthy: true, runningSandboxes: 1 });
+  expect(await countOf(await Sandbox.connect(sandbox.sandboxId, await client()))).toBeGreaterThan(count);
+  await again.kill();
 });
 
 test("a killed platform is reported, its pid is never mistaken for another's, and up brings it back", async () => {
@@ -110,6 +141,15 @@ test("in the foreground, Ctrl-C ends everything", async () => {
   child.kill("SIGINT");
   expect(await exited, output).toEqual([0, null]);
   expect(await leftovers()).toEqual([]);
+});
+
+test("restart says where nothing was ever started", async () => {
+  const empty = join(data, "empty");
+  const { stderr, exitCode } = await runCommand(SKERRY, ["restart", "--data", empty]).then(
+    () => ({ stderr: "", exitCode: 0 }),
+    (error: unknown) => error as SubprocessError,
+  );
+  expect({ stderr, exitCode }).toEqual({ stderr: expect.stringContaining("./skerry up"), exitCode: 1 });
 });
 
 test("data goes only with --purge", async () => {

@@ -34,19 +34,34 @@ function dataOption(): Option {
   return new Option("--data <dir>", `data folder (SKERRY_DATA, else ${DEFAULT_DATA_DIR})`);
 }
 
+/** A data folder keeps what it was last told: the defaults are those of its first start. */
+function withSettings(command: Command): Command {
+  return command
+    .option("--runtime <name>", "gvisor (at first) or runc")
+    .option("--listen <address>", "address to listen on (at first 127.0.0.1)")
+    .option("--api-port <port>", "port of the API (at first 4680)")
+    .option("--edge-port <port>", "port of the edge, which leads into sandboxes (at first 4681)")
+    .option("--domain <name>", "domain that sandbox host names end in (at first localhost:<edge port>)");
+}
+
 function addPlatformCommands(program: Command, context: OperatorContext): void {
-  program
+  const up = program
     .command("up")
     .summary("set up what is missing, start the platform, run a first sandbox")
     .description("Sets up what is missing on this machine, starts the platform, runs a first sandbox and prints how to connect.")
-    .option("-d, --detach", "return when the platform answers, instead of showing its log until Ctrl-C")
-    .option("--runtime <name>", "gvisor (default) or runc")
-    .option("--listen <address>", "address to listen on (default 127.0.0.1)")
-    .option("--api-port <port>", "port of the API (default 4680)")
-    .option("--edge-port <port>", "port of the edge, which leads into sandboxes (default 4681)")
-    .option("--domain <name>", "domain that sandbox host names end in (default localhost:<edge port>)")
+    .option("-d, --detach", "return when the platform answers, instead of showing its log until Ctrl-C");
+  withSettings(up)
     .addOption(dataOption())
     .action(async (options) => (await import("./commands/up.ts")).up(context, options));
+  const restart = program
+    .command("restart")
+    .summary("the platform again, of this checkout as it is now; sandboxes go on")
+    .description(
+      "After an update, or with other settings: sets up what is missing, replaces the platform's process and tries a first sandbox. Sandboxes go on running; connections are cut for the second or two that it takes. What is not given stays as it was; SKERRY_ variables are read anew.",
+    );
+  withSettings(restart)
+    .addOption(dataOption())
+    .action(async (options) => (await import("./commands/restart.ts")).restart(context, options));
   program
     .command("down")
     .summary("stop the platform and every sandbox, leave nothing behind")

@@ -1,0 +1,90 @@
+// What `up` and `restart` have in common: the machine made ready, a first sandbox through the public API, how to connect.
+
+import type { OperatorContext } from "../context.ts";
+import { isHealthy } from "../daemon/health.ts";
+import { type DataFolder, dataFolder } from "../data-folder.ts";
+import { runFirstSandbox } from "../first-sandbox.ts";
+import { readJsonFile } from "../json-file.ts";
+import { OperatorError } from "../operator-error.ts";
+import { readSecrets } from "../secrets.ts";
+import { clientUrls, dataDirOf, type PlatformSettings } from "../settings.ts";
+import type { CurrentAgent } from "../setup/ensure-agent.ts";
+import { removeOldAgents } from "../setup/remove-old-agents.ts";
+import { setUp } from "../setup/set-up.ts";
+import { formatDuration } from "../terminal/duration.ts";
+import type { Steps } from "../terminal/steps.ts";
+import { painter } from "../terminal/style.ts";
+
+export interface StartOptions {
+  readonly context: OperatorContext;
+  readonly folder: DataFolder;
+  readonly settings: PlatformSettings;
+  readonly steps: Steps;
+  readonly signal: AbortSignal;
+}
+
+/** Ctrl-C, a service manager, a closed terminal. */
+const INTERRUPTIONS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+
+export async function interruptible(work: (signal: AbortSignal) => Promise<void>): Promise<void> {
+  const interrupt = new AbortController();
+  const onSignal = () => interrupt.abort(new OperatorError("stopped; run it again to go on from here", { exit: "interrupted" }));
+  for (const name of INTERRUPTIONS) process.on(name, onSignal);
+  try {
+    await work(interrupt.signal);
+  } finally {
+    for (const name of INTERRUPTIONS) process.off(name, onSignal);
+  }
+}
+
+/** Makes the machine and the data folder ready for this checkout's platform. A platform that runs is not touched. Needs the set-up lock. */
+export async function prepareMachine({ context, folder, settings, steps, signal }: StartOptions): Promise<void> {
+  const agentBefore = await readJsonFile<CurrentAgent>(folder.agentFile);
+  await setUp(folder, { repoRoot: context.repoRoot, runtime: settings.runtime, baseImage: context.env.SKERRY_BASE_IMAGE, steps, signal });
+  const agentNow = await readJsonFile<CurrentAgent>(folder.agentFile);
+  // The one before stays too: a `serve` that was not started from here may have it still.
+  await removeOldAgents(folder, new Set([agentBefore, agentNow].flatMap((agent) => agent?.digest ?? [])));
+}
+
+/** Throws when another platform, or another server, answers where this one is to. */
+export async function assertPortFree(settings: PlatformSettings): Promise<void> {
+  const { api } = clientUrls(settings);
+  if (!(await isHealthy(api))) return;
+  throw new OperatorError(`something else answers on ${api} already`, {
+    mend: ["Another platform? Choose other ports: --api-port 4780 --edge-port 4781"],
+  });
+}
+
+export async function tryFirstSandbox({ folder, settings, steps }: Pick<StartOptions, "folder" | "settings" | "steps">): Promise<void> {
+  const { apiKey } = await readSecrets(folder);
+  await steps.run(
+    "first sandbox",
+    () => runFirstSandbox({ ...clientUrls(settings), apiKey }),
+    ({ sandboxId, firstOutputMs }) => `${sandboxId} said hello after ${Math.round(firstOutputMs)} ms`,
+  );
+}
+
+export function printConnection(folder: DataFolder, settings: PlatformSettings, elapsedMs: number): void {
+  const paint = painter(process.stdout);
+  const { api, edge } = clientUrls(settings);
+  const flag = folder.root === dataFolder(dataDirOf(undefined, {})).root ? "" : ` --data ${folder.root}`;
+  const lines = [
+    "",
+    `${paint("strong", "Skerry is up")} after ${formatDuration(elapsedMs)}, on ${settings.runtime}.`,
+    "",
+    `  API            ${api}`,
+    `  sandboxes      ${edge}  (or {port}-{sandboxID}.${settings.domain})`,
+    `  for a client   eval "$(./skerry env${flag})"`,
+    `  status, end    ./skerry status${flag}    ./skerry down${flag}`,
+    "",
+  ];
+  if (settings.listen !== "127.0.0.1" && settings.listen !== "::1") {
+    lines.splice(
+      -1,
+      0,
+      `  ${paint("warn", "!")} it listens on ${settings.listen}, without TLS: whoever sees this traffic sees the API key`,
+      "",
+    );
+  }
+  process.stdout.write(`${lines.join("\n")}\n`);
+}
