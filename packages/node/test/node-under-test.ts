@@ -9,7 +9,7 @@ import { cleanUpNode, createNode, type Node, type NodeConfig } from "@skerry/nod
 import { createRuncRuntime, createRunscRuntime, readHostFacts } from "@skerry/runtime";
 import { instanceOf } from "@skerry/testkit";
 import { writeBusyboxImage } from "@skerry/testkit/busybox";
-import { createTestNodeFolder } from "@skerry/testkit/test-node-folder";
+import { createTestNodeFolder } from "@skerry/testkit/run-folder";
 import { testAgentDir, testTools } from "@skerry/testkit/tools";
 import { NodeService, type SandboxSpecSchema } from "@skerry/wire/node";
 

@@ -1,8 +1,9 @@
-import { mkdtemp, readdir, rm } from "node:fs/promises";
-
+import { mkdir, mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { runCommand } from "@skerry/base";
 import { freePorts } from "./free-ports.ts";
+import { createRunFolder } from "./run-folder.ts";
 
 const ROOT = "/usr/lib/postgresql";
 
@@ -18,19 +19,21 @@ export interface TestPostgres extends AsyncDisposable {
 }
 
 /**
- * Debian's PostgreSQL, of this test alone: its own folder, socket and port. Run as the user `postgres` where we are root,
+ * Debian's PostgreSQL, of this test alone: its own folder and port. Run as the user `postgres` where we are root,
  * because the server refuses to run as root. Throws where the package `postgresql` is not installed.
  */
 export async function startPostgres(): Promise<TestPostgres> {
   const bin = await findBinaries();
-  const folder = await mkdtemp("/tmp/skerry-pg-");
-  const asServer = createRunner(process.getuid?.() === 0);
+  const isRoot = process.getuid?.() === 0;
+  const folder = isRoot ? await createRunFolder("p") : await mkdtemp(join(tmpdir(), "skerry-pg-"));
+  const asServer = createRunner({ isRoot, folder });
   const [port = 0] = await freePorts(1);
   const data = join(folder, "data");
-  const options = `-p ${port} -k ${folder} -c listen_addresses=127.0.0.1 -c fsync=off -c max_connections=100`;
-  const start = () => asServer(join(bin, "pg_ctl"), ["-D", data, "-w", "-t", "60", "-l", join(folder, "log"), "-o", options, "start"]);
+  const options = `-p ${port} -c unix_socket_directories= -c listen_addresses=127.0.0.1 -c fsync=off -c max_connections=100`;
+  const start = () => asServer(join(bin, "pg_ctl"), ["-D", data, "-w", "-t", "60", "-l", join(data, "log"), "-o", options, "start"]);
   try {
-    if (process.getuid?.() === 0) await runCommand("chown", ["postgres:postgres", folder]);
+    await mkdir(data, { mode: 0o700 });
+    if (isRoot) await runCommand("chown", ["postgres:postgres", data]);
     await asServer(join(bin, "initdb"), ["-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"]);
     await start();
   } catch (error) {
@@ -51,7 +54,7 @@ export async function startPostgres(): Promise<TestPostgres> {
   };
   return {
     async createDatabase(name) {
-      await asServer(join(bin, "createdb"), ["-h", folder, "-p", String(port), "-U", "postgres", name]);
+      await asServer(join(bin, "createdb"), ["-h", "127.0.0.1", "-p", String(port), "-U", "postgres", name]);
       return `postgres://postgres@127.0.0.1:${port}/${name}`;
     },
     crash,
@@ -71,8 +74,14 @@ async function findBinaries(): Promise<string> {
   return join(ROOT, newest, "bin");
 }
 
-function createRunner(isRoot: boolean): (command: string, args: readonly string[]) => Promise<unknown> {
-  const options = { timeoutMs: 90_000, cwd: "/" };
+function createRunner({
+  isRoot,
+  folder,
+}: {
+  isRoot: boolean;
+  folder: string;
+}): (command: string, args: readonly string[]) => Promise<unknown> {
+  const options = { timeoutMs: 90_000, cwd: "/", env: { PATH: process.env.PATH ?? "", LANG: "C.UTF-8", SKERRY_DATA: folder } };
   return (command, args) =>
     isRoot
       ? runCommand("setpriv", ["--reuid=postgres", "--regid=postgres", "--init-groups", command, ...args], options)

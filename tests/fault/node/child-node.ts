@@ -26,7 +26,7 @@ import { cleanUpNode } from "@skerry/node";
 import { listCgroups } from "@skerry/runtime";
 import { instanceOf } from "@skerry/testkit";
 import { writeBusyboxImage } from "@skerry/testkit/busybox";
-import { createTestNodeFolder } from "@skerry/testkit/test-node-folder";
+import { createTestNodeFolder } from "@skerry/testkit/run-folder";
 import { testAgentDir, testTools } from "@skerry/testkit/tools";
 import { waitUntil } from "@skerry/testkit/wait-until";
 import { NodeService, type SandboxSpecSchema } from "@skerry/wire/node";

@@ -3,7 +3,7 @@ import { keepUp } from "../daemon/keep-up.ts";
 import { takeSetupLock } from "../daemon/setup-lock.ts";
 import { startDaemon } from "../daemon/start-daemon.ts";
 import type { DataFolder } from "../data-folder.ts";
-import type { PlatformSettings } from "../settings.ts";
+import { type PlatformSettings, readSettings } from "../settings.ts";
 import { followLog } from "../terminal/follow-log.ts";
 import { createSteps } from "../terminal/steps.ts";
 import { painter } from "../terminal/style.ts";
@@ -28,7 +28,8 @@ export async function stayInForeground({ context, folder, settings, signal }: Fo
   try {
     outcome = await keepUp({
       folder,
-      start: () => startDaemon(folder, { settings, mainScript, env, signal }),
+      // As `restart` may have set them meanwhile.
+      start: async () => startDaemon(folder, { settings: (await readSettings(folder)) ?? settings, mainScript, env, signal }),
       say: (text) => process.stdout.write(`${paint("warn", "!")} ${text}\n`),
       signal,
     });
