@@ -1,5 +1,5 @@
 import { PlatformError } from "@skerry/base";
-import type { Kysely } from "kysely";
+import { type Kysely, sql } from "kysely";
 import { Migrator } from "kysely/migration";
 import { MIGRATIONS } from "./migrations/index.ts";
 import type { Database } from "./tables.ts";
@@ -9,8 +9,16 @@ export async function migrate(db: Kysely<Database>): Promise<void> {
   const migrator = new Migrator({ db, provider: { getMigrations: async () => ({ ...MIGRATIONS }) } });
   const { error, results } = await migrator.migrateToLatest();
   if (error === undefined) return;
+  const newer = await stepsOfANewerVersion(db).catch(() => []);
   const failed = results?.find((result) => result.status === "Error")?.migrationName;
-  throw new PlatformError("store_migration_failed", `the database could not be brought up to date${failed ? ` (step ${failed})` : ""}`, {
-    cause: error,
-  });
+  const message =
+    newer.length > 0
+      ? `the database was brought up to date by a newer version of the platform (${newer.join(", ")}), which this one does not understand: start that version again`
+      : `the database could not be brought up to date${failed ? ` (step ${failed})` : ""}`;
+  throw new PlatformError("store_migration_failed", message, { cause: error });
+}
+
+async function stepsOfANewerVersion(db: Kysely<Database>): Promise<string[]> {
+  const { rows } = await sql<{ name: string }>`select name from kysely_migration`.execute(db);
+  return rows.map(({ name }) => name).filter((name) => !Object.hasOwn(MIGRATIONS, name));
 }

@@ -2,7 +2,10 @@ import { chmod, mkdtemp, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startPostgres, type TestPostgres } from "@skerry/testkit/postgres";
+import { Kysely, sql } from "kysely";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { createPostgresDialect } from "../src/dialect/postgres.ts";
+import { createSqliteDialect } from "../src/dialect/sqlite.ts";
 import { openStore, type Store } from "../src/index.ts";
 import { imageContract } from "./image-contract.ts";
 import { sandboxContract } from "./sandbox-contract.ts";
@@ -49,6 +52,18 @@ describe.each(["sqlite", "postgres"] as const)("the store on %s", (kind) => {
   describe("templates", () => templateContract(context));
   describe("sandboxes", () => sandboxContract(context));
   describe("images, snapshots and keys", () => imageContract(context));
+
+  it("is refused, and left as it is, when a newer version has changed its tables", async () => {
+    const db = new Kysely({ dialect: postgres ? createPostgresDialect(url, undefined) : createSqliteDialect(url.slice("sqlite:".length)) });
+    await sql`insert into kysely_migration (name, timestamp) values ('999-later', '2030-01-01')`.execute(db);
+    await expect(open()).rejects.toMatchObject({
+      code: "store_migration_failed",
+      message: expect.stringMatching(/newer version.*999-later/),
+    });
+    await sql`delete from kysely_migration where name = '999-later'`.execute(db);
+    await db.destroy();
+    await open();
+  });
 
   it("is opened for the first time by several at once", async () => {
     url = postgres ? await postgres.createDatabase("fresh") : `sqlite:${join(folder, "fresh.db")}`;
