@@ -193,6 +193,13 @@ describe("POST /files", () => {
     ],
     ["a form without boundary", "/files", { "Content-Type": "multipart/form-data" }, 500, "error parsing multipart form: "],
     ["broken framing", "/files", { "Content-Type": "multipart/form-data; boundary=b" }, 500, "error reading form: "],
+    [
+      "a NUL character",
+      "/files?path=%2ftmp%2f%00",
+      { "Content-Type": "application/octet-stream" },
+      400,
+      "path '/tmp/\0' is invalid: it contains a NUL character",
+    ],
     ["a directory", "/files?path=/tmp", { "Content-Type": "application/octet-stream" }, 400, "path is a directory: /tmp"],
     [
       "a parent that is a file",

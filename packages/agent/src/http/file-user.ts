@@ -15,6 +15,8 @@ export function fileUser(state: AgentState, username: string | undefined): User 
 }
 
 export function filePath(state: AgentState, path: string, user: User): string {
+  // The kernel would be asked for another file, so Node.js does not ask it: an error of the caller's all the same.
+  if (path.includes("\0")) throw new HttpError(400, `path '${path}' is invalid: it contains a NUL character`);
   try {
     return state.expand(path, user);
   } catch (error) {
