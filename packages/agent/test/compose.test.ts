@@ -86,6 +86,7 @@ it("refuses paths before it writes anything", async () => {
   expect(await compose({ source_paths: [good], destination: "~nobody/x" })).toMatchObject(
     refused(400, expect.stringMatching(/^error resolving destination path/)),
   );
+  expect(await ask("/etc/\0")).toMatchObject(refused(400, expect.stringMatching(/NUL/)));
   expect(await ask(destination)).toMatchObject(refused(400, `source path "${destination}" cannot be the same as destination`));
   for (const missing of [file("nope"), "nope-at-home", "~/nope-at-home"]) {
     expect(await ask(missing)).toMatchObject(refused(404, `source file not found: ${missing}`));

@@ -8,11 +8,10 @@ import { asError, errnoOf } from "@skerry/base";
 import type { User } from "../accounts/accounts.ts";
 import { makeDirectories } from "../filesystem/make-parents.ts";
 import { crypto } from "../late-crypto.ts";
-import { PathError } from "../paths.ts";
 import type { AgentState } from "../state.ts";
 import { type ComposeRequest, parseComposeRequest } from "./compose-request.ts";
 import { type Exchange, HttpError, sendJson } from "./exchange.ts";
-import { fileUser } from "./file-user.ts";
+import { filePath, fileUser } from "./file-user.ts";
 import { readBody } from "./read-body.ts";
 
 const MAX_BODY_BYTES = 4 * 1024 * 1024;
@@ -26,7 +25,7 @@ interface Source {
 export async function compose({ req, res, state }: Exchange): Promise<void> {
   const request = parseComposeRequest(await readBody(req, MAX_BODY_BYTES));
   const user = fileUser(state, request.username);
-  const destination = expand(state, user, request.destination, "error resolving destination path");
+  const destination = filePath(state, request.destination, user, "error resolving destination path");
   const sources = resolveSources({ state, user, request, destination });
   for (const source of sources) await assertRegular(source);
   await makeParents(destination, user);
@@ -51,19 +50,10 @@ interface Resolution {
 
 function resolveSources({ state, user, request, destination }: Resolution): Source[] {
   return request.sourcePaths.map((given) => {
-    const path = expand(state, user, given, `error resolving source path "${given}"`);
+    const path = filePath(state, given, user, `error resolving source path "${given}"`);
     if (path === destination) throw new HttpError(400, `source path "${given}" cannot be the same as destination`);
     return { given, path };
   });
-}
-
-function expand(state: AgentState, user: User, path: string, problem: string): string {
-  try {
-    return state.expand(path, user);
-  } catch (error) {
-    if (error instanceof PathError) throw new HttpError(400, `${problem}: ${error.message}`);
-    throw error;
-  }
 }
 
 async function assertRegular({ given, path }: Source): Promise<void> {

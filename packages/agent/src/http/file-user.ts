@@ -14,13 +14,14 @@ export function fileUser(state: AgentState, username: string | undefined): User 
   }
 }
 
-export function filePath(state: AgentState, path: string, user: User): string {
-  // The kernel would be asked for another file, so Node.js does not ask it: an error of the caller's all the same.
-  if (path.includes("\0")) throw new HttpError(400, `path '${path}' is invalid: it contains a NUL character`);
+/** `problem` begins the message of a refusal; by default it names the path. */
+export function filePath(state: AgentState, path: string, user: User, problem = `error expanding and resolving path '${path}'`): string {
+  // The kernel would take it for another path, so Node.js does not ask it: the caller's mistake all the same.
+  if (path.includes("\0")) throw new HttpError(400, `${problem}: it contains a NUL character`);
   try {
     return state.expand(path, user);
   } catch (error) {
-    if (error instanceof PathError) throw new HttpError(400, `error expanding and resolving path '${path}': ${error.message}`);
+    if (error instanceof PathError) throw new HttpError(400, `${problem}: ${error.message}`);
     throw error;
   }
 }
