@@ -15,6 +15,11 @@ export interface PathContext {
   readonly defaultWorkdir: string | undefined;
 }
 
+/** For paths of files: the kernel would take it for another one, so Node.js does not ask it, and throws an error of its own. */
+export function assertNoNul(path: string): void {
+  if (path.includes("\0")) throw new PathError("a path can't contain a NUL character");
+}
+
 /** Absolute paths come back untouched, not even normalised: clients get them echoed. */
 export function expandPath(path: string, context: PathContext): string {
   const wanted = path === "" ? (context.defaultWorkdir ?? "") : path;

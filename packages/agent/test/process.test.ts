@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
@@ -434,6 +435,15 @@ describe("signals and selectors", () => {
     expect(Date.now() - before).toBeLessThan(1500);
     expect((await run(agent, "/bin/sh", ["-c", `kill -0 ${pid}`])).exitCode).not.toBe(0);
     expect((await run(agent, "/bin/sh", ["-c", `kill -0 ${child} && kill ${child}`])).exitCode).toBe(0);
+  });
+
+  it("answers a kill when the process is gone", async () => {
+    for (let round = 0; round < 20; round += 1) {
+      const pid = await start({ process: { cmd: "sleep", args: ["30"] }, stdin: false }).pid();
+      await kill(pid);
+      expect(existsSync(`/proc/${pid}`)).toBe(false);
+      expect((await agent.process.list({})).processes).toEqual([]);
+    }
   });
 
   it("lets SIGTERM be trapped and delivers what comes after", async () => {

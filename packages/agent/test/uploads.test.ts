@@ -198,7 +198,7 @@ describe("POST /files", () => {
       "/files?path=%2ftmp%2f%00",
       { "Content-Type": "application/octet-stream" },
       400,
-      "error expanding and resolving path '/tmp/\0': it contains a NUL character",
+      "error expanding and resolving path '/tmp/\0': a path can't contain a NUL character",
     ],
     ["a directory", "/files?path=/tmp", { "Content-Type": "application/octet-stream" }, 400, "path is a directory: /tmp"],
     [

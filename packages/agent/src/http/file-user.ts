@@ -1,5 +1,5 @@
 import { findUser, UnknownUserError, type User } from "../accounts/accounts.ts";
-import { PathError } from "../paths.ts";
+import { assertNoNul, PathError } from "../paths.ts";
 import type { AgentState } from "../state.ts";
 import { HttpError } from "./exchange.ts";
 
@@ -16,9 +16,8 @@ export function fileUser(state: AgentState, username: string | undefined): User 
 
 /** `problem` begins the message of a refusal; by default it names the path. */
 export function filePath(state: AgentState, path: string, user: User, problem = `error expanding and resolving path '${path}'`): string {
-  // The kernel would take it for another path, so Node.js does not ask it: the caller's mistake all the same.
-  if (path.includes("\0")) throw new HttpError(400, `${problem}: it contains a NUL character`);
   try {
+    assertNoNul(path);
     return state.expand(path, user);
   } catch (error) {
     if (error instanceof PathError) throw new HttpError(400, `${problem}: ${error.message}`);
