@@ -276,14 +276,14 @@ it("a path with a NUL character is the caller's mistake, wherever it stands", as
   const { filesystem } = agent;
   const path = `${folder}/a\0b`;
   const calls = [
-    filesystem.stat({ path }),
-    filesystem.listDir({ path }),
-    filesystem.makeDir({ path }),
-    filesystem.remove({ path }),
-    filesystem.move({ source: path, destination: folder }),
-    filesystem.move({ source: folder, destination: path }),
-    filesystem.createWatcher({ path }),
+    () => filesystem.stat({ path }),
+    () => filesystem.listDir({ path }),
+    () => filesystem.makeDir({ path }),
+    () => filesystem.remove({ path }),
+    () => filesystem.move({ source: path, destination: folder }),
+    () => filesystem.move({ source: folder, destination: path }),
+    () => filesystem.createWatcher({ path }),
   ];
   for (const call of calls)
-    expect(await failure(call)).toMatchObject({ code: Code.InvalidArgument, message: expect.stringContaining("NUL") });
+    expect(await failure(call())).toMatchObject({ code: Code.InvalidArgument, message: expect.stringContaining("NUL") });
 });
