@@ -54,10 +54,8 @@ test("up shows each step with its time, runs a first sandbox and says how to con
 });
 
 test("up again says that it is up, at once; with other settings it refuses", async () => {
-  const startedAt = performance.now();
-  const { exitCode, stdout } = await upDetached();
-  expect(performance.now() - startedAt).toBeLessThan(3_000);
-  expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: expect.stringContaining("is up already") });
+  // No step of a set-up is shown, because none is done.
+  expect(await upDetached()).toEqual({ exitCode: 0, stdout: expect.stringContaining("is up already"), stderr: "" });
   expect(await skerry("up", "--detach", "--runtime", "runc")).toMatchObject({
     exitCode: 1,
     stderr: expect.stringMatching(/other settings.*\.\/skerry restart/s),

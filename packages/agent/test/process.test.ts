@@ -426,13 +426,11 @@ describe("input", () => {
 
 describe("signals and selectors", () => {
   it("kills the process alone and reports at once though an orphan holds the pipe", async () => {
-    const stream = start({ process: { cmd: "/bin/sh", args: ["-c", "sleep 3 & echo $!; wait"] }, stdin: false });
+    const stream = start({ process: { cmd: "/bin/sh", args: ["-c", "sleep 60 & echo $!; wait"] }, stdin: false });
     const pid = await stream.pid();
     const child = Number(await stream.output());
-    const before = Date.now();
     await agent.process.sendSignal({ process: byPid(pid), signal: Signal.SIGKILL });
     expect((await stream.rest()).end).toMatchObject({ value: { exitCode: -1, error: "signal: killed" } });
-    expect(Date.now() - before).toBeLessThan(1500);
     expect((await run(agent, "/bin/sh", ["-c", `kill -0 ${pid}`])).exitCode).not.toBe(0);
     expect((await run(agent, "/bin/sh", ["-c", `kill -0 ${child} && kill ${child}`])).exitCode).toBe(0);
   });
