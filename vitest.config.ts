@@ -1,35 +1,24 @@
+import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
+import { FileResults } from "./tests/run/file-results.ts";
+import projects from "./tests/run/projects.json" with { type: "json" };
+import { SlowestFirst } from "./tests/run/slowest-first.ts";
+
+const run = process.env.SKERRY_TEST_RUN;
 
 // unit: no root, no network beyond loopback. integration: real parts, root. e2e: whole platforms through public interfaces.
-// Two files at a time: tests of real parts wait more than they work, and more than two would keep each other from the processors.
 export default defineConfig({
   test: {
+    reporters: run === undefined ? ["default"] : ["default", new FileResults(run)],
+    sequence: { sequencer: SlowestFirst },
+    globalSetup: "tests/run/shared-services.ts",
+    // Tests of real parts wait about as often as they work, so three files keep two processors busy. All projects share the workers:
+    // with a number of its own, each would have to wait for the last file of the one before it.
+    maxWorkers: Math.ceil(availableParallelism() * 1.5),
     projects: [
-      {
-        test: {
-          name: "unit",
-          include: ["packages/*/src/**/*.test.ts", "services/**/*.test.ts", "tests/repo/**/*.test.ts", "tests/soak/**/*.test.ts"],
-          testTimeout: 20_000,
-        },
-      },
-      {
-        test: {
-          name: "integration",
-          include: ["packages/*/test/**/*.test.ts"],
-          testTimeout: 120_000,
-          hookTimeout: 180_000,
-          maxWorkers: 2,
-        },
-      },
-      {
-        test: {
-          name: "e2e",
-          include: ["tests/e2e/**/*.test.ts", "tests/security/**/*.test.ts", "tests/fault/**/*.test.ts"],
-          testTimeout: 180_000,
-          hookTimeout: 300_000,
-          maxWorkers: 2,
-        },
-      },
+      { test: { name: "unit", include: projects.unit, testTimeout: 20_000 } },
+      { test: { name: "integration", include: projects.integration, testTimeout: 120_000, hookTimeout: 180_000 } },
+      { test: { name: "e2e", include: projects.e2e, testTimeout: 180_000, hookTimeout: 300_000 } },
     ],
   },
 });

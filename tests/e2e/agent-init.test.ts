@@ -1,14 +1,14 @@
-import { type Platform, startPlatform } from "@skerry/testkit";
+import { type SharedPlatform, sharedPlatform } from "@skerry/testkit/shared";
 import { Sandbox } from "e2b";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { callApi, clientOf } from "./client.ts";
 
 describe.each(["gvisor", "runc"] as const)("what the platform tells an agent on %s", (runtime) => {
-  let platform: Platform;
+  let platform: SharedPlatform;
   let sandbox: Sandbox;
   let token: string;
   beforeAll(async () => {
-    platform = await startPlatform({ runtime });
+    platform = await sharedPlatform(runtime);
     const { body } = await callApi(platform, "/v2/sandboxes", {
       body: { templateID: "base", envVars: { COLOUR: "grey", E2B_SANDBOX: "no" } },
     });

@@ -1,11 +1,12 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { runCommand } from "@skerry/base";
-import { startPlatform, testCacheDir } from "@skerry/testkit";
+import { testCacheDir } from "@skerry/testkit";
+import { sharedPlatform } from "@skerry/testkit/shared";
 import { expect, it } from "vitest";
 
 it("the official PyPI SDK wakes paused sandboxes by working with them, and not by asking why they went away", async () => {
-  await using platform = await startPlatform();
+  await using platform = await sharedPlatform("gvisor");
   const environment = readdirSync(testCacheDir()).find((name) => /^python-e2b-[\d.]+$/.test(name));
   if (!environment) throw new Error(`${testCacheDir()} has no Python environment with e2b: run ./skerry test once`);
   const { stdout } = await runCommand(join(testCacheDir(), environment, "bin/python"), [join(import.meta.dirname, "auto_resume.py")], {

@@ -1,10 +1,10 @@
-import { type Platform, startPlatform } from "@skerry/testkit";
+import { type SharedPlatform, sharedPlatform } from "@skerry/testkit/shared";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { callApi } from "./client.ts";
 
-let platform: Platform;
+let platform: SharedPlatform;
 beforeAll(async () => {
-  platform = await startPlatform({ runtime: "runc" });
+  platform = await sharedPlatform("runc");
 });
 afterAll(() => platform[Symbol.asyncDispose]());
 

@@ -1,14 +1,14 @@
-import type { Platform } from "@skerry/testkit";
+import type { RunningPlatform } from "@skerry/testkit";
 import type { SandboxOpts } from "e2b";
 
 /** Options that make the official SDK talk to a test's own platform. */
-export function clientOf(platform: Platform): Pick<SandboxOpts, "apiKey" | "apiUrl" | "sandboxUrl" | "domain"> {
+export function clientOf(platform: RunningPlatform): Pick<SandboxOpts, "apiKey" | "apiUrl" | "sandboxUrl" | "domain"> {
   return { apiKey: platform.secrets.apiKey, apiUrl: platform.apiUrl, sandboxUrl: platform.edgeUrl, domain: platform.domain };
 }
 
 /** One request to the platform API, with the platform's key unless headers say otherwise. */
 export async function callApi(
-  platform: Platform,
+  platform: RunningPlatform,
   path: string,
   options: { method?: string; body?: unknown; raw?: string; headers?: Record<string, string> } = {},
 ): Promise<{ status: number; body: unknown; headers: Headers }> {

@@ -1,4 +1,4 @@
-import { type Platform, startPlatform } from "@skerry/testkit";
+import { type SharedPlatform, sharedPlatform } from "@skerry/testkit/shared";
 import { Sandbox } from "e2b";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { clientOf } from "./client.ts";
@@ -7,11 +7,11 @@ const MIB = 1024 * 1024;
 const PARTS = ["/home/user/part-1", "/home/user/part-2"];
 
 describe.each(["gvisor", "runc"] as const)("a sandbox on %s whose disk is full", (runtime) => {
-  let platform: Platform;
+  let platform: SharedPlatform;
   let full: Sandbox;
   let other: Sandbox;
   beforeAll(async () => {
-    platform = await startPlatform({ runtime });
+    platform = await sharedPlatform(runtime);
     [full, other] = await Promise.all([Sandbox.create("base", clientOf(platform)), Sandbox.create("base", clientOf(platform))]);
     await full.files.write(PARTS.map((path) => ({ path, data: new Blob([new Uint8Array(MIB)]) })));
     // All of it, without writing it: what is left is less than a file of one MiB.

@@ -1,5 +1,5 @@
 import { request } from "node:http";
-import { type Platform, startPlatform } from "@skerry/testkit";
+import { type SharedPlatform, sharedPlatform } from "@skerry/testkit/shared";
 import { Sandbox } from "e2b";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { clientOf } from "./client.ts";
@@ -26,10 +26,10 @@ Server((sys.argv[1], int(sys.argv[2])), Handler).serve_forever()
 `;
 
 describe.each(["gvisor", "runc"] as const)("ports inside a sandbox on %s", (runtime) => {
-  let platform: Platform;
+  let platform: SharedPlatform;
   let sandbox: Sandbox;
   beforeAll(async () => {
-    platform = await startPlatform({ runtime });
+    platform = await sharedPlatform(runtime);
     sandbox = await Sandbox.create(clientOf(platform));
     await sandbox.files.write("serve.py", SERVER);
   });

@@ -1,4 +1,4 @@
-import { type Platform, startPlatform } from "@skerry/testkit";
+import { type SharedPlatform, sharedPlatform } from "@skerry/testkit/shared";
 import { Sandbox } from "e2b";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { callApi, clientOf } from "./client.ts";
@@ -19,12 +19,12 @@ interface Metrics {
 }
 
 describe.each(["gvisor", "runc"] as const)("an agent's metrics on %s", (runtime) => {
-  let platform: Platform;
+  let platform: SharedPlatform;
   let id: string;
   let token: string;
   let sandbox: Sandbox;
   beforeAll(async () => {
-    platform = await startPlatform({ runtime });
+    platform = await sharedPlatform(runtime);
     const { body } = await callApi(platform, "/v2/sandboxes", { body: { templateID: "base" } });
     ({ sandboxID: id, envdAccessToken: token } = body as { sandboxID: string; envdAccessToken: string });
     sandbox = await Sandbox.connect(id, clientOf(platform));

@@ -1,13 +1,13 @@
-import { type Platform, startPlatform } from "@skerry/testkit";
+import { type SharedPlatform, sharedPlatform } from "@skerry/testkit/shared";
 import { Sandbox } from "e2b";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { callApi, clientOf } from "./client.ts";
 
 describe.each(["gvisor", "runc"] as const)("official npm SDK on %s", (runtime) => {
-  let platform: Platform;
+  let platform: SharedPlatform;
   let client: ReturnType<typeof clientOf>;
   beforeAll(async () => {
-    platform = await startPlatform({ runtime });
+    platform = await sharedPlatform(runtime);
     client = clientOf(platform);
   });
   afterAll(() => platform[Symbol.asyncDispose]());

@@ -1,4 +1,5 @@
-import { type Platform, startPlatform } from "@skerry/testkit";
+import { startPlatform } from "@skerry/testkit";
+import { type SharedPlatform, sharedPlatform } from "@skerry/testkit/shared";
 import { waitUntil } from "@skerry/testkit/wait-until";
 import { Sandbox, SandboxNotFoundError } from "e2b";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -23,11 +24,11 @@ while True:
 const FIND_COUNTER = "pgrep -f '[p]ython3 counter' || true";
 
 describe.each(["gvisor", "runc"] as const)("pause, snapshots and forks through the npm SDK on %s", (runtime) => {
-  let platform: Platform;
+  let platform: SharedPlatform;
   let client: ReturnType<typeof clientOf>;
   const keepsMemory = runtime === "gvisor";
   beforeAll(async () => {
-    platform = await startPlatform({ runtime });
+    platform = await sharedPlatform(runtime);
     client = clientOf(platform);
   });
   afterAll(() => platform?.[Symbol.asyncDispose]());

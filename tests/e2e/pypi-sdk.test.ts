@@ -1,7 +1,9 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { runCommand } from "@skerry/base";
-import { startPlatform, testCacheDir } from "@skerry/testkit";
+import { testCacheDir } from "@skerry/testkit";
+import { runtimesFor } from "@skerry/testkit/depth";
+import { sharedPlatform } from "@skerry/testkit/shared";
 import { expect, it } from "vitest";
 
 /** Each with the minor version of the SDK (2.x) that first had what it uses: Ubuntu 22.04's Python can only install an older one. */
@@ -13,8 +15,8 @@ const PROGRAMS = [
 
 const minorOf = (environment: string): number => Number(/-2\.(\d+)\./.exec(environment)?.[1]);
 
-it.each(["gvisor", "runc"] as const)("official PyPI SDK on %s", async (runtime) => {
-  await using platform = await startPlatform({ runtime });
+it.each(runtimesFor("the SDK from PyPI", "runc"))("official PyPI SDK on %s", async (runtime) => {
+  await using platform = await sharedPlatform(runtime);
   const environment = readdirSync(testCacheDir()).find((name) => /^python-e2b-[\d.]+$/.test(name));
   if (!environment) throw new Error(`${testCacheDir()} has no Python environment with e2b: run ./skerry test once`);
   for (const { program, since } of PROGRAMS) {

@@ -1,5 +1,6 @@
 import { request } from "node:http";
-import { type Platform, startPlatform } from "@skerry/testkit";
+import { runtimesFor } from "@skerry/testkit/depth";
+import { type SharedPlatform, sharedPlatform } from "@skerry/testkit/shared";
 import { Sandbox } from "e2b";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { clientOf } from "./client.ts";
@@ -9,11 +10,11 @@ interface Answer {
   readonly body: string;
 }
 
-describe.each(["gvisor", "runc"] as const)("signed file URLs of the npm SDK on %s", (runtime) => {
-  let platform: Platform;
+describe.each(runtimesFor("signed file URLs"))("signed file URLs of the npm SDK on %s", (runtime) => {
+  let platform: SharedPlatform;
   let sandbox: Sandbox;
   beforeAll(async () => {
-    platform = await startPlatform({ runtime });
+    platform = await sharedPlatform(runtime);
     // Without a URL for all sandboxes the SDK writes the sandbox's own host name into what it signs.
     const { sandboxUrl: _none, ...client } = clientOf(platform);
     const { sandboxId } = await Sandbox.create(clientOf(platform));

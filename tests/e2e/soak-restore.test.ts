@@ -1,3 +1,4 @@
+import { scaled } from "@skerry/testkit/depth";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { SoakDifference } from "../soak/restore/check.ts";
 import { runWorkloads, type WorkloadResult } from "../soak/restore/run-workload.ts";
@@ -10,7 +11,7 @@ const PREPARE_LIMIT_MS = 1_200_000;
 const RUN_LIMIT_MS = 600_000;
 
 describe("what programs hold is carried across pauses and forks", () => {
-  const plan = { cycles: 3, forks: 2 };
+  const plan = { cycles: scaled("pauses and resumes of each program with state", { sample: 1, full: 10 }), forks: 2 };
   const seen = new Set<string>();
   const { signal } = new AbortController();
   let soak: SoakPlatform;
@@ -23,7 +24,7 @@ describe("what programs hold is carried across pauses and forks", () => {
   }, RUN_LIMIT_MS);
   afterAll(() => soak?.platform[Symbol.asyncDispose]());
 
-  it.each(WORKLOADS)("$title: three cycles, two forks", ({ name }) => {
+  it.each(WORKLOADS)(`$title: ${plan.cycles} cycles, ${plan.forks} forks`, ({ name }) => {
     const result = results.find(({ workload }) => workload === name);
     expect(result?.failure).toBeUndefined();
     expect(result?.cycles).toHaveLength(plan.cycles);

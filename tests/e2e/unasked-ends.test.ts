@@ -2,16 +2,16 @@
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Platform, startPlatform } from "@skerry/testkit";
 import { agentProcesses } from "@skerry/testkit/agent-processes";
+import { type SharedPlatform, sharedPlatform } from "@skerry/testkit/shared";
 import { Sandbox } from "e2b";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { callApi, clientOf } from "./client.ts";
 
 describe.each(["gvisor", "runc"] as const)("ends that nobody asked for, on %s", (runtime) => {
-  let platform: Platform;
+  let platform: SharedPlatform;
   beforeAll(async () => {
-    platform = await startPlatform({ runtime });
+    platform = await sharedPlatform(runtime);
   });
   afterAll(() => platform?.[Symbol.asyncDispose]());
 

@@ -1,7 +1,8 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { runCommand } from "@skerry/base";
-import { type Platform, startPlatform, testCacheDir } from "@skerry/testkit";
+import { testCacheDir } from "@skerry/testkit";
+import { type SharedPlatform, sharedPlatform } from "@skerry/testkit/shared";
 import { type FilesystemEvent, FilesystemEventType, Sandbox } from "e2b";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { clientOf } from "./client.ts";
@@ -10,10 +11,10 @@ import { clientOf } from "./client.ts";
 const STORM = { gvisor: 4000, runc: 20_000 };
 
 describe.each(["gvisor", "runc"] as const)("watching on %s", (runtime) => {
-  let platform: Platform;
+  let platform: SharedPlatform;
   let sandbox: Sandbox;
   beforeAll(async () => {
-    platform = await startPlatform({ runtime });
+    platform = await sharedPlatform(runtime);
     sandbox = await Sandbox.create(clientOf(platform));
   });
   afterAll(async () => {

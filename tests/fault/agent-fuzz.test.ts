@@ -5,7 +5,8 @@ import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { posix } from "node:path";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
-import { type Platform, startPlatform } from "@skerry/testkit";
+import { scaled } from "@skerry/testkit/depth";
+import { type SharedPlatform, sharedPlatform } from "@skerry/testkit/shared";
 import { Filesystem } from "@skerry/wire/filesystem";
 import { Process } from "@skerry/wire/process";
 import { Sandbox } from "e2b";
@@ -13,7 +14,7 @@ import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { callApi, clientOf } from "../e2e/client.ts";
 
-const RUNS = Number(process.env.SKERRY_FUZZ_RUNS ?? 80);
+const RUNS = scaled("random paths and programs for an agent", { sample: 40, full: 400 });
 const ROOT = "/home/user/fuzz";
 const CANARY = "/tmp/skerry-fuzz-canary";
 
@@ -50,13 +51,13 @@ const ownPath = fc
   .filter((path) => posix.normalize(path).startsWith(`${ROOT}/`) && posix.normalize(path) !== `${ROOT}/`);
 
 describe.each(["gvisor", "runc"] as const)("an agent on %s survives", (runtime) => {
-  let platform: Platform;
+  let platform: SharedPlatform;
   let sandbox: Sandbox;
   let id: string;
   let headers: Record<string, string>;
   beforeAll(async () => {
     writeFileSync(CANARY, "of the host");
-    platform = await startPlatform({ runtime });
+    platform = await sharedPlatform(runtime);
     const { body } = await callApi(platform, "/v2/sandboxes", { body: { templateID: "base", timeout: 3600 } });
     const created = body as { sandboxID: string; envdAccessToken: string };
     id = created.sandboxID;

@@ -3,6 +3,7 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Platform, startPlatform } from "@skerry/testkit";
+import { sampleOf } from "@skerry/testkit/depth";
 import { waitUntil } from "@skerry/testkit/wait-until";
 import { Sandbox } from "e2b";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -16,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => platform?.[Symbol.asyncDispose]());
 
-const DELAYS_MS = [0, 30, 60, 150];
+const DELAYS_MS = sampleOf("moments at which the platform is killed", [0, 30, 60, 150], (_delayMs, index) => index % 2 === 1);
 
 /** Kills everything while `work` is under way, and starts it again. */
 async function killDuring(delayMs: number, work: Promise<unknown>): Promise<unknown> {

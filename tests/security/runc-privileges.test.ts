@@ -1,16 +1,16 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { type Platform, startPlatform } from "@skerry/testkit";
+import { type SharedPlatform, sharedPlatform } from "@skerry/testkit/shared";
 import { Sandbox } from "e2b";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { clientOf } from "../e2e/client.ts";
 
 // A runc sandbox shares the host's kernel: root inside is assumed, and has to be worth nothing outside.
 describe("root inside a runc sandbox", () => {
-  let platform: Platform;
+  let platform: SharedPlatform;
   let sandbox: Sandbox;
   beforeAll(async () => {
-    platform = await startPlatform({ runtime: "runc" });
+    platform = await sharedPlatform("runc");
     sandbox = await Sandbox.create(clientOf(platform));
   });
   afterAll(() => platform?.[Symbol.asyncDispose]());

@@ -5,12 +5,13 @@ import { readdirSync, readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
+import { scaled } from "@skerry/testkit/depth";
 import fc from "fast-check";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { agentOfFile, run } from "./agent-under-test.ts";
 import { exchangeBytes, type Leave } from "./raw-socket.ts";
 
-const RUNS = Number(process.env.SKERRY_FUZZ_RUNS ?? 60);
+const RUNS = scaled("random requests of each kind to an agent", { sample: 60, full: 500 });
 const MIB = 1024 * 1024;
 
 const agent = await agentOfFile();
@@ -222,7 +223,7 @@ describe("the agent survives", () => {
 
   it("thousands of connections that say nothing, or half of something", async () => {
     const sockets: Socket[] = [];
-    const count = Math.min(Number(process.env.SKERRY_FUZZ_RUNS ?? 1_500), 50_000);
+    const count = scaled("connections to an agent that say nothing", { sample: 1_500, full: 10_000 });
     for (let index = 0; index < count; index += 1) {
       const socket = connect({ host: "127.0.0.1", port: agent.port });
       socket.on("error", () => {});

@@ -1,12 +1,12 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { openSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
+import { copyFile, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Clock, createLogger, Secret, systemClock } from "@skerry/base";
 import { openStore, type Store } from "@skerry/store";
 import { FakeNode } from "@skerry/testkit/fake-node";
-import { startPostgres, type TestPostgres } from "@skerry/testkit/postgres";
+import { createPostgresDatabase } from "@skerry/testkit/shared";
 import { type Api, type ApiConfig, type ApiTiming, createApi } from "../src/index.ts";
 import { ACCESS_TOKEN_PREFIX, API_KEY_PREFIX, credentialOf } from "../src/keys/credential.ts";
 import { seedIdentity } from "../src/seed/seed-identity.ts";
@@ -191,25 +191,27 @@ function logFd(): number {
 }
 
 export interface TestDatabases extends AsyncDisposable {
-  /** A new, empty database of that kind. */
+  /** A new database of that kind, with all tables and nothing in them. */
   create(kind: "sqlite" | "postgres"): Promise<string>;
 }
 
 /** Databases of both kinds for one test file. */
 export async function startDatabases(): Promise<TestDatabases> {
   const folder = await mkdtemp(join(tmpdir(), "skerry-store-"));
-  let postgres: Promise<TestPostgres> | undefined;
+  const template = join(folder, "template.db");
+  await using databases = new AsyncDisposableStack();
+  databases.defer(() => rm(folder, { recursive: true, force: true }));
+  await (await openStore(`sqlite:${template}`)).close();
   let count = 0;
+  const owned = databases.move();
   return {
     async create(kind) {
+      if (kind === "postgres") return owned.use(await createPostgresDatabase({ migrated: true })).url;
       count += 1;
-      if (kind === "sqlite") return `sqlite:${join(folder, `${count}.db`)}`;
-      postgres ??= startPostgres();
-      return await (await postgres).createDatabase(`test${count}`);
+      const path = join(folder, `${count}.db`);
+      await copyFile(template, path);
+      return `sqlite:${path}`;
     },
-    async [Symbol.asyncDispose]() {
-      await (await postgres)?.stop();
-      await rm(folder, { recursive: true, force: true });
-    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }

@@ -8,6 +8,7 @@ import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { spawnCommand } from "@skerry/base";
+import { databasesFor } from "@skerry/testkit/depth";
 import { FakeNode } from "@skerry/testkit/fake-node";
 import { waitUntil } from "@skerry/testkit/wait-until";
 import { NodeService } from "@skerry/wire/node";
@@ -28,7 +29,12 @@ class KillableApi extends ApiHarness {
 
   async begin(): Promise<void> {
     const child = spawnCommand(process.execPath, [join(import.meta.dirname, "api-process.ts")], {
-      env: { ...this.#environment, PATH: process.env.PATH ?? "" },
+      env: {
+        ...this.#environment,
+        PATH: process.env.PATH ?? "",
+        // Each test starts it twice, and most of a start is compiling.
+        ...(process.env.NODE_COMPILE_CACHE && { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE }),
+      },
       stdout: "pipe",
       stderr: process.env.TEST_LOG === undefined ? "ignore" : 2,
     });
@@ -51,7 +57,7 @@ class KillableApi extends ApiHarness {
   }
 }
 
-describe.each(["sqlite", "postgres"] as const)("an API whose process is killed (%s)", (kind) => {
+describe.each(databasesFor("crashes of the API's process", "postgres"))("an API whose process is killed (%s)", (kind) => {
   let databases: TestDatabases;
   let node: FakeNode;
   let server: Server;

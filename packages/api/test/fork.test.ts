@@ -5,7 +5,7 @@ import { expect, it } from "vitest";
 import { SandboxSchema } from "../src/http/schemas.ts";
 import { describeOnEachDatabase } from "./each-database.ts";
 
-describeOnEachDatabase("forks", (api) => {
+describeOnEachDatabase("forks", { inSample: "postgres" }, (api) => {
   const fork = (id: string, body?: unknown) => api().call("POST", `/sandboxes/${id}/fork`, body === undefined ? {} : { body });
   const detail = async (id: string) => (await api().call("GET", `/sandboxes/${id}`)).body;
 

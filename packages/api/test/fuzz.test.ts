@@ -33,7 +33,7 @@ function expectOrderly(answer: Answer): void {
   expect(Value.Errors(ErrorSchema, answer.body)).toEqual([]);
 }
 
-describeOnEachDatabase("whatever is sent", (api) => {
+describeOnEachDatabase("whatever is sent", { inSample: "sqlite" }, (api) => {
   it("in a body is answered in order", async () => {
     const id = await api().create({ timeout: 80_000 });
     const paths = ["/v2/sandboxes", "/sandboxes", `/sandboxes/${id}/connect`, `/v2/sandboxes/${id}/connect`, `/sandboxes/${id}/refreshes`];

@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { NOT_BUILT } from "../src/http/not-built.ts";
 import { describeOnEachDatabase } from "./each-database.ts";
 
-describeOnEachDatabase("the HTTP surface", (api) => {
+describeOnEachDatabase("the HTTP surface", { inSample: "sqlite" }, (api) => {
   const create = (options: object) => api().call("POST", "/v2/sandboxes", options);
 
   it("refuses every kind of bad body with 400", async () => {

@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import type { Answer } from "./api-harness.ts";
 import { describeOnEachDatabase } from "./each-database.ts";
 
-describeOnEachDatabase("requests with an Idempotency-Key", (api) => {
+describeOnEachDatabase("requests with an Idempotency-Key", { inSample: "both" }, (api) => {
   const post = (path: string, key: string, body: unknown, options: object = {}) =>
     api().call("POST", path, { body, headers: { "Idempotency-Key": key }, ...options });
   const create = (key: string, body: object = {}) => post("/v2/sandboxes", key, { templateID: "base", ...body });

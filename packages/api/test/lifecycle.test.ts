@@ -7,7 +7,7 @@ import { RouteService } from "@skerry/wire/control";
 import { expect, it } from "vitest";
 import { describeOnEachDatabase } from "./each-database.ts";
 
-describeOnEachDatabase("the life of sandboxes", (api) => {
+describeOnEachDatabase("the life of sandboxes", { inSample: "postgres" }, (api) => {
   const stateOf = async (id: string) => (await api().store.sandboxes.find(id))?.state;
   const isEnded = (id: string) => async () => (await stateOf(id)) === "ended";
   const entries = async () => {
@@ -145,29 +145,21 @@ describeOnEachDatabase("the life of sandboxes", (api) => {
   });
 });
 
-describeOnEachDatabase(
-  "placement",
-  (api) => {
-    it("spreads sandboxes over nodes", async () => {
-      for (let i = 0; i < 6; i += 1) await api().create();
-      expect(api().nodes.map((node) => node.held.size)).toEqual([2, 2, 2]);
-    });
-  },
-  { nodes: 3 },
-);
+describeOnEachDatabase("placement", { inSample: "postgres", nodes: 3 }, (api) => {
+  it("spreads sandboxes over nodes", async () => {
+    for (let i = 0; i < 6; i += 1) await api().create();
+    expect(api().nodes.map((node) => node.held.size)).toEqual([2, 2, 2]);
+  });
+});
 
-describeOnEachDatabase(
-  "a platform without nodes",
-  (api) => {
-    it("says that it has no room", async () => {
-      const answer = await api().call("POST", "/v2/sandboxes", { body: { templateID: "base" } });
-      expect(answer.body).toEqual({
-        code: 503,
-        message: "Failed to place sandbox: there is no machine to run it",
-        error_code: "sandbox_capacity_unavailable",
-      });
-      expect(answer.headers["should-retry"]).toBe("true");
+describeOnEachDatabase("a platform without nodes", { inSample: "postgres", nodes: 0 }, (api) => {
+  it("says that it has no room", async () => {
+    const answer = await api().call("POST", "/v2/sandboxes", { body: { templateID: "base" } });
+    expect(answer.body).toEqual({
+      code: 503,
+      message: "Failed to place sandbox: there is no machine to run it",
+      error_code: "sandbox_capacity_unavailable",
     });
-  },
-  { nodes: 0 },
-);
+    expect(answer.headers["should-retry"]).toBe("true");
+  });
+});

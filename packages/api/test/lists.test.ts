@@ -7,7 +7,7 @@ function metadataQuery(pairs: Readonly<Record<string, string>>): string {
   return encodeURIComponent(form.toString());
 }
 
-describeOnEachDatabase("lists", (api) => {
+describeOnEachDatabase("lists", { inSample: "both" }, (api) => {
   const ids = (answer: { body: { sandboxID: string }[] }) => answer.body.map((sandbox) => sandbox.sandboxID);
 
   it("come in pages, in both directions", async () => {

@@ -5,7 +5,7 @@ import { expect, it, vi } from "vitest";
 import { ListedSandboxSchema, SandboxDetailSchema, SandboxSchema } from "../src/http/schemas.ts";
 import { describeOnEachDatabase } from "./each-database.ts";
 
-describeOnEachDatabase("pausing and resuming", (api) => {
+describeOnEachDatabase("pausing and resuming", { inSample: "postgres" }, (api) => {
   const post = (id: string, what: string, body?: unknown) =>
     api().call("POST", `/sandboxes/${id}/${what}`, body === undefined ? {} : { body });
   const connect = (id: string, body?: unknown) => api().call("POST", `/v2/sandboxes/${id}/connect`, body === undefined ? {} : { body });
@@ -301,7 +301,7 @@ describeOnEachDatabase("pausing and resuming", (api) => {
   });
 });
 
-describeOnEachDatabase("what happens when a sandbox's time is over", (api) => {
+describeOnEachDatabase("what happens when a sandbox's time is over", { inSample: "postgres" }, (api) => {
   const expire = async (id: string) => {
     const now = Date.now();
     await api().store.sandboxes.setEnd(id, { endAt: now, now, onlyLater: false });
@@ -358,36 +358,32 @@ describeOnEachDatabase("what happens when a sandbox's time is over", (api) => {
   });
 });
 
-describeOnEachDatabase(
-  "a team's limit",
-  (api) => {
-    const refusal = { code: 429, message: expect.stringMatching(/^you have reached the maximum number of concurrent E2B sandboxes \(2\)/) };
+describeOnEachDatabase("a team's limit", { inSample: "postgres", maxSandboxes: 2 }, (api) => {
+  const refusal = { code: 429, message: expect.stringMatching(/^you have reached the maximum number of concurrent E2B sandboxes \(2\)/) };
 
-    it("holds for creates, resumes and forks; what is paused does not count", async () => {
-      const create = () => api().call("POST", "/v2/sandboxes", { body: { templateID: "base" } });
-      const answers = await Promise.all([create(), create(), create(), create()]);
-      expect(answers.map(({ status }) => status).toSorted()).toEqual([201, 201, 429, 429]);
-      const refused = answers.find(({ status }) => status === 429);
-      expect(refused?.body).toEqual(refusal);
-      expect(refused?.headers["should-retry"]).toBe("false");
-      expect(refused?.headers).not.toHaveProperty("retry-after");
-      const [first = "", second = ""] = answers.filter(({ status }) => status === 201).map(({ body }) => body.sandboxID);
-      expect((await api().call("POST", "/v2/sandboxes", { key: api().otherKey, body: { templateID: "base" } })).status).toBe(201);
-      await api().call("POST", `/sandboxes/${first}/pause`);
-      await api().create();
-      const resume = await api().call("POST", `/v2/sandboxes/${first}/connect`);
-      expect(resume.body).toEqual(refusal);
-      expect(await api().store.sandboxes.find(first)).toMatchObject({ state: "paused" });
-      const fork = await api().call("POST", `/sandboxes/${second}/fork`);
-      expect(fork.status).toBe(201);
-      expect(fork.body).toEqual([{ error: refusal }]);
-      expect((await api().call("POST", `/sandboxes/${second}/fork`, { body: { count: 2 } })).body).toEqual({
-        code: 400,
-        message: "Count must be lower than the maximum number of concurrent sandboxes (2)",
-      });
-      await api().call("DELETE", `/sandboxes/${second}`);
-      expect((await api().call("POST", `/v2/sandboxes/${first}/connect`)).status).toBe(201);
+  it("holds for creates, resumes and forks; what is paused does not count", async () => {
+    const create = () => api().call("POST", "/v2/sandboxes", { body: { templateID: "base" } });
+    const answers = await Promise.all([create(), create(), create(), create()]);
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([201, 201, 429, 429]);
+    const refused = answers.find(({ status }) => status === 429);
+    expect(refused?.body).toEqual(refusal);
+    expect(refused?.headers["should-retry"]).toBe("false");
+    expect(refused?.headers).not.toHaveProperty("retry-after");
+    const [first = "", second = ""] = answers.filter(({ status }) => status === 201).map(({ body }) => body.sandboxID);
+    expect((await api().call("POST", "/v2/sandboxes", { key: api().otherKey, body: { templateID: "base" } })).status).toBe(201);
+    await api().call("POST", `/sandboxes/${first}/pause`);
+    await api().create();
+    const resume = await api().call("POST", `/v2/sandboxes/${first}/connect`);
+    expect(resume.body).toEqual(refusal);
+    expect(await api().store.sandboxes.find(first)).toMatchObject({ state: "paused" });
+    const fork = await api().call("POST", `/sandboxes/${second}/fork`);
+    expect(fork.status).toBe(201);
+    expect(fork.body).toEqual([{ error: refusal }]);
+    expect((await api().call("POST", `/sandboxes/${second}/fork`, { body: { count: 2 } })).body).toEqual({
+      code: 400,
+      message: "Count must be lower than the maximum number of concurrent sandboxes (2)",
     });
-  },
-  { maxSandboxes: 2 },
-);
+    await api().call("DELETE", `/sandboxes/${second}`);
+    expect((await api().call("POST", `/v2/sandboxes/${first}/connect`)).status).toBe(201);
+  });
+});

@@ -24,6 +24,7 @@ function randomOf(seed: number): () => number {
 
 describeOnEachDatabase(
   "random requests to two processes",
+  { inSample: "postgres", timing: { strayImageMs: 1_000, reconcileMs: 200, beatMs: 500 } },
   (api) => {
     it.each([1, 2])("leave one story and nothing else (%s)", async (seed) => {
       const random = randomOf(seed);
@@ -139,5 +140,4 @@ describeOnEachDatabase(
       }
     });
   },
-  { timing: { strayImageMs: 1_000, reconcileMs: 200, beatMs: 500 } },
 );

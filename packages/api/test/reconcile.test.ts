@@ -8,7 +8,7 @@ import { describeOnEachDatabase } from "./each-database.ts";
 
 const BY = { actor: "key:test" } as const;
 
-describeOnEachDatabase("reconciling", (api) => {
+describeOnEachDatabase("reconciling", { inSample: "postgres" }, (api) => {
   const find = (id: string) => api().store.sandboxes.find(id);
 
   /** An entry as a process leaves it that was killed in the middle. */

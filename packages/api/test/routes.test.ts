@@ -33,7 +33,7 @@ async function ask(api: ApiHarness, sandboxId: string, about: Ask = { wake: true
 
 const paused = { code: Code.NotFound, state: "paused" };
 
-describeOnEachDatabase("routes", (api) => {
+describeOnEachDatabase("routes", { inSample: "sqlite" }, (api) => {
   const find = async (id: string) => await api().store.sandboxes.find(id);
   const resumes = (id: string) => api().node.countCalls("resume", id);
 

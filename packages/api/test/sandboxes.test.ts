@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { ErrorSchema, ListedSandboxSchema, SandboxDetailSchema, SandboxSchema } from "../src/http/schemas.ts";
 import { describeOnEachDatabase } from "./each-database.ts";
 
-describeOnEachDatabase("sandboxes", (api) => {
+describeOnEachDatabase("sandboxes", { inSample: "sqlite" }, (api) => {
   it("are created, read and killed", async () => {
     const body = { templateID: "base", metadata: { a: "b" }, envVars: { X: "1" }, allow_internet_access: false, unknown: { deep: 1 } };
     const created = await api().call("POST", "/v2/sandboxes", { body });

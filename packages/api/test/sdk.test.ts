@@ -4,7 +4,7 @@ import { AuthenticationError, NotFoundError, Sandbox, SandboxNotFoundError } fro
 import { expect, it } from "vitest";
 import { describeOnEachDatabase } from "./each-database.ts";
 
-describeOnEachDatabase("the official client", (api) => {
+describeOnEachDatabase("the official client", { inSample: "sqlite" }, (api) => {
   const connection = () => ({ apiUrl: api().url, apiKey: api().apiKey, sandboxUrl: "http://127.0.0.1:9", retries: 0 });
 
   it("creates, reads, extends and kills a sandbox", async () => {

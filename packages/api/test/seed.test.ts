@@ -7,7 +7,7 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { seedIdentity, seedTemplates } from "../src/index.ts";
 import { describeOnEachDatabase } from "./each-database.ts";
 
-describeOnEachDatabase("seeding", (api) => {
+describeOnEachDatabase("seeding", { inSample: "sqlite" }, (api) => {
   let folder: string;
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), "skerry-templates-"));

@@ -6,7 +6,7 @@ import { SandboxSchema, SnapshotSchema } from "../src/http/schemas.ts";
 import type { CallOptions } from "./api-harness.ts";
 import { describeOnEachDatabase } from "./each-database.ts";
 
-describeOnEachDatabase("snapshots", (api) => {
+describeOnEachDatabase("snapshots", { inSample: "postgres" }, (api) => {
   const take = (id: string, body: unknown = {}, options: CallOptions = {}) =>
     api().call("POST", `/sandboxes/${id}/snapshots`, { body, ...options });
   const list = async (query = "", options: CallOptions = {}) => await api().call("GET", `/snapshots${query}`, options);
@@ -198,19 +198,15 @@ describeOnEachDatabase("snapshots", (api) => {
   });
 });
 
-describeOnEachDatabase(
-  "snapshots on several nodes",
-  (api) => {
-    it("start where they are, whichever node is emptier", async () => {
-      const id = await api().create();
-      const node = api().nodes.find((candidate) => candidate.held.has(id));
-      const snapshot = await api().call("POST", `/sandboxes/${id}/snapshots`, { body: {} });
-      for (let i = 0; i < 3; i += 1) await api().create({ templateID: snapshot.body.snapshotID });
-      expect(node?.held.size).toBe(4);
-      await api().call("POST", `/sandboxes/${id}/pause`);
-      expect((await api().call("POST", `/v2/sandboxes/${id}/connect`)).status).toBe(201);
-      expect(node?.held.has(id)).toBe(true);
-    });
-  },
-  { nodes: 3 },
-);
+describeOnEachDatabase("snapshots on several nodes", { inSample: "postgres", nodes: 3 }, (api) => {
+  it("start where they are, whichever node is emptier", async () => {
+    const id = await api().create();
+    const node = api().nodes.find((candidate) => candidate.held.has(id));
+    const snapshot = await api().call("POST", `/sandboxes/${id}/snapshots`, { body: {} });
+    for (let i = 0; i < 3; i += 1) await api().create({ templateID: snapshot.body.snapshotID });
+    expect(node?.held.size).toBe(4);
+    await api().call("POST", `/sandboxes/${id}/pause`);
+    expect((await api().call("POST", `/v2/sandboxes/${id}/connect`)).status).toBe(201);
+    expect(node?.held.has(id)).toBe(true);
+  });
+});

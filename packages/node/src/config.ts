@@ -30,6 +30,8 @@ export interface NodeConfig {
   };
   /** Network slots kept ready ahead of time. */
   readonly readySlots: number;
+  /** How long deleted files wait in the trash, so that deleting them takes nothing from whoever was just answered. Default 1000. */
+  readonly emptyTrashAfterMs?: number;
 }
 
 export interface AgentTree {

@@ -1,4 +1,4 @@
-// Where a test can end this daemon with SIGKILL (tests/fault/crash-points.test.ts, which fails for a point that it never reaches).
+// Where a test can end this daemon with SIGKILL (tests/fault/crash-points-*.test.ts, which fail for a point that none of them reaches).
 
 import { reachCrashPoint } from "@skerry/base";
 

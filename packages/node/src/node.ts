@@ -140,7 +140,7 @@ async function assemble(
   const { config, names } = deps;
   const cores = availableParallelism();
   const gate = new StartGate({ limit: { min: cores, max: 8 * cores }, maxWaiting: MAX_WAITING_STARTS, maxWaitMs: MAX_WAIT_MS });
-  const containers = new Containers({ deps, images, pools, logger });
+  const containers = new Containers({ deps, images, pools, logger, emptyTrashAfterMs: config.emptyTrashAfterMs });
   const starter = new Starter({ deps, images, containers, pools, logger });
   const writer = new ImageWriter({ deps, images, containers, logger });
   const snapshots = new Snapshots({ deps, images, containers, writer, logger });

@@ -51,6 +51,8 @@ export async function startNode(runtime: "gvisor" | "runc", options: { poolSize?
     readySlots: 1,
     diskLimit: "image",
     readyAreas: 1,
+    // Tests wait until nothing is left.
+    emptyTrashAfterMs: 20,
     pool: { size: options.poolSize ?? 0, memoryBudgetBytes: 2 ** 30, settleMs: 0 },
   };
   const logger = createLogger({ name: "node-under-test", level: "error", fd: 2 });

@@ -58,7 +58,7 @@ const usage = (message: string) => new OperatorError(message, { exit: "usage" })
 /** The settings as `skerry serve` reads them, with whatever other SKERRY_ settings the operator has in the environment. */
 export function serveEnvironment(folder: DataFolder, settings: PlatformSettings, env: Environment): Record<string, string> {
   const passed = Object.entries(env).filter(
-    (entry): entry is [string, string] => entry[0].startsWith("SKERRY_") && !OPERATOR_ONLY.has(entry[0]) && entry[1] !== undefined,
+    (entry): entry is [string, string] => entry[0].startsWith("SKERRY_") && !isOperatorOnly(entry[0]) && entry[1] !== undefined,
   );
   return {
     PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -77,7 +77,8 @@ export function serveEnvironment(folder: DataFolder, settings: PlatformSettings,
 }
 
 /** Read by ./skerry itself, or printed by `./skerry env`: the platform does not know them. */
-const OPERATOR_ONLY: ReadonlySet<string> = new Set(["SKERRY_BASE_IMAGE", "SKERRY_TEST_CACHE", "SKERRY_ADMIN_TOKEN"]);
+const OPERATOR_ONLY: ReadonlySet<string> = new Set(["SKERRY_BASE_IMAGE", "SKERRY_ADMIN_TOKEN"]);
+const isOperatorOnly = (name: string) => OPERATOR_ONLY.has(name) || name.startsWith("SKERRY_TEST_");
 
 /** Where a client on this machine reaches the platform. */
 export function clientUrls(settings: PlatformSettings): { api: string; edge: string } {

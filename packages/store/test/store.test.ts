@@ -1,7 +1,7 @@
 import { chmod, mkdtemp, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { startPostgres, type TestPostgres } from "@skerry/testkit/postgres";
+import { createPostgresDatabase } from "@skerry/testkit/shared";
 import { Kysely, sql } from "kysely";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { createPostgresDialect } from "../src/dialect/postgres.ts";
@@ -13,10 +13,15 @@ import { identityContract, templateContract } from "./store-contract.ts";
 
 describe.each(["sqlite", "postgres"] as const)("the store on %s", (kind) => {
   let folder: string;
-  let postgres: TestPostgres | undefined;
   let url: string;
   let count = 0;
   let opened: Store[] = [];
+  let databases: AsyncDisposableStack;
+  const newDatabase = async ({ migrated }: { migrated: boolean }) => {
+    count += 1;
+    if (kind === "sqlite") return `sqlite:${join(folder, `${count}.db`)}`;
+    return databases.use(await createPostgresDatabase({ migrated })).url;
+  };
   const open = async () => {
     const store = await openStore(url);
     opened.push(store);
@@ -32,20 +37,19 @@ describe.each(["sqlite", "postgres"] as const)("the store on %s", (kind) => {
   };
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), "skerry-store-"));
-    if (kind === "postgres") postgres = await startPostgres();
   });
   afterAll(async () => {
-    await postgres?.stop();
     await rm(folder, { recursive: true, force: true });
   });
   beforeEach(async () => {
-    count += 1;
-    url = postgres ? await postgres.createDatabase(`test${count}`) : `sqlite:${join(folder, `${count}.db`)}`;
+    databases = new AsyncDisposableStack();
+    url = await newDatabase({ migrated: true });
     opened = [];
     await open();
   });
   afterEach(async () => {
     await Promise.all(opened.map((store) => store.close()));
+    await databases.disposeAsync();
   });
 
   describe("identity", () => identityContract(context));
@@ -54,7 +58,8 @@ describe.each(["sqlite", "postgres"] as const)("the store on %s", (kind) => {
   describe("images, snapshots and keys", () => imageContract(context));
 
   it("is refused, and left as it is, when a newer version has changed its tables", async () => {
-    const db = new Kysely({ dialect: postgres ? createPostgresDialect(url, undefined) : createSqliteDialect(url.slice("sqlite:".length)) });
+    const dialect = kind === "postgres" ? createPostgresDialect(url, undefined) : createSqliteDialect(url.slice("sqlite:".length));
+    const db = new Kysely({ dialect });
     await sql`insert into kysely_migration (name, timestamp) values ('999-later', '2030-01-01')`.execute(db);
     await expect(open()).rejects.toMatchObject({
       code: "store_migration_failed",
@@ -66,7 +71,7 @@ describe.each(["sqlite", "postgres"] as const)("the store on %s", (kind) => {
   });
 
   it("is opened for the first time by several at once", async () => {
-    url = postgres ? await postgres.createDatabase("fresh") : `sqlite:${join(folder, "fresh.db")}`;
+    url = await newDatabase({ migrated: false });
     const stores = await Promise.all([open(), open(), open(), open()]);
     for (const store of stores) expect(await store.sandboxes.countByNode()).toEqual(new Map());
     expect(new Set(stores.map((store) => store.clusterId)).size).toBe(1);

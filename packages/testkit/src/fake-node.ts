@@ -1,5 +1,10 @@
 import { Code, ConnectError, createClient, createRouterTransport, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
-import { NodeService, type SandboxSpec, StartKind } from "@skerry/wire/node";
+import { KeyedLock } from "@skerry/base";
+import { parseSandboxId } from "@skerry/wire";
+import { NodeService, type PauseSandboxRequest, type SandboxSpec, type SnapshotSandboxRequest, StartKind } from "@skerry/wire/node";
+
+const AGENT_VERSION = "0.6.4";
+const RUNTIMES: readonly [string, ...string[]] = ["gvisor"];
 
 /** What a fake node does instead of working: `ok`, an error of that code, or nothing until `release()`. */
 export type FakeBehaviour = "ok" | "hang" | Code;
@@ -9,10 +14,21 @@ export interface FakeSandbox {
   state: "creating" | "running" | "pausing" | "killing";
   /** Its agent answers nothing. */
   isSilent?: boolean;
+  /** What its start answered; a repeated resume answers the same. */
+  started?: FakeStart;
+}
+
+export interface FakeStart {
+  readonly runtime: string;
+  readonly agentVersion: string;
+  readonly startKind: StartKind;
+  readonly memoryLostReason: string;
 }
 
 export interface FakeImage {
   readonly sandboxId: string;
+  /** Not what a paused sandbox is kept in, so no other image can be taken of it. */
+  readonly isSnapshot?: boolean;
   readonly hasMemory: boolean;
   readonly agentUnresponsive: boolean;
 }
@@ -20,9 +36,8 @@ export interface FakeImage {
 export type FakeMethod = "create" | "kill" | "list" | "pause" | "resume" | "snapshot" | "deleteImage";
 
 /**
- * A node that keeps sandboxes and images in memory and obeys the port's rules: creating an id twice is refused, killing an
- * unknown one is success, an image is there before its sandbox is gone and the other way round, and everything that it holds
- * is listed. For tests of what talks to nodes; it runs nothing.
+ * A node that keeps sandboxes and images in memory and runs nothing, for tests of what talks to nodes. It passes the contract that
+ * the real node passes (contracts/node-contract.ts). On top of that, tests make its methods fail, hang, or lose their answers.
  */
 export class FakeNode {
   readonly nodeId: string;
@@ -47,6 +62,9 @@ export class FakeNode {
   keepsMemory = true;
   /** Why memory is not brought back by the next starts. */
   memoryLostReason = "";
+  readonly #turns = new KeyedLock();
+  /** Lets the create of a sandbox go on that hangs. */
+  readonly #hurry = new Map<string, () => void>();
   #released = Promise.withResolvers<void>();
   #hanging = 0;
 
@@ -85,9 +103,10 @@ export class FakeNode {
     return {
       getInfo: () => ({
         nodeId: this.nodeId,
-        agentVersion: "0.6.4",
-        runtimes: ["gvisor"],
+        agentVersion: AGENT_VERSION,
+        runtimes: [...RUNTIMES],
         cpuCount: 2,
+        memoryTotalBytes: 8n * 2n ** 30n,
         sandboxCount: this.held.size,
         keepsMemory: this.keepsMemory,
       }),
@@ -124,97 +143,121 @@ export class FakeNode {
     return answer;
   }
 
-  async #create(spec: SandboxSpec | undefined, { signal }: HandlerContext) {
-    const sandbox = this.#begin(spec);
-    const image = sandbox.spec.imageId === "" ? undefined : this.#imageOf(sandbox.spec);
-    this.held.set(sandbox.spec.sandboxId, sandbox);
-    try {
-      await this.#behave(this.create, signal);
-    } catch (error) {
-      if (!this.leavesHalfMade) this.held.delete(sandbox.spec.sandboxId);
-      throw error;
-    }
-    return this.#finish(sandbox, image);
+  async #create(unchecked: SandboxSpec | undefined, { signal }: HandlerContext): Promise<FakeStart> {
+    const spec = checkedSpec(unchecked);
+    return await this.#turns.run(spec.sandboxId, async () => {
+      this.#assertNotHeld(spec.sandboxId);
+      const image = spec.imageId === "" ? undefined : this.#imageOf(spec);
+      if (!image) assertRuntime(spec.runtime);
+      const sandbox: FakeSandbox = { spec, state: "creating" };
+      this.held.set(spec.sandboxId, sandbox);
+      const hurried = Promise.withResolvers<void>();
+      this.#hurry.set(spec.sandboxId, hurried.resolve);
+      try {
+        await this.#behave(this.create, signal, hurried.promise);
+      } catch (error) {
+        if (!this.leavesHalfMade) this.held.delete(spec.sandboxId);
+        throw error;
+      } finally {
+        this.#hurry.delete(spec.sandboxId);
+      }
+      return this.#finish(sandbox, image);
+    });
   }
 
   async #kill(sandboxId: string, { signal }: HandlerContext) {
-    await this.#behave(this.kill, signal);
-    if (this.killDelayMs > 0) await new Promise((resolve) => setTimeout(resolve, this.killDelayMs));
-    return { existed: this.held.delete(sandboxId) };
+    // A real create takes its time and ends; a kill waits for that. One that hangs here until `release()` would end too late.
+    this.#hurry.get(sandboxId)?.();
+    return await this.#turns.run(sandboxId, async () => {
+      await this.#behave(this.kill, signal);
+      if (this.killDelayMs > 0) await new Promise((resolve) => setTimeout(resolve, this.killDelayMs));
+      return { existed: this.held.delete(sandboxId) };
+    });
   }
 
-  async #pause(
-    about: { sandboxId: string; imageId: string; memory: boolean; requireHealthyGuest: boolean },
-    { signal }: Pick<HandlerContext, "signal">,
-  ) {
-    const sandbox = this.#running(about.sandboxId);
-    if (sandbox.isSilent && (about.requireHealthyGuest || !about.memory)) throw new ConnectError("its agent is silent", Code.Unavailable);
-    this.#assertFree(about.imageId);
-    sandbox.state = "pausing";
-    try {
-      await this.#behave(this.pause, signal);
-    } catch (error) {
-      sandbox.state = "running";
-      throw error;
-    }
-    const image = this.#take(about.imageId, sandbox, about.memory);
-    this.held.delete(about.sandboxId);
-    return { hasMemory: image.hasMemory, agentUnresponsive: image.agentUnresponsive, sizeBytes: 4096n };
+  async #pause(request: PauseSandboxRequest, { signal }: HandlerContext) {
+    const { sandboxId, imageId } = request;
+    assertImageId(imageId);
+    return await this.#turns.run(sandboxId, async () => {
+      const written = this.images.get(imageId);
+      if (written && !this.held.has(sandboxId)) return encodeImage(written);
+      const sandbox = this.#running(sandboxId);
+      const hasMemory = request.memory && this.keepsMemory;
+      if (sandbox.isSilent && (request.requireHealthyGuest || !hasMemory)) throw new ConnectError("its agent is silent", Code.Unavailable);
+      if (written) throw new ConnectError("there is an image of this id", Code.AlreadyExists);
+      sandbox.state = "pausing";
+      try {
+        await this.#behave(this.pause, signal);
+      } catch (error) {
+        sandbox.state = "running";
+        throw error;
+      }
+      const image = { sandboxId, hasMemory, agentUnresponsive: sandbox.isSilent === true };
+      this.images.set(imageId, image);
+      this.held.delete(sandboxId);
+      return encodeImage(image);
+    });
   }
 
-  async #resume(spec: SandboxSpec | undefined, { signal }: HandlerContext) {
-    const sandbox = this.#begin(spec);
-    const image = this.#imageOf(sandbox.spec);
-    this.held.set(sandbox.spec.sandboxId, sandbox);
-    try {
-      await this.#behave(this.resume, signal);
-    } catch (error) {
-      this.held.delete(sandbox.spec.sandboxId);
-      throw error;
-    }
-    const answer = this.#finish(sandbox, image);
-    this.images.delete(sandbox.spec.imageId);
-    return answer;
+  async #resume(unchecked: SandboxSpec | undefined, { signal }: HandlerContext): Promise<FakeStart> {
+    const spec = checkedSpec(unchecked);
+    return await this.#turns.run(spec.sandboxId, async () => {
+      const before = this.held.get(spec.sandboxId);
+      if (before?.started && spec.imageId !== "" && before.spec.imageId === spec.imageId) return before.started;
+      this.#assertNotHeld(spec.sandboxId);
+      const image = this.#imageOf(spec);
+      const sandbox: FakeSandbox = { spec, state: "creating" };
+      this.held.set(spec.sandboxId, sandbox);
+      try {
+        await this.#behave(this.resume, signal);
+      } catch (error) {
+        this.held.delete(spec.sandboxId);
+        throw error;
+      }
+      const started = this.#finish(sandbox, image);
+      this.images.delete(spec.imageId);
+      return started;
+    });
   }
 
-  async #snapshot(
-    about: { sandboxId: string; imageId: string; memory: boolean; sourceImageId: string },
-    { signal }: Pick<HandlerContext, "signal">,
-  ) {
-    this.#assertFree(about.imageId);
-    if (about.sourceImageId !== "") {
-      const source = this.images.get(about.sourceImageId);
-      if (!source) throw new ConnectError("there is no such image", Code.NotFound);
+  async #snapshot(request: SnapshotSandboxRequest, { signal }: HandlerContext) {
+    const { sandboxId, imageId, sourceImageId } = request;
+    assertImageId(imageId);
+    return await this.#turns.run(sandboxId, async () => {
+      const written = this.images.get(imageId);
+      if (written) return encodeImage(written);
+      const source = sourceImageId === "" ? this.#imageOfRunning(sandboxId) : this.images.get(sourceImageId);
+      if (!source || source.isSnapshot) throw new ConnectError("no sandbox is paused in such an image", Code.NotFound);
       await this.#behave(this.snapshot, signal);
-      const hasMemory = source.hasMemory && about.memory;
-      this.images.set(about.imageId, { ...source, hasMemory });
-      return { hasMemory, sizeBytes: 4096n };
-    }
-    const sandbox = this.#running(about.sandboxId);
-    if (sandbox.isSilent) throw new ConnectError("its agent is silent", Code.Unavailable);
-    await this.#behave(this.snapshot, signal);
-    return { hasMemory: this.#take(about.imageId, sandbox, about.memory).hasMemory, sizeBytes: 4096n };
+      const image = { ...source, isSnapshot: true, hasMemory: source.hasMemory && request.memory };
+      this.images.set(imageId, image);
+      return encodeImage(image);
+    });
   }
 
-  #begin(spec: SandboxSpec | undefined): FakeSandbox {
-    if (!spec) throw new ConnectError("no spec", Code.InvalidArgument);
-    if (this.held.has(spec.sandboxId)) throw new ConnectError("there is one of this id", Code.AlreadyExists);
-    return { spec, state: "creating" };
-  }
-
-  #finish(sandbox: FakeSandbox, image: FakeImage | undefined) {
-    if (!this.held.has(sandbox.spec.sandboxId)) throw new ConnectError("killed while it was being made", Code.Aborted);
+  #finish(sandbox: FakeSandbox, image: FakeImage | undefined): FakeStart {
     sandbox.state = "running";
     const wantsMemory = image?.hasMemory === true && !sandbox.spec.withoutMemory;
     const memoryLostReason = wantsMemory ? this.memoryLostReason : "";
     const startKind = wantsMemory && memoryLostReason === "" ? StartKind.RESTORE : StartKind.BOOT;
-    return { runtime: "gvisor", agentVersion: "0.6.4", startKind, memoryLostReason };
+    sandbox.started = { runtime: RUNTIMES[0], agentVersion: AGENT_VERSION, startKind, memoryLostReason };
+    return sandbox.started;
+  }
+
+  #assertNotHeld(sandboxId: string): void {
+    if (this.held.has(sandboxId)) throw new ConnectError("there is one of this id", Code.AlreadyExists);
   }
 
   #running(sandboxId: string): FakeSandbox {
     const sandbox = this.held.get(sandboxId);
-    if (sandbox?.state !== "running") throw new ConnectError("it does not run here", sandbox ? Code.FailedPrecondition : Code.NotFound);
+    if (sandbox?.state !== "running") throw new ConnectError("it does not run here", Code.NotFound);
     return sandbox;
+  }
+
+  /** What a snapshot of a running sandbox is taken of. Its agent is not asked, so it may be silent. */
+  #imageOfRunning(sandboxId: string): FakeImage {
+    this.#running(sandboxId);
+    return { sandboxId, hasMemory: this.keepsMemory, agentUnresponsive: false };
   }
 
   #imageOf(spec: SandboxSpec): FakeImage {
@@ -223,32 +266,37 @@ export class FakeNode {
     return image;
   }
 
-  #assertFree(imageId: string): void {
-    if (!/^[a-z0-9]{20}$/.test(imageId)) throw new ConnectError("no image has such an id", Code.InvalidArgument);
-    if (this.images.has(imageId)) throw new ConnectError("there is an image of this id", Code.AlreadyExists);
-  }
-
-  #take(imageId: string, sandbox: FakeSandbox, memory: boolean): FakeImage {
-    const image = {
-      sandboxId: sandbox.spec.sandboxId,
-      hasMemory: memory && this.keepsMemory,
-      agentUnresponsive: sandbox.isSilent === true,
-    };
-    this.images.set(imageId, image);
-    return image;
-  }
-
-  async #behave(behaviour: FakeBehaviour, signal: AbortSignal): Promise<void> {
+  async #behave(behaviour: FakeBehaviour, signal: AbortSignal, hurried?: Promise<void>): Promise<void> {
     if (behaviour === "ok") return;
     if (behaviour !== "hang") throw new ConnectError("the fake node was told to fail: /secret/path", behaviour);
-    const aborted = new Promise<never>((_resolve, reject) => {
-      signal.addEventListener("abort", () => reject(new ConnectError("aborted", Code.Aborted)), { once: true });
-    });
+    const aborted = Promise.withResolvers<never>();
+    const abort = () => aborted.reject(new ConnectError("aborted", Code.Aborted));
+    // A caller may go while its call waits for its turn.
+    if (signal.aborted) abort();
+    signal.addEventListener("abort", abort, { once: true });
     this.#hanging += 1;
     try {
-      await Promise.race([this.#released.promise, aborted]);
+      await Promise.race([this.#released.promise, aborted.promise, ...(hurried ? [hurried] : [])]);
     } finally {
       this.#hanging -= 1;
     }
   }
+}
+
+function checkedSpec(spec: SandboxSpec | undefined): SandboxSpec {
+  if (!spec) throw new ConnectError("no spec", Code.InvalidArgument);
+  if (parseSandboxId(spec.sandboxId) !== spec.sandboxId) throw new ConnectError("no sandbox has such an id", Code.InvalidArgument);
+  return spec;
+}
+
+function assertRuntime(name: string): void {
+  if (name !== "" && !RUNTIMES.includes(name)) throw new ConnectError("there is no such runtime", Code.FailedPrecondition);
+}
+
+function assertImageId(imageId: string): void {
+  if (!/^[a-z0-9]{20}$/.test(imageId)) throw new ConnectError("no image has such an id", Code.InvalidArgument);
+}
+
+function encodeImage({ hasMemory, agentUnresponsive }: FakeImage) {
+  return { hasMemory, agentUnresponsive, sizeBytes: hasMemory ? 4096n : 0n };
 }

@@ -47,6 +47,8 @@ export async function nodeConfigOf(options: NodeProcessOptions): Promise<NodeCon
     readySlots: 1,
     diskLimit: "image",
     readyAreas: 1,
+    // Tests wait until nothing is left.
+    emptyTrashAfterMs: 20,
     pool: { size: options.poolSize, memoryBudgetBytes: 2 ** 30, settleMs: 0 },
   };
 }

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { startPlatform } from "@skerry/testkit";
+import { type Platform, startPlatform } from "@skerry/testkit";
 import { leftoversOf, residentBytes } from "./leftovers.ts";
 import { runLifecycle, type Step } from "./run-lifecycle.ts";
 
@@ -8,8 +8,10 @@ const WARM_UP_STEPS = 40;
 const MIB = 2 ** 20;
 /** A platform may keep this much more than after its first steps: heaps grow by use, and are not given back to the last page. */
 const MEMORY_GROWTH = { share: 0.35, bytes: 48 * MIB };
-/** An idle platform gives memory back within this. */
+/** An idle platform gives memory back within this time. */
 const SETTLE_MS = 20_000;
+/** It has given all of it back when this long nothing more has come: it looks after 2.5 s without work, and then takes a second. */
+const STILL_MS = 5_000;
 
 export interface LifecycleSoak {
   readonly steps: number;
@@ -49,11 +51,9 @@ export async function soakLifecycle(soak: LifecycleSoak): Promise<LifecycleResul
   };
   const warmUp = Math.min(WARM_UP_STEPS, soak.steps);
   await runLifecycle(platform, { ...plan, steps: warmUp, seed });
-  await sleep(SETTLE_MS, undefined, { signal });
-  const before = residentBytes(platform);
+  const before = await settledBytes(platform, signal);
   await runLifecycle(platform, { ...plan, steps: soak.steps - warmUp, seed: seed + atOnce });
-  await sleep(SETTLE_MS, undefined, { signal });
-  const after = residentBytes(platform);
+  const after = await settledBytes(platform, signal);
   onProgress("every step is done; looking for what is left");
   const allowed = before * (1 + MEMORY_GROWTH.share) + MEMORY_GROWTH.bytes;
   if (after > allowed) throw new Error(`memory did not come back: ${mb(before)} MiB after the first steps, ${mb(after)} MiB at the end`);
@@ -70,6 +70,21 @@ export async function soakLifecycle(soak: LifecycleSoak): Promise<LifecycleResul
     durationMs: Math.round(performance.now() - startedAt),
     memoryMb: { afterWarmUp: mb(before), atMost: mb(Math.max(most, after)), atEnd: mb(after) },
   };
+}
+
+/** What the platform keeps once it is idle: the least of what it has until that has not become less for a while. */
+async function settledBytes(platform: Platform, signal: AbortSignal): Promise<number> {
+  const startedAt = performance.now();
+  let least = residentBytes(platform);
+  let leastAt = startedAt;
+  while (performance.now() - leastAt < STILL_MS && performance.now() - startedAt < SETTLE_MS) {
+    await sleep(250, undefined, { signal });
+    const bytes = residentBytes(platform);
+    if (bytes >= least) continue;
+    least = bytes;
+    leastAt = performance.now();
+  }
+  return least;
 }
 
 function perSecond(count: number, startedAt: number): string {

@@ -15,7 +15,7 @@ import { emptyTrash } from "./recover.privileged.ts";
 import { UnaskedEnds } from "./unasked-ends.ts";
 
 const CLOSE_AFTER_MS = 5_000;
-const EMPTY_TRASH_AFTER_MS = 1_000;
+const DEFAULT_EMPTY_TRASH_AFTER_MS = 1_000;
 
 export interface LiveContainer {
   record: SandboxRecord;
@@ -44,6 +44,7 @@ export interface ContainersOptions {
   readonly images: ImageStore;
   readonly pools: { readonly plain: SlotPool; readonly withUserNamespace: SlotPool };
   readonly logger: Logger;
+  readonly emptyTrashAfterMs: number | undefined;
 }
 
 export class Containers {
@@ -228,7 +229,8 @@ export class Containers {
 
   /** In a moment: deleting takes a process, and disk and processors from whoever has just been answered. */
   emptyTrash(): void {
-    this.#emptying ??= setTimeout(() => this.#emptyTrashNow(), EMPTY_TRASH_AFTER_MS).unref();
+    const delayMs = this.#options.emptyTrashAfterMs ?? DEFAULT_EMPTY_TRASH_AFTER_MS;
+    this.#emptying ??= setTimeout(() => this.#emptyTrashNow(), delayMs).unref();
   }
 
   #emptyTrashNow(): void {

@@ -15,16 +15,26 @@ import { ensureTestRegistry } from "../setup/test-registry.ts";
 import { formatDuration } from "../terminal/duration.ts";
 import { createSteps, type Steps } from "../terminal/steps.ts";
 import { painter } from "../terminal/style.ts";
-import { type CheckRun, runStaticCheck, runVitestProject, STATIC_CHECKS } from "../testing/run-checks.ts";
+import { type CheckRun, runPlan, runStaticCheck, STATIC_CHECKS } from "../testing/run-checks.ts";
+import { describeScope, saveMeasured, selectTests } from "../testing/selection.ts";
 import { sweepStaleRuns } from "../testing/stale-runs.ts";
 import { sumTallies, type Tally } from "../testing/tally.ts";
 
-const PROJECTS = ["unit", "integration", "e2e"] as const;
-
 export const testCacheDirOf = (env: OperatorContext["env"]): string => env.SKERRY_TEST_CACHE || "/var/cache/skerry-test";
 
-/** Runs every test, after setting up what they need. A pattern limits it to test files whose path contains it. */
-export async function test(context: OperatorContext, pattern: string | undefined): Promise<void> {
+export interface TestOptions {
+  /** Every case of every matrix instead of a sample of each. */
+  readonly all?: boolean;
+  /** "2/4": the second of four parts that take about equally long. */
+  readonly part?: string;
+  /** Leaves out files that have passed at this depth since the checkout last changed. */
+  readonly resume?: boolean;
+  /** Writes how long each file took into the repository, for the order and the parts of later runs. */
+  readonly saveDurations?: boolean;
+}
+
+/** Runs the tests, after setting up what they need. A pattern limits them to test files whose path contains it. */
+export async function test(context: OperatorContext, pattern: string | undefined, options: TestOptions = {}): Promise<void> {
   const startedAt = performance.now();
   requireRoot("test");
   const interrupt = new AbortController();
@@ -34,6 +44,7 @@ export async function test(context: OperatorContext, pattern: string | undefined
   const steps = createSteps();
   const cacheDir = testCacheDirOf(context.env);
   const runsDir = join(cacheDir, "runs");
+  const selection = await selectTests({ repoRoot: context.repoRoot, cacheDir, pattern, options });
   const run = await prepare({ context, cacheDir, steps, signal });
   // It takes minutes when it is made: a run of single files makes it only if one of them asks for it.
   if (pattern === undefined) await prepareSoak({ context, cacheDir, steps, signal });
@@ -53,10 +64,11 @@ export async function test(context: OperatorContext, pattern: string | undefined
     );
     tallies.push(tally);
   };
-  if (pattern === undefined) for (const check of STATIC_CHECKS) await part(check.name, () => runStaticCheck(check, run));
-  for (const project of PROJECTS) await part(project, () => runVitestProject(project, pattern, run));
+  if (selection.withStaticChecks) for (const check of STATIC_CHECKS) await part(check.name, () => runStaticCheck(check, run));
+  await part("tests", () => runPlan(selection.run, selection.depth, run));
   await part("nothing left on this machine", async () => leftovers(await sweepStaleRuns(runsDir, context.cleanup)));
-  summarise(sumTallies(tallies), performance.now() - startedAt);
+  if (options.saveDurations) saveMeasured(context.repoRoot, selection);
+  summarise(sumTallies(tallies), performance.now() - startedAt, describeScope(selection));
 }
 
 interface Preparation {
@@ -118,9 +130,14 @@ function leftovers(swept: readonly string[]): Tally {
 }
 
 /** The last line is for programs: `N passed, N failed`. */
-function summarise(total: Tally, elapsedMs: number): void {
+function summarise(total: Tally, elapsedMs: number, scope: readonly string[]): void {
   const paint = painter(process.stdout);
-  const lines = ["", `took ${formatDuration(elapsedMs)}`, ...total.failures.map((failure) => `${paint("bad", "failed")} ${failure}`)];
+  const lines = [
+    "",
+    ...scope,
+    `took ${formatDuration(elapsedMs)}`,
+    ...total.failures.map((failure) => `${paint("bad", "failed")} ${failure}`),
+  ];
   process.stdout.write(`${lines.join("\n")}\n${total.passed} passed, ${total.failed} failed\n`);
   if (total.failed > 0 || total.passed === 0) process.exitCode = EXIT_CODES.failed.code;
 }

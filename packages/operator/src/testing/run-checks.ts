@@ -1,9 +1,9 @@
-import { mkdtemp, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { spawnCommand } from "@skerry/base";
 import { toolEnvironment } from "../setup/tool-environment.ts";
-import { type Tally, tallyReport, type VitestReport } from "./tally.ts";
+import { type Tally, tallyResults } from "./tally.ts";
+import type { TestDepth } from "./test-files.ts";
+import type { TestRun } from "./test-run.ts";
 
 export interface CheckRun {
   readonly repoRoot: string;
@@ -25,21 +25,14 @@ export async function runStaticCheck(check: (typeof STATIC_CHECKS)[number], run:
     : { passed: 0, failed: 1, failures: [`${check.name} (exit code ${exitCode})`] };
 }
 
-/** Runs one Vitest project, shows its output as it comes, and counts from its JSON report. */
-export async function runVitestProject(project: string, pattern: string | undefined, run: CheckRun): Promise<Tally> {
-  const dir = await mkdtemp(join(tmpdir(), "skerry-report-"));
-  try {
-    const report = join(dir, "report.json");
-    const args = ["run", "--project", project, "--passWithNoTests", "--reporter=default", "--reporter=json", `--outputFile.json=${report}`];
-    const exitCode = await runShown("vitest/vitest.mjs", pattern === undefined ? args : [...args, pattern], run);
-    run.signal.throwIfAborted();
-    const text = await readFile(report, "utf8").catch(() => undefined);
-    if (text === undefined)
-      return { passed: 0, failed: 1, failures: [`${project}: the test runner wrote no report (exit code ${exitCode})`] };
-    return tallyReport(JSON.parse(text) as VitestReport, exitCode);
-  } finally {
-    await rm(dir, { recursive: true, force: true });
-  }
+/** Runs the files of the run's plan in one Vitest, and shows its output as it comes. */
+export async function runPlan(testRun: TestRun, depth: TestDepth, run: CheckRun): Promise<Tally> {
+  const { files } = testRun.readPlan();
+  if (files.length === 0) return { passed: 0, failed: 0, failures: [] };
+  const env = { ...run.env, SKERRY_TEST_RUN: testRun.dir, SKERRY_TEST_DEPTH: depth };
+  const exitCode = await runShown("vitest/vitest.mjs", ["run", ...files], { ...run, env });
+  run.signal.throwIfAborted();
+  return tallyResults(testRun.readResults(), files, exitCode);
 }
 
 /** Runs a program of node_modules with our own Node.js, its output straight to the terminal. */

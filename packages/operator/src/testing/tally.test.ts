@@ -1,33 +1,27 @@
 import { expect, test } from "vitest";
-import { sumTallies, tallyReport } from "./tally.ts";
+import { sumTallies, tallyResults } from "./tally.ts";
 
-const file = (statuses: string[], status = "passed", message = "") => ({
-  name: "a.test.ts",
-  status,
-  message,
-  assertionResults: statuses.map((each, index) => ({ fullName: `test ${index}`, status: each })),
-});
+const result = (file: string, passed: number, failures: string[] = []) => ({ file, seconds: 1, passed, failures });
 
 test("counts what passed and names what failed", () => {
-  const tally = tallyReport({ testResults: [file(["passed", "failed", "passed"], "failed")] }, 1);
-  expect(tally).toEqual({ passed: 2, failed: 1, failures: ["a.test.ts: test 1"] });
-});
-
-test("a skipped test has not passed", () => {
-  expect(tallyReport({ testResults: [file(["passed", "pending", "todo"])] }, 0)).toMatchObject({ passed: 1, failed: 2 });
-});
-
-test("a file that could not be loaded counts as one failure", () => {
-  expect(tallyReport({ testResults: [file([], "failed", "SyntaxError: x\n  at y")] }, 1)).toEqual({
-    passed: 0,
+  expect(tallyResults([result("a.test.ts", 2, ["test 1"]), result("b.test.ts", 3)], ["a.test.ts", "b.test.ts"], 1)).toEqual({
+    passed: 5,
     failed: 1,
-    failures: ["a.test.ts: SyntaxError: x"],
+    failures: ["a.test.ts: test 1"],
+  });
+});
+
+test("a file that was to run and has no result counts as one failure", () => {
+  expect(tallyResults([result("a.test.ts", 2)], ["a.test.ts", "b.test.ts"], 0)).toEqual({
+    passed: 2,
+    failed: 1,
+    failures: ["b.test.ts: not run"],
   });
 });
 
 test("an exit code that no test explains counts as one failure", () => {
-  expect(tallyReport({ testResults: [file(["passed"])] }, 1)).toMatchObject({ passed: 1, failed: 1 });
-  expect(tallyReport({ testResults: [file(["passed"])] }, null)).toMatchObject({ failed: 1 });
+  expect(tallyResults([result("a.test.ts", 1)], ["a.test.ts"], 1)).toMatchObject({ passed: 1, failed: 1 });
+  expect(tallyResults([], [], null)).toMatchObject({ failed: 1 });
 });
 
 test("sums", () => {

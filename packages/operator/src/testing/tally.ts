@@ -1,3 +1,5 @@
+import type { FileResult } from "./test-run.ts";
+
 /** How a part of the test run went. Skipped tests count as failed: a machine that lacks something has not passed. */
 export interface Tally {
   readonly passed: number;
@@ -6,30 +8,16 @@ export interface Tally {
   readonly failures: readonly string[];
 }
 
-/** The parts of Vitest's JSON report that are read here. */
-export interface VitestReport {
-  readonly testResults: readonly {
-    readonly name: string;
-    readonly status: string;
-    readonly message?: string;
-    readonly assertionResults: readonly { readonly fullName: string; readonly status: string }[];
-  }[];
-}
-
-export function tallyReport(report: VitestReport, exitCode: number | null): Tally {
-  let passed = 0;
-  const failures: string[] = [];
-  for (const file of report.testResults) {
-    for (const { fullName, status } of file.assertionResults) {
-      if (status === "passed") passed++;
-      else failures.push(`${file.name}: ${fullName}${status === "failed" ? "" : ` (${status})`}`);
-    }
-    const silent = file.status === "failed" && file.assertionResults.every(({ status }) => status === "passed");
-    if (silent) failures.push(`${file.name}: ${(file.message ?? "the file could not be run").split("\n")[0]}`);
-  }
-  // Errors outside any test (an unhandled rejection) show in the exit code alone.
+/** `wanted`: the files that the test runner was given. One that it never reported, for whatever reason, has failed. */
+export function tallyResults(results: readonly FileResult[], wanted: readonly string[], exitCode: number | null): Tally {
+  const reported = new Set(results.map(({ file }) => file));
+  const failures = [
+    ...results.flatMap(({ file, failures: lines }) => lines.map((line) => `${file}: ${line}`)),
+    ...wanted.filter((file) => !reported.has(file)).map((file) => `${file}: not run`),
+  ];
+  // Errors outside any test (an unhandled rejection, a failed global set-up) show in the exit code alone.
   if (exitCode !== 0 && failures.length === 0) failures.push(`the test runner ended with exit code ${exitCode}`);
-  return { passed, failed: failures.length, failures };
+  return { passed: results.reduce((sum, { passed }) => sum + passed, 0), failed: failures.length, failures };
 }
 
 export function sumTallies(tallies: readonly Tally[]): Tally {

@@ -1,69 +1,12 @@
-// kill -9 of the node at every named point of everything that it does. After its next start: what was acknowledged is there,
+// kill -9 of the node at named points of everything that it does. After its next start: what was acknowledged is there,
 // a sandbox that was being paused either runs or is paused, one that was being snapshotted runs with its memory, and nothing
 // that nobody asked for is left.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { CRASH_POINTS, type CrashPoint } from "../../packages/node/src/crash-points.ts";
-import { ChildNode } from "./node/child-node.ts";
-
-const START: readonly CrashPoint[] = [
-  "start.folder-made",
-  "start.recorded",
-  "start.area-made",
-  "start.mounted",
-  "start.started",
-  "start.recorded-started",
-];
-const READY: readonly CrashPoint[] = ["start.agent-ready", "start.recorded-ready"];
-const RELEASE: readonly CrashPoint[] = [
-  "release.recorded",
-  "release.processes-ended",
-  "release.unmounted",
-  "release.folder-moved",
-  "release.slot-released",
-  "release.collected",
-];
-const DISCARD: readonly CrashPoint[] = ["discard.moved", "discard.collected"];
-const WRITE: readonly CrashPoint[] = ["write.recorded", "write.folder-made", "write.frozen", "write.layer-copied", "write.committed"];
-const WRITE_MEMORY: readonly CrashPoint[] = ["write.checkpointed", "write.sealed"];
-
-/** Which operation is ended at which points. `gvisor` and `runc`: those that only one of them has. */
-const PLAN: Readonly<Record<string, { both: readonly CrashPoint[]; gvisor?: readonly CrashPoint[]; runc?: readonly CrashPoint[] }>> = {
-  create: { both: [...START, ...READY] },
-  kill: { both: RELEASE },
-  pause: { both: [...WRITE, "pause.recorded", "pause.given-back"], gvisor: [...WRITE_MEMORY, ...RELEASE] },
-  resume: { both: [...START, ...READY, ...DISCARD, "resume.image-discarded"] },
-  snapshot: {
-    both: WRITE,
-    gvisor: [
-      ...WRITE_MEMORY,
-      ...START,
-      "snapshot.traffic-held",
-      "snapshot.predecessor-ended",
-      "snapshot.readdressed",
-      "snapshot.successor-recorded",
-      "snapshot.predecessor-released",
-      "release.processes-ended",
-      "release.folder-moved",
-    ],
-    runc: ["write.thawed"],
-  },
-  "snapshot of the disk": { both: [], gvisor: ["write.committed", "snapshot.successor-recorded", "snapshot.memory-dropped"] },
-  "snapshot of a paused one": { both: ["share.source-committed", "share.memory-linked", "share.committed"], runc: ["share.area-copied"] },
-  fork: { both: [], gvisor: [...START, ...READY], runc: ["start.mounted", "start.recorded-ready"] },
-  "delete an image": { both: DISCARD },
-  "fill the pool": {
-    both: ["start.mounted", "start.recorded-started"],
-    gvisor: ["write.frozen", "write.checkpointed", "write.committed", "release.recorded"],
-  },
-  claim: { both: ["claim.agent-told", "claim.recorded"] },
-};
-
-it("every named point is reached by a test", () => {
-  const reached = new Set(Object.values(PLAN).flatMap(({ both, gvisor = [], runc = [] }) => [...both, ...gvisor, ...runc]));
-  expect([...CRASH_POINTS].filter((point) => !reached.has(point))).toEqual([]);
-});
+import type { CrashPoint } from "@skerry/node/crash-points";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { ChildNode } from "../node/child-node.ts";
+import { casesOf, type Operation, type Runtime } from "./plan.ts";
 
 let count = 0;
 const newId = (letter: string, length: number) => {
@@ -71,18 +14,29 @@ const newId = (letter: string, length: number) => {
   return `${letter}${String(count).padStart(length - 1, "0")}`;
 };
 
-describe.each(["gvisor", "runc"] as const)("kill -9 of a node on %s", (runtime) => {
+const OPERATIONS = [
+  "create",
+  "kill",
+  "pause",
+  "resume",
+  "snapshot",
+  "snapshot of the disk",
+  "snapshot of a paused one",
+  "fork",
+  "delete an image",
+] as const;
+
+/** One node of this runtime, which is killed and started again by each test. */
+export function describeNodeCrashes(runtime: Runtime): void {
   const keepsMemory = runtime === "gvisor";
+  const cases = casesOf("a node", runtime, OPERATIONS);
+  const points = (operation: Operation) => cases.filter((one) => one.operation === operation).map(({ point }) => point);
   let node: ChildNode;
   beforeAll(async () => {
     node = await ChildNode.start({ runtime });
   });
   afterAll(() => node?.[Symbol.asyncDispose]());
 
-  const points = (operation: string) => {
-    const plan = PLAN[operation];
-    return [...(plan?.both ?? []), ...(plan?.[runtime] ?? [])];
-  };
   const create = async (overrides: object = {}) => {
     const id = newId("i", 21);
     await node.client.createSandbox({ spec: node.spec(id, overrides) });
@@ -235,47 +189,4 @@ describe.each(["gvisor", "runc"] as const)("kill -9 of a node on %s", (runtime) 
     await expect(resume(id, imageId)).rejects.toThrow();
     await node.empty();
   });
-});
-
-describe.each(["gvisor", "runc"] as const)("kill -9 of a node with a pool on %s", (runtime) => {
-  const points = (operation: string) => [...(PLAN[operation]?.both ?? []), ...(PLAN[operation]?.[runtime] ?? [])];
-
-  it.each(points("fill the pool"))("while it fills it, at %s", async (point) => {
-    await using node = await ChildNode.start({ runtime, poolSize: 1 });
-    const first = newId("i", 21);
-    await node.client.createSandbox({ spec: node.spec(first) });
-    await node.arm(point);
-    // Another size begins another entry of the pool.
-    await node.client.createSandbox({ spec: node.spec(newId("i", 21), { memoryMb: 200 }) }).catch(() => {});
-    expect(await node.exited()).toBe("SIGKILL");
-    await node.up();
-    expect(await node.running()).toContain(first);
-    const another = newId("i", 21);
-    await node.client.createSandbox({ spec: node.spec(another, { memoryMb: 200 }) });
-    await node.writeFile(another, "/root/file", "it works");
-    await expectNothingButThePool(node);
-  });
-
-  it.each(points("claim"))("while one is handed out, at %s", async (point) => {
-    await using node = await ChildNode.start({ runtime, poolSize: 1 });
-    await node.client.createSandbox({ spec: node.spec(newId("i", 21)) });
-    await expect.poll(() => node.ready(), { timeout: 20_000 }).toBe(1);
-    await node.arm(point);
-    const id = newId("i", 21);
-    await expect(node.client.createSandbox({ spec: node.spec(id, { accessToken: "of this one" }) })).rejects.toThrow();
-    expect(await node.exited()).toBe("SIGKILL");
-    await node.up();
-    if ((await node.running()).includes(id)) await node.writeFile(id, "/root/file", "it works", "of this one");
-    await expectNothingButThePool(node);
-  });
-});
-
-/** Once everything is killed and deleted, the next start without a pool finds nothing but the images of templates. */
-async function expectNothingButThePool(node: ChildNode): Promise<void> {
-  for (const sandboxId of await node.running()) await node.client.killSandbox({ sandboxId });
-  for (const imageId of await node.images()) await node.client.deleteImage({ imageId });
-  await node.stop();
-  const left = node.traces().filter((trace) => !trace.startsWith("areas/") && !trace.includes("/areas/") && !trace.startsWith("trash/"));
-  expect(left).toEqual([]);
-  await node.up();
 }

@@ -1,0 +1,67 @@
+// Which test files there are, how long each takes, and how they are divided into parts.
+
+import { globSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+export type TestDepth = "sample" | "full";
+
+/** Seconds by file, as last measured; files that take less than `SHORTEST_S` are left out. */
+export type Durations = Readonly<Record<TestDepth, Readonly<Record<string, number>>>>;
+
+export interface Part {
+  /** From 1. */
+  readonly number: number;
+  readonly of: number;
+}
+
+const DURATIONS_FILE = "tests/run/durations.json";
+const SHORTEST_S = 3;
+/** Assumed for a file that is not in the list. A new end-to-end test that started last would keep the whole run waiting. */
+const ASSUMED_S: readonly (readonly [RegExp, number])[] = [
+  [/^tests\/(e2e|fault|security)\//, 20],
+  [/^packages\/[^/]+\/test\//, 2],
+];
+
+/** Every test file of the repository, by the patterns that the test runner's projects have. */
+export function listTestFiles(repoRoot: string): string[] {
+  const projects = JSON.parse(readFileSync(join(repoRoot, "tests/run/projects.json"), "utf8")) as Record<string, string[]>;
+  return globSync(Object.values(projects).flat(), { cwd: repoRoot, exclude: ["**/node_modules/**"] }).sort();
+}
+
+export function readDurations(repoRoot: string): Durations {
+  return JSON.parse(readFileSync(join(repoRoot, DURATIONS_FILE), "utf8")) as Durations;
+}
+
+/** Replaces what is known of the files that were measured, for this depth. */
+export function saveDurations(repoRoot: string, depth: TestDepth, measured: ReadonlyMap<string, number>): void {
+  const durations = readDurations(repoRoot);
+  const merged = new Map([
+    ...Object.entries(durations[depth]),
+    ...[...measured].map(([file, seconds]) => [file, Math.round(seconds)] as const),
+  ]);
+  const lasting = [...merged].filter(([, seconds]) => seconds >= SHORTEST_S).sort(([a], [b]) => (a < b ? -1 : 1));
+  writeFileSync(
+    join(repoRoot, DURATIONS_FILE),
+    `${JSON.stringify({ ...durations, [depth]: Object.fromEntries(lasting) }, undefined, 2)}\n`,
+  );
+}
+
+/** The longest first: a long file that starts last would run alone at the end. */
+export function slowestFirst(files: readonly string[], durations: Readonly<Record<string, number>>): string[] {
+  return files.toSorted((a, b) => secondsOf(b, durations) - secondsOf(a, durations) || (a < b ? -1 : 1));
+}
+
+/** The files of one of several parts that take about equally long. Together the parts are all files, and no file is in two. */
+export function filesOfPart(files: readonly string[], durations: Readonly<Record<string, number>>, part: Part): string[] {
+  const parts = Array.from({ length: part.of }, () => ({ seconds: 0, files: [] as string[] }));
+  for (const file of slowestFirst(files, durations)) {
+    const shortest = parts.reduce((least, one) => (one.seconds < least.seconds ? one : least));
+    shortest.seconds += secondsOf(file, durations);
+    shortest.files.push(file);
+  }
+  return parts[part.number - 1]?.files ?? [];
+}
+
+function secondsOf(file: string, durations: Readonly<Record<string, number>>): number {
+  return durations[file] ?? ASSUMED_S.find(([pattern]) => pattern.test(file))?.[1] ?? 0;
+}

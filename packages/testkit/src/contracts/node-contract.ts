@@ -1,0 +1,361 @@
+// What spec/node/node.proto promises to whoever calls a node. The real node and `FakeNode` both run this suite, so a test that uses
+// the fake sees the same answers and error codes as the control plane does.
+//
+// The suite uses the RPC client alone. What a call leaves on the host, and what is inside a sandbox, is tested in packages/node.
+
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { type Client, Code, ConnectError } from "@connectrpc/connect";
+import { type NodeService, type SandboxSpecSchema, StartKind } from "@skerry/wire/node";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+
+type SpecInit = MessageInitShape<typeof SandboxSpecSchema>;
+
+export interface ContractNode extends AsyncDisposable {
+  readonly client: Client<typeof NodeService>;
+  /** A sandbox that this node can start, from layers. */
+  spec(sandboxId: string): SpecInit;
+}
+
+export interface NodeContractOptions {
+  readonly name: string;
+  /** Whether the default runtime writes memory to images. */
+  readonly keepsMemory: boolean;
+  /** A node without sandboxes and images, whose pool of prepared sandboxes is off: a claimed sandbox has a start kind of its own. */
+  start(): Promise<ContractNode>;
+}
+
+export function nodeContract(options: NodeContractOptions): void {
+  describe(`node contract: ${options.name}`, () => {
+    const node = new Caller(options);
+    beforeAll(() => node.start());
+    afterAll(() => node.stop());
+    afterEach(async () => {
+      await node.clear();
+      expect(await node.sandboxes()).toEqual([]);
+      expect(await node.images()).toEqual([]);
+      expect((await node.client.listSandboxes({})).unaskedEnds).toEqual([]);
+      expect((await node.client.getInfo({})).sandboxCount).toBe(0);
+    });
+
+    describe("create and kill", () => testCreateAndKill(node));
+    describe("pause and resume", () => testPauseAndResume(node));
+    describe("snapshots", () => testSnapshots(node));
+    describe("refusals", () => testRefusals(node));
+    describe("calls for one sandbox at once", () => testTurns(node));
+  });
+}
+
+const BOOTED = { startKind: StartKind.BOOT, memoryLostReason: "" };
+const MALFORMED_SANDBOX_IDS = ["", "../etc", "UPPER", "a/b", "x".repeat(65), `i${"0".repeat(20)}-6532622b`];
+const MALFORMED_IMAGE_IDS = ["", "short", "M".repeat(20), "m".repeat(21), "../../../../../../et", `${"m".repeat(20)}\n`];
+
+/** Calls the node under test, with ids that no earlier test has used. */
+class Caller {
+  readonly #options: NodeContractOptions;
+  #node: ContractNode | undefined;
+  #ids = 0;
+
+  constructor(options: NodeContractOptions) {
+    this.#options = options;
+  }
+
+  async start(): Promise<void> {
+    this.#node = await this.#options.start();
+  }
+
+  async stop(): Promise<void> {
+    await this.#node?.[Symbol.asyncDispose]();
+  }
+
+  get client(): Client<typeof NodeService> {
+    if (!this.#node) throw new Error("the node has not started");
+    return this.#node.client;
+  }
+
+  get keepsMemory(): boolean {
+    return this.#options.keepsMemory;
+  }
+
+  /** What a start answers that wants the memory of an image which was written with memory. */
+  get restored() {
+    return this.keepsMemory ? { startKind: StartKind.RESTORE, memoryLostReason: "" } : BOOTED;
+  }
+
+  newSandboxId(): string {
+    this.#ids += 1;
+    return `i${String(this.#ids).padStart(20, "0")}`;
+  }
+
+  newImageId(): string {
+    this.#ids += 1;
+    return `m${String(this.#ids).padStart(19, "0")}`;
+  }
+
+  spec(sandboxId: string, overrides: SpecInit = {}): SpecInit {
+    return { ...this.#node?.spec(sandboxId), ...overrides };
+  }
+
+  create(sandboxId: string, overrides: SpecInit = {}) {
+    return this.client.createSandbox({ spec: this.spec(sandboxId, overrides) });
+  }
+
+  async createNew(overrides: SpecInit = {}): Promise<string> {
+    const sandboxId = this.newSandboxId();
+    await this.create(sandboxId, overrides);
+    return sandboxId;
+  }
+
+  async kill(sandboxId: string): Promise<boolean> {
+    return (await this.client.killSandbox({ sandboxId })).existed;
+  }
+
+  pause(sandboxId: string, imageId: string, { memory = true, requireHealthyGuest = false } = {}) {
+    return this.client.pauseSandbox({ sandboxId, imageId, memory, requireHealthyGuest });
+  }
+
+  resume(sandboxId: string, imageId: string, overrides: SpecInit = {}) {
+    return this.client.resumeSandbox({ spec: this.spec(sandboxId, { ...overrides, imageId }) });
+  }
+
+  snapshot(sandboxId: string, imageId: string, { memory = true, sourceImageId = "" } = {}) {
+    return this.client.snapshotSandbox({ sandboxId, imageId, memory, sourceImageId });
+  }
+
+  async deleteImage(imageId: string): Promise<boolean> {
+    return (await this.client.deleteImage({ imageId })).existed;
+  }
+
+  async sandboxes(): Promise<string[]> {
+    const { sandboxes } = await this.client.listSandboxes({});
+    return sandboxes.map(({ sandboxId, state }) => `${sandboxId} ${state}`).sort();
+  }
+
+  async images(): Promise<string[]> {
+    return [...(await this.client.listImages({})).imageIds].sort();
+  }
+
+  async clear(): Promise<void> {
+    for (const { sandboxId } of (await this.client.listSandboxes({})).sandboxes) await this.kill(sandboxId);
+    for (const imageId of await this.images()) await this.deleteImage(imageId);
+  }
+}
+
+/** The code of a call that fails; undefined when the call succeeds. */
+async function codeOf(call: Promise<unknown>): Promise<Code | undefined> {
+  try {
+    await call;
+    return undefined;
+  } catch (error) {
+    return ConnectError.from(error).code;
+  }
+}
+
+function testCreateAndKill(node: Caller): void {
+  it("describes an empty node", async () => {
+    const info = await node.client.getInfo({});
+    expect(info).toMatchObject({ sandboxCount: 0, keepsMemory: node.keepsMemory, clusterId: "" });
+    for (const text of [info.nodeId, info.agentVersion, info.runtimes[0]]) expect(text).toMatch(/./);
+    expect(info.cpuCount).toBeGreaterThan(0);
+    expect(info.memoryTotalBytes).toBeGreaterThan(0n);
+  });
+
+  it("boots a sandbox with the default runtime, and lists and counts it", async () => {
+    const { runtimes, agentVersion } = await node.client.getInfo({});
+    const id = node.newSandboxId();
+    expect(await node.create(id)).toMatchObject({ runtime: runtimes[0], agentVersion, ...BOOTED });
+    expect(await node.sandboxes()).toEqual([`${id} running`]);
+    expect((await node.client.getInfo({})).sandboxCount).toBe(1);
+    // Whether its image exists is not looked at: the id is taken.
+    for (const imageId of ["", node.newImageId()]) expect(await codeOf(node.create(id, { imageId }))).toBe(Code.AlreadyExists);
+    expect(await node.sandboxes()).toEqual([`${id} running`]);
+  });
+
+  it("kills a sandbox once, after which its id is free", async () => {
+    const id = await node.createNew();
+    expect(await node.kill(id)).toBe(true);
+    expect(await node.sandboxes()).toEqual([]);
+    expect(await node.kill(id)).toBe(false);
+    expect(await node.create(id)).toMatchObject(BOOTED);
+    expect(await node.sandboxes()).toEqual([`${id} running`]);
+  });
+
+  it("answers kills and deletions of what it does not have as done", async () => {
+    for (const id of [node.newSandboxId(), "../etc", "UPPER"]) expect(await node.kill(id), id).toBe(false);
+    for (const id of [node.newImageId(), ...MALFORMED_IMAGE_IDS]) expect(await node.deleteImage(id), id).toBe(false);
+  });
+}
+
+function testPauseAndResume(node: Caller): void {
+  it("pauses a sandbox to an image, and answers the same when asked again", async () => {
+    const [id, imageId] = [await node.createNew(), node.newImageId()];
+    const paused = await node.pause(id, imageId, { requireHealthyGuest: true });
+    expect(paused).toMatchObject({ hasMemory: node.keepsMemory, agentUnresponsive: false });
+    expect(paused.sizeBytes > 0n).toBe(node.keepsMemory);
+    expect(await node.sandboxes()).toEqual([]);
+    expect(await node.images()).toEqual([imageId]);
+    expect(await node.pause(id, imageId, { requireHealthyGuest: true })).toEqual(paused);
+    expect(await codeOf(node.pause(id, node.newImageId()))).toBe(Code.NotFound);
+    expect(await codeOf(node.snapshot(id, node.newImageId()))).toBe(Code.NotFound);
+    expect(await node.kill(id)).toBe(false);
+    expect(await node.images()).toEqual([imageId]);
+
+    expect(await node.deleteImage(imageId)).toBe(true);
+    expect(await node.deleteImage(imageId)).toBe(false);
+    expect(await node.images()).toEqual([]);
+    expect(await codeOf(node.resume(id, imageId))).toBe(Code.NotFound);
+    expect(await codeOf(node.pause(id, imageId))).toBe(Code.NotFound);
+  });
+
+  it("resumes a sandbox from its image, which is gone then", async () => {
+    const { runtimes, agentVersion } = await node.client.getInfo({});
+    const [id, imageId] = [await node.createNew(), node.newImageId()];
+    await node.pause(id, imageId);
+    expect(await node.resume(id, imageId)).toMatchObject({ runtime: runtimes[0], agentVersion, ...node.restored });
+    expect(await node.sandboxes()).toEqual([`${id} running`]);
+    expect(await node.images()).toEqual([]);
+    // The answer may have been lost, so the caller may ask again. Any other image is one for a sandbox that does not run.
+    const again = await node.resume(id, imageId);
+    expect(again).toMatchObject({ runtime: runtimes[0], agentVersion, memoryLostReason: "" });
+    if (node.keepsMemory) expect(again).toMatchObject(node.restored);
+    for (const other of [node.newImageId(), ""]) expect(await codeOf(node.resume(id, other))).toBe(Code.AlreadyExists);
+    expect(await codeOf(node.create(node.newSandboxId(), { imageId }))).toBe(Code.NotFound);
+    expect(await node.sandboxes()).toEqual([`${id} running`]);
+  });
+
+  it("boots a sandbox when its image has no memory, or its memory is not wanted", async () => {
+    const [id, full, disk] = [await node.createNew(), node.newImageId(), node.newImageId()];
+    expect(await node.pause(id, full)).toMatchObject({ hasMemory: node.keepsMemory });
+    expect(await node.resume(id, full, { withoutMemory: true })).toMatchObject(BOOTED);
+    expect(await node.pause(id, disk, { memory: false })).toMatchObject({ hasMemory: false, agentUnresponsive: false, sizeBytes: 0n });
+    expect(await node.images()).toEqual([disk]);
+    expect(await node.resume(id, disk)).toMatchObject(BOOTED);
+    expect(await node.images()).toEqual([]);
+  });
+}
+
+function testSnapshots(node: Caller): void {
+  it("writes a sandbox that goes on to an image, from which others start", async () => {
+    const [id, imageId] = [await node.createNew(), node.newImageId()];
+    const taken = await node.snapshot(id, imageId);
+    expect(taken.hasMemory).toBe(node.keepsMemory);
+    expect(taken.sizeBytes > 0n).toBe(node.keepsMemory);
+    expect(await node.sandboxes()).toEqual([`${id} running`]);
+    expect(await node.snapshot(id, imageId)).toEqual(taken);
+    expect(await codeOf(node.pause(id, imageId))).toBe(Code.AlreadyExists);
+    expect(await codeOf(node.snapshot(id, node.newImageId(), { sourceImageId: imageId }))).toBe(Code.NotFound);
+
+    const others = [node.newSandboxId(), node.newSandboxId()] as const;
+    expect(await node.create(others[0], { imageId })).toMatchObject(node.restored);
+    expect(await node.create(others[1], { imageId, withoutMemory: true })).toMatchObject(BOOTED);
+    expect(await node.images()).toEqual([imageId]);
+    expect(await node.deleteImage(imageId)).toBe(true);
+    expect(await node.images()).toEqual([]);
+    expect(await node.sandboxes()).toEqual([id, ...others].map((each) => `${each} running`));
+    expect(await codeOf(node.create(node.newSandboxId(), { imageId }))).toBe(Code.NotFound);
+  });
+
+  it("writes the disk alone when memory is not wanted; the image outlives the sandbox", async () => {
+    const [id, imageId] = [await node.createNew(), node.newImageId()];
+    expect(await node.snapshot(id, imageId, { memory: false })).toMatchObject({ hasMemory: false, sizeBytes: 0n });
+    expect(await node.sandboxes()).toEqual([`${id} running`]);
+    expect(await node.kill(id)).toBe(true);
+    expect(await node.images()).toEqual([imageId]);
+    expect(await node.create(node.newSandboxId(), { imageId })).toMatchObject(BOOTED);
+    expect(await node.images()).toEqual([imageId]);
+  });
+
+  it("takes images of a paused sandbox, which can be resumed as before", async () => {
+    const [id, paused, full, disk] = [await node.createNew(), node.newImageId(), node.newImageId(), node.newImageId()];
+    const { hasMemory, sizeBytes } = await node.pause(id, paused);
+    const taken = await node.snapshot(id, full, { sourceImageId: paused });
+    expect(taken).toMatchObject({ hasMemory, sizeBytes });
+    expect(await node.snapshot(id, full, { sourceImageId: paused })).toEqual(taken);
+    const about = { memory: false, sourceImageId: paused };
+    expect(await node.snapshot(id, disk, about)).toMatchObject({ hasMemory: false, sizeBytes: 0n });
+    expect(await node.images()).toEqual([paused, full, disk]);
+    expect(await node.sandboxes()).toEqual([]);
+
+    const other = node.newSandboxId();
+    expect(await node.create(other, { imageId: full })).toMatchObject(node.restored);
+    expect(await node.resume(id, paused)).toMatchObject(node.restored);
+    expect(await node.create(node.newSandboxId(), { imageId: disk })).toMatchObject(BOOTED);
+    expect(await node.images()).toEqual([full, disk]);
+  });
+}
+
+function testRefusals(node: Caller): void {
+  it("does not start what it cannot, and holds nothing of it", async () => {
+    const imageId = node.newImageId();
+    for (const method of ["createSandbox", "resumeSandbox"] as const) {
+      const start = (id: string, overrides: SpecInit) => codeOf(node.client[method]({ spec: node.spec(id, overrides) }));
+      for (const id of MALFORMED_SANDBOX_IDS) expect(await start(id, { imageId }), id).toBe(Code.InvalidArgument);
+      expect(await codeOf(node.client[method]({}))).toBe(Code.InvalidArgument);
+      expect(await start(node.newSandboxId(), { imageId })).toBe(Code.NotFound);
+    }
+    expect(await codeOf(node.create(""))).toBe(Code.InvalidArgument);
+    expect(await codeOf(node.resume(node.newSandboxId(), ""))).toBe(Code.NotFound);
+    expect(await codeOf(node.create(node.newSandboxId(), { runtime: "vmware" }))).toBe(Code.FailedPrecondition);
+    expect(await node.sandboxes()).toEqual([]);
+  });
+
+  it("does not write what it cannot: a running sandbox goes on, and there is no image", async () => {
+    const id = await node.createNew();
+    for (const imageId of MALFORMED_IMAGE_IDS) {
+      for (const each of [id, node.newSandboxId()]) {
+        expect(await codeOf(node.pause(each, imageId)), imageId).toBe(Code.InvalidArgument);
+        expect(await codeOf(node.snapshot(each, imageId)), imageId).toBe(Code.InvalidArgument);
+      }
+    }
+    for (const unknown of [node.newSandboxId(), ...MALFORMED_SANDBOX_IDS]) {
+      expect(await codeOf(node.pause(unknown, node.newImageId())), unknown).toBe(Code.NotFound);
+      expect(await codeOf(node.snapshot(unknown, node.newImageId())), unknown).toBe(Code.NotFound);
+    }
+    for (const sourceImageId of [node.newImageId(), ...MALFORMED_IMAGE_IDS.slice(1)]) {
+      expect(await codeOf(node.snapshot(id, node.newImageId(), { sourceImageId })), sourceImageId).toBe(Code.NotFound);
+    }
+    expect(await node.sandboxes()).toEqual([`${id} running`]);
+    expect(await node.images()).toEqual([]);
+  });
+}
+
+/** Calls for one sandbox take turns in the order in which they arrive, so a later call finds what the earlier one has left. */
+function testTurns(node: Caller): void {
+  it("creates and kills a sandbox once", async () => {
+    const id = node.newSandboxId();
+    const creates = await Promise.all([1, 2].map(() => codeOf(node.create(id))));
+    expect(creates).toEqual([undefined, Code.AlreadyExists]);
+    expect(await Promise.all([1, 2].map(() => node.kill(id)))).toEqual([true, false]);
+    expect(await node.sandboxes()).toEqual([]);
+  });
+
+  it("kills a sandbox that is being created when it is there", async () => {
+    const id = node.newSandboxId();
+    const [created, existed] = await Promise.all([node.create(id), node.kill(id)]);
+    expect(created).toMatchObject(BOOTED);
+    expect(existed).toBe(true);
+    expect(await node.sandboxes()).toEqual([]);
+  });
+
+  it("pauses and resumes a sandbox once", async () => {
+    const [id, imageId, last] = [await node.createNew(), node.newImageId(), node.newImageId()];
+    const [paused, again] = await Promise.all([node.pause(id, imageId), node.pause(id, imageId)]);
+    expect(again).toEqual(paused);
+    expect(await node.images()).toEqual([imageId]);
+    const resumes = await Promise.all([1, 2].map(() => codeOf(node.resume(id, imageId))));
+    expect(resumes).toEqual([undefined, undefined]);
+    expect(await node.sandboxes()).toEqual([`${id} running`]);
+    const pauses = await Promise.all([last, node.newImageId()].map((each) => codeOf(node.pause(id, each))));
+    expect(pauses).toEqual([undefined, Code.NotFound]);
+    expect(await node.images()).toEqual([last]);
+  });
+
+  it("finishes a pause, a resume and a snapshot before a kill", async () => {
+    const [id, paused, taken] = [await node.createNew(), node.newImageId(), node.newImageId()];
+    expect(await Promise.all([codeOf(node.pause(id, paused)), node.kill(id)])).toEqual([undefined, false]);
+    expect(await node.images()).toEqual([paused]);
+    const calls = [codeOf(node.resume(id, paused)), codeOf(node.snapshot(id, taken)), node.kill(id)];
+    expect(await Promise.all(calls)).toEqual([undefined, undefined, true]);
+    expect(await node.sandboxes()).toEqual([]);
+    expect(await node.images()).toEqual([taken]);
+  });
+}

@@ -1,0 +1,68 @@
+// Servers that many test files use and none of them changes: one PostgreSQL, and one platform of each runtime. They live in the
+// test runner's own process, are started by the first file that asks, and end with the run.
+
+import { randomBytes } from "node:crypto";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { json } from "node:stream/consumers";
+import { type Platform, startPlatform } from "../platform.ts";
+import { withOwnTeam } from "./own-team.ts";
+import { PostgresDatabases } from "./postgres-databases.ts";
+import type { SharedServicesProtocol } from "./protocol.ts";
+
+type Path = keyof SharedServicesProtocol;
+type Handlers = {
+  readonly [P in Path]: (request: SharedServicesProtocol[P]["request"]) => Promise<SharedServicesProtocol[P]["response"]>;
+};
+
+export interface SharedServices extends AsyncDisposable {
+  readonly url: string;
+}
+
+export async function startSharedServices(): Promise<SharedServices> {
+  const databases = new PostgresDatabases();
+  const platforms = new Map<string, Promise<Platform>>();
+  const platformOf = (runtime: "gvisor" | "runc") => {
+    const platform = platforms.get(runtime) ?? startPlatform({ runtime });
+    platforms.set(runtime, platform);
+    return platform;
+  };
+  const handlers: Handlers = {
+    "/postgres/create": async ({ migrated }) => ({ url: await databases.create({ migrated }) }),
+    "/postgres/drop": async ({ url }) => {
+      await databases.drop(url);
+      return {};
+    },
+    "/platform": async ({ runtime }) => await withOwnTeam(await platformOf(runtime)),
+  };
+  // Other programs of this machine may find the port, and must not get a platform's keys.
+  const token = randomBytes(16).toString("hex");
+  const server = createServer((request, response) => void answer({ handlers, token, request, response }));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/${token}`,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      server.close();
+      const endings = [...platforms.values()].map(async (platform) => (await platform)[Symbol.asyncDispose]());
+      const results = await Promise.allSettled([...endings, databases[Symbol.asyncDispose]()]);
+      const failures = results.flatMap((result) => (result.status === "rejected" ? [result.reason] : []));
+      if (failures.length > 0) throw new AggregateError(failures, failures.map(String).join("\n"));
+    },
+  };
+}
+
+async function answer(call: { handlers: Handlers; token: string; request: IncomingMessage; response: ServerResponse }): Promise<void> {
+  const { handlers, token, request, response } = call;
+  const path = (request.url ?? "").slice(token.length + 1);
+  if (!request.url?.startsWith(`/${token}/`) || !Object.hasOwn(handlers, path)) {
+    response.writeHead(404).end();
+    return;
+  }
+  try {
+    const result = await handlers[path as Path]((await json(request)) as never);
+    response.writeHead(200, { "Content-Type": "application/json" }).end(JSON.stringify(result));
+  } catch (error) {
+    response.writeHead(500).end(error instanceof Error ? (error.stack ?? error.message) : String(error));
+  }
+}
