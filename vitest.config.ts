@@ -11,7 +11,7 @@ export default defineConfig({
   test: {
     reporters: run === undefined ? ["default"] : ["default", new FileResults(run)],
     sequence: { sequencer: SlowestFirst },
-    globalSetup: "tests/run/shared-services.ts",
+    globalSetup: "tests/run/run-services.ts",
     // Tests of real parts wait about as often as they work, so three files keep two processors busy. All projects share the workers:
     // with a number of its own, each would have to wait for the last file of the one before it.
     maxWorkers: Math.ceil(availableParallelism() * 1.5),

@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { runCommand, spawnCommand } from "@skerry/base";
-import { unmountBelow, writeProcessRecord } from "@skerry/operator/setup";
+import { unmountBelow, writeProcessRecord } from "@skerry/operator/folder";
 import { prepareTestCache } from "@skerry/testkit";
 
 export type BareRuntime = "runsc" | "runc";

@@ -1,9 +1,10 @@
-import { type SharedPlatform, sharedPlatform } from "@skerry/testkit/shared";
+import { runtimesFor } from "@skerry/testkit/depth";
+import { type SharedPlatform, sharedPlatform } from "@skerry/testkit/run-services";
 import { Sandbox } from "e2b";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { callApi, clientOf } from "./client.ts";
 
-describe.each(["gvisor", "runc"] as const)("what the platform tells an agent on %s", (runtime) => {
+describe.each(runtimesFor("what an agent is told"))("what the platform tells an agent on %s", (runtime) => {
   let platform: SharedPlatform;
   let sandbox: Sandbox;
   let token: string;

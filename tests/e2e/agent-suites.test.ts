@@ -5,6 +5,7 @@ import { randomUUID } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Platform, startPlatform } from "@skerry/testkit";
+import { runtimesFor } from "@skerry/testkit/depth";
 import { Sandbox } from "e2b";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { AGENT_SUITES, AGENT_SUITES_COMMAND, AGENT_SUITES_REPORT, packAgentSuites } from "./agent-suites.ts";
@@ -31,7 +32,7 @@ async function addTemplate(platform: Platform): Promise<void> {
   await platform.restart();
 }
 
-describe.each(["gvisor", "runc"] as const)("in a sandbox on %s", (runtime) => {
+describe.each(runtimesFor("the agent's own tests"))("in a sandbox on %s", (runtime) => {
   let platform: Platform;
   let report: Report;
   let output: string;

@@ -1,6 +1,6 @@
 // What the agent's tests need to run inside a sandbox: themselves, the packages that they use, and Vitest.
 
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { AGENT_ROOT, nodeArguments } from "@skerry/agent";
@@ -20,7 +20,9 @@ const LEFT_OUT = /^@types\/|^undici-types$|^@oxc-project\/types$|^esbuild$|^@esb
 // The sandbox's Node.js is the agent's; it has no path of its own that could be started again, so tests run in threads.
 const NODE = nodeArguments(process.arch === "arm64" ? "arm64" : "x64", AGENT_ROOT).join(" ");
 const FILES = AGENT_SUITES.map((suite) => `packages/agent/test/${suite}.test.ts`).join(" ");
-const VITEST = `${NODE} node_modules/vitest/vitest.mjs run --project integration --pool threads`;
+const VITEST = `${NODE} node_modules/vitest/vitest.mjs run --pool threads`;
+/** In place of the repository's, which shares servers with the other tests of its run. */
+const VITEST_CONFIG = `export default { test: { include: ["packages/*/test/**/*.test.ts"], testTimeout: 120_000, hookTimeout: 180_000 } };\n`;
 
 export const AGENT_SUITES_COMMAND = `mkdir /opt/skerry && cd /opt/skerry && tar -xf /tmp/suites.tar && NO_COLOR=1 ${VITEST} --reporter json --outputFile ${AGENT_SUITES_REPORT} ${FILES}`;
 
@@ -28,11 +30,12 @@ export const AGENT_SUITES_COMMAND = `mkdir /opt/skerry && cd /opt/skerry && tar 
 export async function packAgentSuites(): Promise<Uint8Array<ArrayBuffer>> {
   const foreign = [...withDependencies(FOREIGN_PACKAGES)].map((name) => `node_modules/${name}`);
   const ours = OUR_PACKAGES.flatMap((name) => [`node_modules/@skerry/${name}`, `packages/${name}`]);
-  const paths = ["package.json", "tsconfig.json", "vitest.config.ts", ...ours, ...foreign];
+  const paths = ["package.json", "tsconfig.json", ...ours, ...foreign];
   const folder = mkdtempSync(join(tmpdir(), "skerry-suites-"));
   try {
     const file = join(folder, "suites.tar");
-    await runCommand("tar", ["-cf", file, "-C", REPOSITORY, ...paths], { timeoutMs: 60_000 });
+    writeFileSync(join(folder, "vitest.config.js"), VITEST_CONFIG);
+    await runCommand("tar", ["-cf", file, "-C", folder, "vitest.config.js", "-C", REPOSITORY, ...paths], { timeoutMs: 60_000 });
     return new Uint8Array(readFileSync(file));
   } finally {
     rmSync(folder, { recursive: true });

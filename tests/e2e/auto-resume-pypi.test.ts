@@ -2,7 +2,7 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { runCommand } from "@skerry/base";
 import { testCacheDir } from "@skerry/testkit";
-import { sharedPlatform } from "@skerry/testkit/shared";
+import { sharedPlatform } from "@skerry/testkit/run-services";
 import { expect, it } from "vitest";
 
 it("the official PyPI SDK wakes paused sandboxes by working with them, and not by asking why they went away", async () => {

@@ -1,4 +1,4 @@
-import { type SharedPlatform, sharedPlatform } from "@skerry/testkit/shared";
+import { type SharedPlatform, sharedPlatform } from "@skerry/testkit/run-services";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { callApi } from "./client.ts";
 

@@ -1,9 +1,10 @@
-import { type SharedPlatform, sharedPlatform } from "@skerry/testkit/shared";
+import { runtimesFor } from "@skerry/testkit/depth";
+import { type SharedPlatform, sharedPlatform } from "@skerry/testkit/run-services";
 import { Sandbox } from "e2b";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { callApi, clientOf } from "./client.ts";
 
-describe.each(["gvisor", "runc"] as const)("official npm SDK on %s", (runtime) => {
+describe.each(runtimesFor("the SDK from npm"))("official npm SDK on %s", (runtime) => {
   let platform: SharedPlatform;
   let client: ReturnType<typeof clientOf>;
   beforeAll(async () => {

@@ -1,5 +1,5 @@
 import { startPlatform } from "@skerry/testkit";
-import { type SharedPlatform, sharedPlatform } from "@skerry/testkit/shared";
+import { type SharedPlatform, sharedPlatform } from "@skerry/testkit/run-services";
 import { waitUntil } from "@skerry/testkit/wait-until";
 import { Sandbox, SandboxNotFoundError } from "e2b";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

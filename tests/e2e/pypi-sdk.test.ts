@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { runCommand } from "@skerry/base";
 import { testCacheDir } from "@skerry/testkit";
 import { runtimesFor } from "@skerry/testkit/depth";
-import { sharedPlatform } from "@skerry/testkit/shared";
+import { sharedPlatform } from "@skerry/testkit/run-services";
 import { expect, it } from "vitest";
 
 /** Each with the minor version of the SDK (2.x) that first had what it uses: Ubuntu 22.04's Python can only install an older one. */

@@ -1,9 +1,10 @@
-import { type SharedPlatform, sharedPlatform } from "@skerry/testkit/shared";
+import { runtimesFor } from "@skerry/testkit/depth";
+import { type SharedPlatform, sharedPlatform } from "@skerry/testkit/run-services";
 import { Sandbox } from "e2b";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { clientOf } from "./client.ts";
 
-describe.each(["gvisor", "runc"] as const)("the npm SDK on %s", (runtime) => {
+describe.each(runtimesFor("terminals and git through the SDK", "runc"))("the npm SDK on %s", (runtime) => {
   let platform: SharedPlatform;
   let sandbox: Sandbox;
   beforeAll(async () => {

@@ -1,6 +1,6 @@
 import { request } from "node:http";
 import { runtimesFor } from "@skerry/testkit/depth";
-import { type SharedPlatform, sharedPlatform } from "@skerry/testkit/shared";
+import { type SharedPlatform, sharedPlatform } from "@skerry/testkit/run-services";
 import { Sandbox } from "e2b";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { clientOf } from "./client.ts";

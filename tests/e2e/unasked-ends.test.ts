@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { agentProcesses } from "@skerry/testkit/agent-processes";
-import { type SharedPlatform, sharedPlatform } from "@skerry/testkit/shared";
+import { type SharedPlatform, sharedPlatform } from "@skerry/testkit/run-services";
 import { Sandbox } from "e2b";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { callApi, clientOf } from "./client.ts";

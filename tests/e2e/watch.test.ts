@@ -2,7 +2,7 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { runCommand } from "@skerry/base";
 import { testCacheDir } from "@skerry/testkit";
-import { type SharedPlatform, sharedPlatform } from "@skerry/testkit/shared";
+import { type SharedPlatform, sharedPlatform } from "@skerry/testkit/run-services";
 import { type FilesystemEvent, FilesystemEventType, Sandbox } from "e2b";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { clientOf } from "./client.ts";

@@ -5,8 +5,8 @@ import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { posix } from "node:path";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
-import { scaled } from "@skerry/testkit/depth";
-import { type SharedPlatform, sharedPlatform } from "@skerry/testkit/shared";
+import { runtimesFor, scaled } from "@skerry/testkit/depth";
+import { type SharedPlatform, sharedPlatform } from "@skerry/testkit/run-services";
 import { Filesystem } from "@skerry/wire/filesystem";
 import { Process } from "@skerry/wire/process";
 import { Sandbox } from "e2b";
@@ -50,7 +50,7 @@ const ownPath = fc
   .map((rest) => `${ROOT}/${rest.join("/")}`)
   .filter((path) => posix.normalize(path).startsWith(`${ROOT}/`) && posix.normalize(path) !== `${ROOT}/`);
 
-describe.each(["gvisor", "runc"] as const)("an agent on %s survives", (runtime) => {
+describe.each(runtimesFor("random input to an agent"))("an agent on %s survives", (runtime) => {
   let platform: SharedPlatform;
   let sandbox: Sandbox;
   let id: string;

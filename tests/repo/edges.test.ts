@@ -73,6 +73,22 @@ test("files import other packages by name, and only those that their manifest li
   expect(wrong).toEqual([]);
 });
 
+test("tests use other packages by what those export, never by their source files", () => {
+  const tests = repositoryFiles().filter(
+    (path) => /^(packages|services|tests)\//.test(path) && isTypeScript(path) && !sources.includes(path),
+  );
+  expect(tests.length).toBeGreaterThan(150);
+  const wrong: string[] = [];
+  for (const path of tests) {
+    const own = /^packages\/[^/]+\//.exec(path)?.[0];
+    for (const specifier of importsOf(readText(path))) {
+      const target = specifier.startsWith(".") ? posix.join(posix.dirname(path), specifier) : specifier.replace("@skerry/", "packages/");
+      if (/^packages\/[^/]+\/(src|test)\//.test(target) && !(own && target.startsWith(own))) wrong.push(`${path} imports ${specifier}`);
+    }
+  }
+  expect(wrong).toEqual([]);
+});
+
 test("wire runs everywhere: no Node.js module in it", () => {
   const files = sources.filter((path) => path.startsWith("packages/wire/src/"));
   expect(files.filter((path) => importsOf(readText(path)).some((name) => name.startsWith("node:")))).toEqual([]);

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { type Clock, createLogger, Secret, systemClock } from "@skerry/base";
 import { openStore, type Store } from "@skerry/store";
 import { FakeNode } from "@skerry/testkit/fake-node";
-import { createPostgresDatabase } from "@skerry/testkit/shared";
+import { createPostgresDatabase } from "@skerry/testkit/run-services";
 import { type Api, type ApiConfig, type ApiTiming, createApi } from "../src/index.ts";
 import { ACCESS_TOKEN_PREFIX, API_KEY_PREFIX, credentialOf } from "../src/keys/credential.ts";
 import { seedIdentity } from "../src/seed/seed-identity.ts";

@@ -1,7 +1,7 @@
 import { chmod, mkdtemp, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createPostgresDatabase } from "@skerry/testkit/shared";
+import { createPostgresDatabase } from "@skerry/testkit/run-services";
 import { Kysely, sql } from "kysely";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { createPostgresDialect } from "../src/dialect/postgres.ts";

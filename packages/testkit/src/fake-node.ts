@@ -14,7 +14,7 @@ export interface FakeSandbox {
   state: "creating" | "running" | "pausing" | "killing";
   /** Its agent answers nothing. */
   isSilent?: boolean;
-  /** What its start answered; a repeated resume answers the same. */
+  /** The answer to its start, for a resume that is repeated. */
   started?: FakeStart;
 }
 
@@ -27,7 +27,7 @@ export interface FakeStart {
 
 export interface FakeImage {
   readonly sandboxId: string;
-  /** Not what a paused sandbox is kept in, so no other image can be taken of it. */
+  /** Taken by a snapshot. Only the image of a paused sandbox can be the source of another one. */
   readonly isSnapshot?: boolean;
   readonly hasMemory: boolean;
   readonly agentUnresponsive: boolean;
@@ -36,8 +36,8 @@ export interface FakeImage {
 export type FakeMethod = "create" | "kill" | "list" | "pause" | "resume" | "snapshot" | "deleteImage";
 
 /**
- * A node that keeps sandboxes and images in memory and runs nothing, for tests of what talks to nodes. It passes the contract that
- * the real node passes (contracts/node-contract.ts). On top of that, tests make its methods fail, hang, or lose their answers.
+ * A node that keeps sandboxes and images in memory and runs nothing, for tests of the control plane. It passes the same contract as the
+ * real node (contracts/node-contract.ts). Beyond the contract, a test can make a method fail, hang, or lose its answer.
  */
 export class FakeNode {
   readonly nodeId: string;
@@ -63,7 +63,7 @@ export class FakeNode {
   /** Why memory is not brought back by the next starts. */
   memoryLostReason = "";
   readonly #turns = new KeyedLock();
-  /** Lets the create of a sandbox go on that hangs. */
+  /** By sandbox id: ends the hanging of its create. */
   readonly #hurry = new Map<string, () => void>();
   #released = Promise.withResolvers<void>();
   #hanging = 0;
@@ -166,7 +166,7 @@ export class FakeNode {
   }
 
   async #kill(sandboxId: string, { signal }: HandlerContext) {
-    // A real create takes its time and ends; a kill waits for that. One that hangs here until `release()` would end too late.
+    // On a real node a kill waits for the create, which ends by itself. A create that hangs here ends only with `release()`.
     this.#hurry.get(sandboxId)?.();
     return await this.#turns.run(sandboxId, async () => {
       await this.#behave(this.kill, signal);
@@ -254,7 +254,7 @@ export class FakeNode {
     return sandbox;
   }
 
-  /** What a snapshot of a running sandbox is taken of. Its agent is not asked, so it may be silent. */
+  /** A snapshot does not ask the agent, so a silent agent does not fail it. */
   #imageOfRunning(sandboxId: string): FakeImage {
     this.#running(sandboxId);
     return { sandboxId, hasMemory: this.keepsMemory, agentUnresponsive: false };
@@ -271,7 +271,7 @@ export class FakeNode {
     if (behaviour !== "hang") throw new ConnectError("the fake node was told to fail: /secret/path", behaviour);
     const aborted = Promise.withResolvers<never>();
     const abort = () => aborted.reject(new ConnectError("aborted", Code.Aborted));
-    // A caller may go while its call waits for its turn.
+    // The caller may give up while its call waits for its turn.
     if (signal.aborted) abort();
     signal.addEventListener("abort", abort, { once: true });
     this.#hanging += 1;

@@ -8,14 +8,14 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { runCommand, spawnCommand } from "@skerry/base";
-import { clientVariables, type DataFolder, ensureSecrets, type PlatformSettings, type Secrets } from "@skerry/operator/setup";
+import { clientVariables, type DataFolder, ensureSecrets, type PlatformSettings, type Secrets } from "@skerry/operator/folder";
 import { freePorts } from "./free-ports.ts";
 import { describeTraces, readHostTraces } from "./leftovers.ts";
 import { createTestDataFolder } from "./test-cache.ts";
 
 const MAIN = join(import.meta.dirname, "../../../services/skerry/main.ts");
 const SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/** A start takes twice the processor time without it. */
+/** For our own programs as child processes: without it a start takes twice the processor time. */
 const compileCache = () => (process.env.NODE_COMPILE_CACHE ? { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE } : undefined);
 const START_LIMIT_MS = 60_000;
 const STOP_LIMIT_MS = 30_000;

@@ -3,23 +3,15 @@
 
 import { cp, mkdir, readdir, symlink } from "node:fs/promises";
 import { join } from "node:path";
-import {
-  createDataFolder,
-  type DataFolder,
-  ensurePythonSdk,
-  ensureSoakTemplate,
-  ensureTestRegistry,
-  NO_IMAGE,
-  type SoakTemplate,
-  setUp,
-  silentSteps,
-  takeSetupLock,
-  writeProcessRecord,
-} from "@skerry/operator/setup";
+import { createDataFolder, type DataFolder, takeSetupLock, writeProcessRecord } from "@skerry/operator/folder";
+import type { SoakTemplate } from "@skerry/operator/setup";
 
 const REPO_ROOT = join(import.meta.dirname, "../../..");
 
 export const testCacheDir = (): string => process.env.SKERRY_TEST_CACHE || "/var/cache/skerry-test";
+
+/** Loaded when it is needed: it brings the bundler and what makes templates. */
+const setUpLibrary = () => import("@skerry/operator/setup");
 
 let prepared: Promise<DataFolder> | undefined;
 
@@ -29,8 +21,11 @@ export function prepareTestCache(): Promise<DataFolder> {
   return prepared;
 }
 
+/** `./skerry test` has just done it before it started the test runner, and each of the files that it runs would do it again. */
 async function prepare(): Promise<DataFolder> {
   const folder = await createDataFolder(testCacheDir());
+  if (process.env.SKERRY_TEST_RUN !== undefined) return folder;
+  const { NO_IMAGE, setUp, silentSteps } = await setUpLibrary();
   await using _lock = await takeSetupLock(folder.lockFile, { wait: true });
   await setUp(folder, {
     repoRoot: REPO_ROOT,
@@ -65,6 +60,7 @@ export async function createTestDataFolder(name: string): Promise<DataFolder> {
 /** The Python that has the official SDK from PyPI. */
 export async function preparePythonSdk(): Promise<string> {
   const cache = await prepareTestCache();
+  const { ensurePythonSdk } = await setUpLibrary();
   return (await ensurePythonSdk(cache.root, { report: () => {}, signal: new AbortController().signal })).python;
 }
 
@@ -72,12 +68,14 @@ export async function preparePythonSdk(): Promise<string> {
 export async function prepareTestRegistry(): Promise<string> {
   const folder = await createDataFolder(testCacheDir());
   await using _lock = await takeSetupLock(folder.lockFile, { wait: true });
+  const { ensureTestRegistry } = await setUpLibrary();
   return (await ensureTestRegistry(folder.root, { report: () => {}, signal: new AbortController().signal })).binary;
 }
 
 /** The layers of the restore soak. Platforms whose data folders are made after this find them in their layer store. */
 export async function prepareSoakTemplate(): Promise<SoakTemplate> {
   const folder = await prepareTestCache();
+  const { ensureSoakTemplate } = await setUpLibrary();
   const { template } = await ensureSoakTemplate(folder, { repoRoot: REPO_ROOT, report: () => {}, signal: new AbortController().signal });
   return template;
 }

@@ -1,13 +1,6 @@
 // The set-up as a library: for tests, which prepare their platforms with the same code that operators use.
 
-export { clientVariables } from "../client-variables.ts";
-export { writeProcessRecord } from "../daemon/process-record.ts";
-export { takeSetupLock } from "../daemon/setup-lock.ts";
-export { createDataFolder, type DataFolder } from "../data-folder.ts";
-export { ensureSecrets, type Secrets } from "../secrets.ts";
-export type { PlatformSettings, RuntimeName } from "../settings.ts";
 export { type Steps, silentSteps } from "../terminal/steps.ts";
-export { unmountBelow } from "../testing/unmount-below.ts";
 export { NO_IMAGE } from "./base/base-image.ts";
 export { type BaseTemplate, ensureBaseTemplate } from "./base/ensure-base.ts";
 export { ensureDebianPackages, missingPackages, PLATFORM_PACKAGES, TEST_PACKAGES } from "./debian-packages.ts";

@@ -1,7 +1,7 @@
-// What spec/node/node.proto promises to whoever calls a node. The real node and `FakeNode` both run this suite, so a test that uses
-// the fake sees the same answers and error codes as the control plane does.
+// The behaviour that spec/node/node.proto promises to callers of a node. The real node and `FakeNode` both run this suite, so tests
+// that use the fake get the same answers and error codes as a control plane gets from a real node.
 //
-// The suite uses the RPC client alone. What a call leaves on the host, and what is inside a sandbox, is tested in packages/node.
+// The suite uses the RPC client alone. The tests in packages/node look at the host and inside sandboxes.
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type Client, Code, ConnectError } from "@connectrpc/connect";
@@ -12,7 +12,7 @@ type SpecInit = MessageInitShape<typeof SandboxSpecSchema>;
 
 export interface ContractNode extends AsyncDisposable {
   readonly client: Client<typeof NodeService>;
-  /** A sandbox that this node can start, from layers. */
+  /** The spec of a sandbox that this node can start from its layers. */
   spec(sandboxId: string): SpecInit;
 }
 
@@ -20,7 +20,7 @@ export interface NodeContractOptions {
   readonly name: string;
   /** Whether the default runtime writes memory to images. */
   readonly keepsMemory: boolean;
-  /** A node without sandboxes and images, whose pool of prepared sandboxes is off: a claimed sandbox has a start kind of its own. */
+  /** Starts a node without sandboxes and images. Its warm pool must be off, because a claimed sandbox has another start kind. */
   start(): Promise<ContractNode>;
 }
 
@@ -76,7 +76,7 @@ class Caller {
     return this.#options.keepsMemory;
   }
 
-  /** What a start answers that wants the memory of an image which was written with memory. */
+  /** How a sandbox starts from an image that was requested with memory. */
   get restored() {
     return this.keepsMemory ? { startKind: StartKind.RESTORE, memoryLostReason: "" } : BOOTED;
   }
@@ -165,7 +165,7 @@ function testCreateAndKill(node: Caller): void {
     expect(await node.create(id)).toMatchObject({ runtime: runtimes[0], agentVersion, ...BOOTED });
     expect(await node.sandboxes()).toEqual([`${id} running`]);
     expect((await node.client.getInfo({})).sandboxCount).toBe(1);
-    // Whether its image exists is not looked at: the id is taken.
+    // The node checks the id before it looks for the image.
     for (const imageId of ["", node.newImageId()]) expect(await codeOf(node.create(id, { imageId }))).toBe(Code.AlreadyExists);
     expect(await node.sandboxes()).toEqual([`${id} running`]);
   });
@@ -179,14 +179,14 @@ function testCreateAndKill(node: Caller): void {
     expect(await node.sandboxes()).toEqual([`${id} running`]);
   });
 
-  it("answers kills and deletions of what it does not have as done", async () => {
+  it("succeeds in killing and deleting what does not exist", async () => {
     for (const id of [node.newSandboxId(), "../etc", "UPPER"]) expect(await node.kill(id), id).toBe(false);
     for (const id of [node.newImageId(), ...MALFORMED_IMAGE_IDS]) expect(await node.deleteImage(id), id).toBe(false);
   });
 }
 
 function testPauseAndResume(node: Caller): void {
-  it("pauses a sandbox to an image, and answers the same when asked again", async () => {
+  it("pauses a sandbox to an image, and answers a repeated pause the same", async () => {
     const [id, imageId] = [await node.createNew(), node.newImageId()];
     const paused = await node.pause(id, imageId, { requireHealthyGuest: true });
     expect(paused).toMatchObject({ hasMemory: node.keepsMemory, agentUnresponsive: false });
@@ -206,14 +206,14 @@ function testPauseAndResume(node: Caller): void {
     expect(await codeOf(node.pause(id, imageId))).toBe(Code.NotFound);
   });
 
-  it("resumes a sandbox from its image, which is gone then", async () => {
+  it("resumes a sandbox from its image and removes the image", async () => {
     const { runtimes, agentVersion } = await node.client.getInfo({});
     const [id, imageId] = [await node.createNew(), node.newImageId()];
     await node.pause(id, imageId);
     expect(await node.resume(id, imageId)).toMatchObject({ runtime: runtimes[0], agentVersion, ...node.restored });
     expect(await node.sandboxes()).toEqual([`${id} running`]);
     expect(await node.images()).toEqual([]);
-    // The answer may have been lost, so the caller may ask again. Any other image is one for a sandbox that does not run.
+    // A caller that lost the answer asks again with the same image. Another image means that the caller is wrong about the sandbox.
     const again = await node.resume(id, imageId);
     expect(again).toMatchObject({ runtime: runtimes[0], agentVersion, memoryLostReason: "" });
     if (node.keepsMemory) expect(again).toMatchObject(node.restored);
@@ -222,7 +222,7 @@ function testPauseAndResume(node: Caller): void {
     expect(await node.sandboxes()).toEqual([`${id} running`]);
   });
 
-  it("boots a sandbox when its image has no memory, or its memory is not wanted", async () => {
+  it("boots a sandbox when its image has no memory or the caller does not want it", async () => {
     const [id, full, disk] = [await node.createNew(), node.newImageId(), node.newImageId()];
     expect(await node.pause(id, full)).toMatchObject({ hasMemory: node.keepsMemory });
     expect(await node.resume(id, full, { withoutMemory: true })).toMatchObject(BOOTED);
@@ -234,7 +234,7 @@ function testPauseAndResume(node: Caller): void {
 }
 
 function testSnapshots(node: Caller): void {
-  it("writes a sandbox that goes on to an image, from which others start", async () => {
+  it("writes a running sandbox to an image, from which others start", async () => {
     const [id, imageId] = [await node.createNew(), node.newImageId()];
     const taken = await node.snapshot(id, imageId);
     expect(taken.hasMemory).toBe(node.keepsMemory);
@@ -245,8 +245,8 @@ function testSnapshots(node: Caller): void {
     expect(await codeOf(node.snapshot(id, node.newImageId(), { sourceImageId: imageId }))).toBe(Code.NotFound);
 
     const others = [node.newSandboxId(), node.newSandboxId()] as const;
-    expect(await node.create(others[0], { imageId })).toMatchObject(node.restored);
-    expect(await node.create(others[1], { imageId, withoutMemory: true })).toMatchObject(BOOTED);
+    const creates = [node.create(others[0], { imageId }), node.create(others[1], { imageId, withoutMemory: true })];
+    expect(await Promise.all(creates)).toMatchObject([node.restored, BOOTED]);
     expect(await node.images()).toEqual([imageId]);
     expect(await node.deleteImage(imageId)).toBe(true);
     expect(await node.images()).toEqual([]);
@@ -254,7 +254,7 @@ function testSnapshots(node: Caller): void {
     expect(await codeOf(node.create(node.newSandboxId(), { imageId }))).toBe(Code.NotFound);
   });
 
-  it("writes the disk alone when memory is not wanted; the image outlives the sandbox", async () => {
+  it("writes the disk alone when the caller wants no memory; the image outlives the sandbox", async () => {
     const [id, imageId] = [await node.createNew(), node.newImageId()];
     expect(await node.snapshot(id, imageId, { memory: false })).toMatchObject({ hasMemory: false, sizeBytes: 0n });
     expect(await node.sandboxes()).toEqual([`${id} running`]);
@@ -264,7 +264,7 @@ function testSnapshots(node: Caller): void {
     expect(await node.images()).toEqual([imageId]);
   });
 
-  it("takes images of a paused sandbox, which can be resumed as before", async () => {
+  it("takes images of a paused sandbox, which can still be resumed", async () => {
     const [id, paused, full, disk] = [await node.createNew(), node.newImageId(), node.newImageId(), node.newImageId()];
     const { hasMemory, sizeBytes } = await node.pause(id, paused);
     const taken = await node.snapshot(id, full, { sourceImageId: paused });
@@ -275,16 +275,14 @@ function testSnapshots(node: Caller): void {
     expect(await node.images()).toEqual([paused, full, disk]);
     expect(await node.sandboxes()).toEqual([]);
 
-    const other = node.newSandboxId();
-    expect(await node.create(other, { imageId: full })).toMatchObject(node.restored);
-    expect(await node.resume(id, paused)).toMatchObject(node.restored);
-    expect(await node.create(node.newSandboxId(), { imageId: disk })).toMatchObject(BOOTED);
+    const others = [full, disk].map((imageId) => node.create(node.newSandboxId(), { imageId }));
+    expect(await Promise.all([node.resume(id, paused), ...others])).toMatchObject([node.restored, node.restored, BOOTED]);
     expect(await node.images()).toEqual([full, disk]);
   });
 }
 
 function testRefusals(node: Caller): void {
-  it("does not start what it cannot, and holds nothing of it", async () => {
+  it("refuses to start a sandbox without a valid id, image or runtime, and holds nothing of it", async () => {
     const imageId = node.newImageId();
     for (const method of ["createSandbox", "resumeSandbox"] as const) {
       const start = (id: string, overrides: SpecInit) => codeOf(node.client[method]({ spec: node.spec(id, overrides) }));
@@ -298,7 +296,7 @@ function testRefusals(node: Caller): void {
     expect(await node.sandboxes()).toEqual([]);
   });
 
-  it("does not write what it cannot: a running sandbox goes on, and there is no image", async () => {
+  it("refuses to write an image without a valid id or source, and leaves the sandbox running", async () => {
     const id = await node.createNew();
     for (const imageId of MALFORMED_IMAGE_IDS) {
       for (const each of [id, node.newSandboxId()]) {
@@ -318,9 +316,12 @@ function testRefusals(node: Caller): void {
   });
 }
 
-/** Calls for one sandbox take turns in the order in which they arrive, so a later call finds what the earlier one has left. */
+/**
+ * Calls for one sandbox take turns in the order in which they arrive, so the outcome does not depend on timing. A client in the same
+ * process delivers its calls in the order in which they are made.
+ */
 function testTurns(node: Caller): void {
-  it("creates and kills a sandbox once", async () => {
+  it("creates a sandbox once, and kills it once", async () => {
     const id = node.newSandboxId();
     const creates = await Promise.all([1, 2].map(() => codeOf(node.create(id))));
     expect(creates).toEqual([undefined, Code.AlreadyExists]);
@@ -328,7 +329,7 @@ function testTurns(node: Caller): void {
     expect(await node.sandboxes()).toEqual([]);
   });
 
-  it("kills a sandbox that is being created when it is there", async () => {
+  it("finishes a create before a kill", async () => {
     const id = node.newSandboxId();
     const [created, existed] = await Promise.all([node.create(id), node.kill(id)]);
     expect(created).toMatchObject(BOOTED);
@@ -336,7 +337,7 @@ function testTurns(node: Caller): void {
     expect(await node.sandboxes()).toEqual([]);
   });
 
-  it("pauses and resumes a sandbox once", async () => {
+  it("pauses a sandbox once, and resumes it once", async () => {
     const [id, imageId, last] = [await node.createNew(), node.newImageId(), node.newImageId()];
     const [paused, again] = await Promise.all([node.pause(id, imageId), node.pause(id, imageId)]);
     expect(again).toEqual(paused);

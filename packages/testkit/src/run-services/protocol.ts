@@ -1,7 +1,7 @@
 import type { RunningPlatform } from "../platform.ts";
 
 /** What the test runner's process does for the processes that run test files, over HTTP with JSON. */
-export interface SharedServicesProtocol {
+export interface RunServicesProtocol {
   readonly "/postgres/create": { request: { migrated: boolean }; response: { url: string } };
   readonly "/postgres/drop": { request: { url: string }; response: object };
   /** Of a team that is made for the caller. */
@@ -10,7 +10,7 @@ export interface SharedServicesProtocol {
 
 declare module "vitest" {
   export interface ProvidedContext {
-    /** Where the shared services of this run listen. */
-    sharedServices: string;
+    /** Where the run services of this run listen. */
+    runServices: string;
   }
 }

@@ -8,18 +8,18 @@ import { json } from "node:stream/consumers";
 import { type Platform, startPlatform } from "../platform.ts";
 import { withOwnTeam } from "./own-team.ts";
 import { PostgresDatabases } from "./postgres-databases.ts";
-import type { SharedServicesProtocol } from "./protocol.ts";
+import type { RunServicesProtocol } from "./protocol.ts";
 
-type Path = keyof SharedServicesProtocol;
+type Path = keyof RunServicesProtocol;
 type Handlers = {
-  readonly [P in Path]: (request: SharedServicesProtocol[P]["request"]) => Promise<SharedServicesProtocol[P]["response"]>;
+  readonly [P in Path]: (request: RunServicesProtocol[P]["request"]) => Promise<RunServicesProtocol[P]["response"]>;
 };
 
-export interface SharedServices extends AsyncDisposable {
+export interface RunServices extends AsyncDisposable {
   readonly url: string;
 }
 
-export async function startSharedServices(): Promise<SharedServices> {
+export async function startRunServices(): Promise<RunServices> {
   const databases = new PostgresDatabases();
   const platforms = new Map<string, Promise<Platform>>();
   const platformOf = (runtime: "gvisor" | "runc") => {

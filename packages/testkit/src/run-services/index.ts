@@ -2,7 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import type { RunningPlatform } from "../platform.ts";
-import { callSharedServices } from "./call.ts";
+import { callRunServices } from "./call.ts";
 
 /**
  * A platform that other test files use at the same time, seen by a team of this file alone: lists show its own sandboxes only. Whoever
@@ -15,7 +15,7 @@ export interface SharedPlatform extends RunningPlatform, AsyncDisposable {
 
 /** The run's platform of this runtime. Disposing it kills the team's sandboxes, so that they take nothing from later tests. */
 export async function sharedPlatform(runtime: "gvisor" | "runc"): Promise<SharedPlatform> {
-  const platform = await callSharedServices("/platform", { runtime });
+  const platform = await callRunServices("/platform", { runtime });
   return {
     ...platform,
     logs: () => readFileSync(platform.logFile, "utf8"),
@@ -39,11 +39,11 @@ export interface SharedDatabase extends AsyncDisposable {
 
 /** A database of the run's PostgreSQL server, for this test alone. */
 export async function createPostgresDatabase(options: { readonly migrated: boolean }): Promise<SharedDatabase> {
-  const { url } = await callSharedServices("/postgres/create", options);
+  const { url } = await callRunServices("/postgres/create", options);
   return {
     url,
     async [Symbol.asyncDispose]() {
-      await callSharedServices("/postgres/drop", { url });
+      await callRunServices("/postgres/drop", { url });
     },
   };
 }
