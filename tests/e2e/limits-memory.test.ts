@@ -1,6 +1,7 @@
 // Over its memory a sandbox loses the process that took it, and nothing else happens: not to the sandbox, not beside it.
 
 import { type Platform, startPlatform } from "@skerry/testkit";
+import { runtimesFor } from "@skerry/testkit/depth";
 import { type CommandHandle, Sandbox } from "e2b";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { clientOf } from "./client.ts";
@@ -29,7 +30,7 @@ print('started', flush=True)
 time.sleep(1000)
 `;
 
-describe.each(["gvisor", "runc"] as const)("memory of a sandbox on %s", (runtime) => {
+describe.each(runtimesFor("limits of memory"))("memory of a sandbox on %s", (runtime) => {
   let platform: Platform;
   let guest: Sandbox;
   let neighbour: Sandbox;

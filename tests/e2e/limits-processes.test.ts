@@ -3,6 +3,7 @@
 import { constants } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Platform, startPlatform } from "@skerry/testkit";
+import { runtimesFor } from "@skerry/testkit/depth";
 import { type CommandExitError, Sandbox } from "e2b";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { clientOf } from "./client.ts";
@@ -53,7 +54,7 @@ except OSError as error: pass
 time.sleep(1000)
 `;
 
-describe.each(["gvisor", "runc"] as const)("a sandbox on %s", (runtime) => {
+describe.each(runtimesFor("limits of processes and open files", "runc"))("a sandbox on %s", (runtime) => {
   let platform: Platform;
   let guest: Sandbox;
   let neighbour: Sandbox;

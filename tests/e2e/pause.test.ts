@@ -1,4 +1,5 @@
 import { startPlatform } from "@skerry/testkit";
+import { scaled } from "@skerry/testkit/depth";
 import { type SharedPlatform, sharedPlatform } from "@skerry/testkit/run-services";
 import { waitUntil } from "@skerry/testkit/wait-until";
 import { Sandbox, SandboxNotFoundError } from "e2b";
@@ -165,7 +166,7 @@ for line in sys.stdin: connect(int(line))
     const { sandbox } = await createCounting();
     const before = await read(sandbox);
     const snapshot = await sandbox.createSnapshot({ name: "counting" });
-    expect(snapshot).toMatchObject({ snapshotId: "default/counting:default" });
+    expect(snapshot).toMatchObject({ snapshotId: `${platform.teamSlug}/counting:default` });
     await waitUntil("it counts on", async () => (await read(sandbox)).count > before.count + 2);
     const first = await Sandbox.create(snapshot.snapshotId, { ...client, envs: { SIZE: "small" } });
     await expectRestored(first, before);
@@ -218,14 +219,16 @@ for line in sys.stdin: connect(int(line))
   });
 });
 
+const ROUNDS = scaled("kills of a platform that pauses and resumes", { sample: 2, full: 6 });
+
 it("survives a kill of everything in the middle of pauses and resumes", async () => {
   await using platform = await startPlatform();
   const client = clientOf(platform);
   const sandboxes = await Promise.all([0, 1, 2, 3].map(() => Sandbox.create({ ...client, timeoutMs: 300_000 })));
   for (const [n, sandbox] of sandboxes.entries()) await sandbox.files.write("kept", String(n));
-  for (let round = 0; round < 3; round += 1) {
+  for (let round = 0; round < ROUNDS; round += 1) {
     const pauses = sandboxes.map((sandbox) => sandbox.pause().catch(() => false));
-    await new Promise((resolve) => setTimeout(resolve, 60 * round));
+    await new Promise((resolve) => setTimeout(resolve, 40 * round));
     await platform.kill9();
     await Promise.all(pauses);
     await platform.start();

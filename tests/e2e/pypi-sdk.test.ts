@@ -22,7 +22,7 @@ it.each(runtimesFor("the SDK from PyPI", "runc"))("official PyPI SDK on %s", asy
   for (const { program, since } of PROGRAMS) {
     if (minorOf(environment) < since) continue;
     const { stdout } = await runCommand(join(testCacheDir(), environment, "bin/python"), [join(import.meta.dirname, program)], {
-      env: { PATH: "/usr/bin:/bin", HOME: "/root", ...platform.env },
+      env: { PATH: "/usr/bin:/bin", HOME: "/root", ...platform.env, TEAM_SLUG: platform.teamSlug },
       timeoutMs: 120_000,
     });
     expect(stdout, program).toBe("all well\n");

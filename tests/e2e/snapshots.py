@@ -1,3 +1,4 @@
+import os
 import time
 import uuid
 
@@ -32,14 +33,15 @@ sbx = Sandbox.connect(sbx.sandbox_id, on_resume="reboot")
 assert sbx.files.read("kept") == "1"
 
 snapshot = sbx.create_snapshot(name="mine:v1")
-assert snapshot.snapshot_id == "default/mine:v1", snapshot
+named = f"{os.environ['TEAM_SLUG']}/mine:v1"
+assert snapshot.snapshot_id == named, snapshot
 files_only = sbx.create_snapshot(mode="filesystem")
 for reference in ("mine:v1", files_only.snapshot_id):
     made = Sandbox.create(reference)
     assert made.files.read("kept") == "1"
     assert made.kill()
 listed = Sandbox.list_snapshots(sandbox_id=sbx.sandbox_id).next_items()
-assert {item.snapshot_id for item in listed} == {"default/mine:v1", files_only.snapshot_id}, listed
+assert {item.snapshot_id for item in listed} == {named, files_only.snapshot_id}, listed
 for item in listed:
     assert Sandbox.delete_snapshot(item.snapshot_id) is True
     assert Sandbox.delete_snapshot(item.snapshot_id) is False

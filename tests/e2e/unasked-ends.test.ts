@@ -22,8 +22,14 @@ describe.each(["gvisor", "runc"] as const)("ends that nobody asked for, on %s", 
     };
   /** What `GET` of it says once it has ended, and the refusal at the edge. */
   async function obituary(id: string): Promise<{ message: string; refusal: object }> {
-    await expect.poll(async () => (await callApi(platform, `/sandboxes/${id}`)).status, { timeout: 60_000, interval: 100 }).toBe(404);
-    const { message } = (await callApi(platform, `/sandboxes/${id}`)).body as { message: string };
+    // It is not found as soon as its end begins; when and why is known once that is over.
+    const answer = async () => (await callApi(platform, `/sandboxes/${id}`)) as { status: number; body: { message: string } };
+    await expect.poll(async () => (await answer()).body.message, { timeout: 60_000, interval: 100 }).toMatch(/It ended at/);
+    const {
+      status,
+      body: { message },
+    } = await answer();
+    expect(status).toBe(404);
     const response = await fetch(`${platform.edgeUrl}/health`, { headers: { "E2b-Sandbox-Id": id, "E2b-Sandbox-Port": "49983" } });
     expect(response.status).toBe(502);
     return { message, refusal: (await response.json()) as object };

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { type HostTraces, type Platform, readHostTraces, startPlatform } from "@skerry/testkit";
+import { runtimesFor, sampleOf } from "@skerry/testkit/depth";
 import { waitUntil } from "@skerry/testkit/wait-until";
 import { Sandbox } from "e2b";
 import { describe, expect, it } from "vitest";
@@ -36,7 +37,13 @@ const expected = (sandboxes: number) => ({
   trash: 0,
 });
 
-describe.each(["gvisor", "runc"] as const)("kill -9 of the platform on %s", (runtime) => {
+const DELAYS_MS = sampleOf(
+  "moments of a create and a kill at which a platform is killed",
+  [0, 15, 40, 90, 160, 260],
+  (_delayMs, index) => index % 2 === 0,
+);
+
+describe.each(runtimesFor("platforms that are killed during creates and kills"))("kill -9 of the platform on %s", (runtime) => {
   it("adopts what runs, and releases what was half made or half killed", { timeout: 300_000 }, async () => {
     await using platform = await startPlatform({ runtime, env: { SKERRY_READY_SLOTS: String(READY_SLOTS) } });
     const client = clientOf(platform);
@@ -49,7 +56,7 @@ describe.each(["gvisor", "runc"] as const)("kill -9 of the platform on %s", (run
     expect(await counts(platform)).toEqual(expected(3));
 
     // Each round ends the platform at another moment of a create and a kill.
-    for (const delayMs of [0, 15, 40, 90, 160, 260]) {
+    for (const delayMs of DELAYS_MS) {
       const doomed = delayMs === 0 ? victim : await Sandbox.create(client);
       const creating = callApi(platform, "/v2/sandboxes", { body: { templateID: "base" } }).catch(() => undefined);
       await new Promise((resolve) => setTimeout(resolve, delayMs));

@@ -39,6 +39,8 @@ export interface RunningPlatform {
   readonly domain: string;
   readonly ports: { readonly api: number; readonly edge: number; readonly node: number; readonly control: number };
   readonly secrets: Secrets;
+  /** The namespace of the team whose API key is in `secrets`. */
+  readonly teamSlug: string;
   /** What `./skerry env --all` would print: for E2B clients. */
   readonly env: Readonly<Record<string, string>>;
 }
@@ -93,6 +95,7 @@ async function createPlatform(folder: DataFolder, options: StartPlatformOptions)
     domain: settings.domain,
     ports,
     secrets,
+    teamSlug: "default",
     env: clientVariables(secrets, settings, true),
     pids: () => processes.flatMap((process) => process.pid ?? []),
     logs: () => readFileSync(folder.logFile, "utf8"),

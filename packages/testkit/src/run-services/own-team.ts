@@ -16,5 +16,5 @@ export async function withOwnTeam(platform: Platform): Promise<RunningPlatform> 
   await store.identity.addApiKey({ ...credentialOf(apiKey, { prefix: API_KEY_PREFIX, name: slug, now }), teamId });
   const secrets = { ...platform.secrets, teamId, apiKey: apiKey.reveal() };
   const env = { ...platform.env, E2B_TEAM_ID: teamId, E2B_API_KEY: apiKey.reveal() };
-  return { dataDir, logFile, apiUrl, edgeUrl, domain, ports, secrets, env };
+  return { dataDir, logFile, apiUrl, edgeUrl, domain, ports, secrets, teamSlug: slug, env };
 }
