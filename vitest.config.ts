@@ -15,10 +15,12 @@ export default defineConfig({
     // Tests of real parts wait about as often as they work, so three files keep two processors busy. All projects share the workers:
     // with a number of its own, each would have to wait for the last file of the one before it.
     maxWorkers: Math.ceil(availableParallelism() * 1.5),
+    // A process for each file costs half a second of a processor and more. Integration tests have theirs, because they run parts of the
+    // platform in the test's own process; the others keep no state in modules.
     projects: [
-      { test: { name: "unit", include: projects.unit, testTimeout: 20_000 } },
+      { test: { name: "unit", include: projects.unit, isolate: false, testTimeout: 20_000 } },
       { test: { name: "integration", include: projects.integration, testTimeout: 120_000, hookTimeout: 180_000 } },
-      { test: { name: "e2e", include: projects.e2e, testTimeout: 180_000, hookTimeout: 300_000 } },
+      { test: { name: "e2e", include: projects.e2e, isolate: false, testTimeout: 180_000, hookTimeout: 300_000 } },
     ],
   },
 });

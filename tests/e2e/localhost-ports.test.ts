@@ -1,4 +1,5 @@
 import { request } from "node:http";
+import { runtimesFor } from "@skerry/testkit/depth";
 import { type SharedPlatform, sharedPlatform } from "@skerry/testkit/run-services";
 import { Sandbox } from "e2b";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -25,7 +26,7 @@ class Server(ThreadingHTTPServer):
 Server((sys.argv[1], int(sys.argv[2])), Handler).serve_forever()
 `;
 
-describe.each(["gvisor", "runc"] as const)("ports inside a sandbox on %s", (runtime) => {
+describe.each(runtimesFor("ports inside a sandbox"))("ports inside a sandbox on %s", (runtime) => {
   let platform: SharedPlatform;
   let sandbox: Sandbox;
   beforeAll(async () => {

@@ -3,12 +3,13 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { agentProcesses } from "@skerry/testkit/agent-processes";
+import { runtimesFor } from "@skerry/testkit/depth";
 import { type SharedPlatform, sharedPlatform } from "@skerry/testkit/run-services";
 import { Sandbox } from "e2b";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { callApi, clientOf } from "./client.ts";
 
-describe.each(["gvisor", "runc"] as const)("ends that nobody asked for, on %s", (runtime) => {
+describe.each(runtimesFor("ends that nobody asked for"))("ends that nobody asked for, on %s", (runtime) => {
   let platform: SharedPlatform;
   beforeAll(async () => {
     platform = await sharedPlatform(runtime);

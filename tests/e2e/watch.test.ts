@@ -2,6 +2,7 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { runCommand } from "@skerry/base";
 import { testCacheDir } from "@skerry/testkit";
+import { runtimesFor } from "@skerry/testkit/depth";
 import { type SharedPlatform, sharedPlatform } from "@skerry/testkit/run-services";
 import { type FilesystemEvent, FilesystemEventType, Sandbox } from "e2b";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -10,7 +11,7 @@ import { clientOf } from "./client.ts";
 /** On runc more than the kernel's queue holds; gVisor makes files too slowly to try as many. */
 const STORM = { gvisor: 4000, runc: 20_000 };
 
-describe.each(["gvisor", "runc"] as const)("watching on %s", (runtime) => {
+describe.each(runtimesFor("watching files"))("watching on %s", (runtime) => {
   let platform: SharedPlatform;
   let sandbox: Sandbox;
   beforeAll(async () => {

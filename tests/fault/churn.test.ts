@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { callApi } from "../e2e/client.ts";
 import { sandboxCgroups } from "./sandbox-cgroups.ts";
 
-const CREATES = scaled("creates and kills in a row on each runtime", { sample: 40, full: 200 });
+const CREATES = scaled("creates and kills in a row on each runtime", { sample: 24, full: 200 });
 const AT_ONCE = 8;
 
 describe.each(["gvisor", "runc"] as const)("churn on %s", (runtime) => {

@@ -1,11 +1,12 @@
 // What a guest can do to its own sandbox, and that it stays there: the sandbox beside it, and the platform, go on.
 
 import { type Platform, startPlatform } from "@skerry/testkit";
+import { runtimesFor } from "@skerry/testkit/depth";
 import { Sandbox } from "e2b";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { callApi, clientOf } from "../e2e/client.ts";
 
-describe.each(["gvisor", "runc"] as const)("a guest on %s", (runtime) => {
+describe.each(runtimesFor("attacks of a guest on its own sandbox"))("a guest on %s", (runtime) => {
   let platform: Platform;
   let neighbour: Sandbox;
   let guest: Sandbox;

@@ -1,11 +1,11 @@
-import { scaled } from "@skerry/testkit/depth";
+import { runtimesFor, scaled } from "@skerry/testkit/depth";
 import { expect, it } from "vitest";
 import { chooseStep } from "../soak/lifecycle/run-lifecycle.ts";
 import { soakLifecycle } from "../soak/lifecycle/soak-lifecycle.ts";
 
-const STEPS = scaled("random creates, pauses, resumes and kills on each runtime", { sample: 60, full: 600 });
+const STEPS = scaled("random creates, pauses, resumes and kills", { sample: 60, full: 600 });
 
-it.each(["gvisor", "runc"] as const)(
+it.each(runtimesFor("random steps"))(
   `${STEPS} random steps on %s lose nothing and leave nothing`,
   { timeout: 900_000 },
   async (runtime) => {

@@ -5,11 +5,12 @@ import { type IncomingMessage, request } from "node:http";
 import type { Socket } from "node:net";
 import { join } from "node:path";
 import { listCgroups } from "@skerry/runtime";
+import { runtimesFor } from "@skerry/testkit/depth";
 import { waitUntil } from "@skerry/testkit/wait-until";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { areasInUse, type NodeUnderTest, startNode } from "./node-under-test.ts";
 
-describe.each(["gvisor", "runc"] as const)("node on %s", (runtime) => {
+describe.each(runtimesFor("a node's basic operations", "runc"))("node on %s", (runtime) => {
   let under: NodeUnderTest;
   beforeAll(async () => {
     under = await startNode(runtime);

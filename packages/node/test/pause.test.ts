@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { request } from "node:http";
 import { join } from "node:path";
 import { listCgroups } from "@skerry/runtime";
+import { runtimesFor } from "@skerry/testkit/depth";
 import { waitUntil } from "@skerry/testkit/wait-until";
 import { StartKind } from "@skerry/wire/node";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
@@ -13,7 +14,7 @@ function newImageId(): string {
   return `m${String(images).padStart(19, "0")}`;
 }
 
-describe.each(["gvisor", "runc"] as const)("images on %s", (runtime) => {
+describe.each(runtimesFor("a node's images"))("images on %s", (runtime) => {
   const keepsMemory = runtime === "gvisor";
   let under: NodeUnderTest;
   beforeAll(async () => {

@@ -1,11 +1,12 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { runtimesFor } from "@skerry/testkit/depth";
 import { waitUntil } from "@skerry/testkit/wait-until";
 import { StartKind } from "@skerry/wire/node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { areasInUse, type NodeUnderTest, startNode } from "./node-under-test.ts";
 
-describe.each(["gvisor", "runc"] as const)("the warm pool on %s", (runtime) => {
+describe.each(runtimesFor("a node's pool"))("the warm pool on %s", (runtime) => {
   let under: NodeUnderTest;
   beforeAll(async () => {
     under = await startNode(runtime, { poolSize: 2 });

@@ -1,11 +1,23 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { runCommand } from "@skerry/base";
 import { openLayerStore, parseLayerDigest } from "@skerry/layers";
 import { createDataFolder, type DataFolder } from "@skerry/operator/folder";
 import { type BaseTemplate, ensureBaseTemplate } from "@skerry/operator/setup";
-import { startRegistry, type TestRegistry, tarArchive } from "@skerry/testkit";
+import { startRegistry, type TestRegistry, tarArchive, testCacheDir } from "@skerry/testkit";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { aptTransportOptions } from "../src/setup/base/apt-options.ts";
 import { detectDistribution } from "../src/setup/base/distribution.ts";
@@ -38,6 +50,23 @@ async function ensure(folder: DataFolder, baseImage: string | undefined) {
   return { said, result };
 }
 
+/** A small image of this machine's own distribution, kept in the tests' cache for a week: what is installed on top is always of today. */
+async function distributionImage(): Promise<string> {
+  const { codename, buildSources } = await detectDistribution();
+  const tar = join(testCacheDir(), `${codename}.tar`);
+  const isFresh = existsSync(tar) && Date.now() - statSync(tar).mtimeMs < 7 * 24 * 3_600_000;
+  if (isFresh) return tar;
+  const options = ['Acquire::Retries "3";', ...(await aptTransportOptions())].map((option) => `--aptopt=${option}`);
+  const made = join(dir, "image.tar");
+  const args = ["--quiet", "--variant=apt", "--mode=root", "--format=tar", ...options, codename, made, ...buildSources];
+  await runCommand("mmdebstrap", args, { timeoutMs: MAKING_LIMIT_MS });
+  // Whole or not there, whoever looks.
+  copyFileSync(made, `${tar}.${process.pid}`);
+  renameSync(`${tar}.${process.pid}`, tar);
+  rmSync(made);
+  return tar;
+}
+
 const newFolder = (name: string) => createDataFolder(join(dir, name));
 const readTemplate = (folder: DataFolder) => JSON.parse(readFileSync(folder.templateFile, "utf8")) as BaseTemplate;
 
@@ -47,18 +76,14 @@ describe("from an image", () => {
   let reference: string;
   let root: string;
   beforeAll(async () => {
-    // A small image of this machine's own distribution, with links in the way of everything that is written into it.
-    const { codename, id, buildSources } = await detectDistribution();
-    const tar = join(dir, "image.tar");
-    const options = ['Acquire::Retries "3";', ...(await aptTransportOptions())].map((option) => `--aptopt=${option}`);
-    const args = ["--quiet", "--variant=apt", "--mode=root", "--format=tar", ...options, codename, tar, ...buildSources];
-    await runCommand("mmdebstrap", args, { timeoutMs: MAKING_LIMIT_MS });
+    const { codename, id } = await detectDistribution();
+    const tar = await distributionImage();
     mkdirSync(outside);
+    // With links in the way of everything that is written into it.
     const traps = ["etc/hostname", "etc/resolv.conf", "etc/hosts", "root/.profile", "usr/local/bin/node", "etc/sudoers.d/user"];
     const layer = tarArchive(traps.map((path) => ({ path, type: "symlink", target: join(outside, path.replaceAll("/", "-")) })));
     for (const path of traps) writeFileSync(join(outside, path.replaceAll("/", "-")), "as it was");
     reference = await registry.push(`${id}:${codename}`, { layers: [readFileSync(tar), layer] });
-    rmSync(tar);
     folder = await newFolder("good");
     const { result, said } = await ensure(folder, reference);
     if (result instanceof Error) throw new Error(said.join("; "), { cause: result });

@@ -72,8 +72,12 @@ export class Containers {
     return this.#live.get(containerId);
   }
 
-  /** The container of a sandbox. A search of all: there are hundreds, and there is no second map to keep true. */
+  /**
+   * The container of a sandbox. A search of all: there are hundreds, and there is no second map to keep true. The empty id names no
+   * sandbox: containers have it that are ready for one, or that a pause has left.
+   */
   ofSandbox(sandboxId: string): LiveContainer | undefined {
+    if (sandboxId === "") return undefined;
     return this.#live.values().find(({ record }) => record.sandboxId === sandboxId);
   }
 

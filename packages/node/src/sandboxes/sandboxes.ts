@@ -118,7 +118,7 @@ export class Sandboxes {
     return this.#lock.run(checkedId(spec), async () => {
       const live = this.#live(spec.sandboxId);
       if (live?.record.state === "running" && live.record.imageId === spec.imageId) {
-        return { record: live.record, kind: "restore", memoryLostReason: "" };
+        return { record: live.record, kind: live.record.isRestored ? "restore" : "boot", memoryLostReason: "" };
       }
       if (live) throw new PlatformError("already_exists", `sandbox ${spec.sandboxId} exists`);
       const image = this.#imageOf(spec);
