@@ -12,6 +12,8 @@ import { Sandbox } from "e2b";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
 const SKERRY = join(import.meta.dirname, "../../skerry");
+/** The pool is filled anew by each platform that starts here. */
+const ENV = { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", HOME: "/root", LANG: "C.UTF-8", SKERRY_POOL_SIZE: "1" };
 let data: string;
 let ports: string[];
 
@@ -33,7 +35,7 @@ interface Answer {
 
 async function skerry(command: string, ...args: string[]): Promise<Answer> {
   try {
-    return { exitCode: 0, ...(await runCommand(SKERRY, [command, "--data", data, ...args], { timeoutMs: 120_000 })) };
+    return { exitCode: 0, ...(await runCommand(SKERRY, [command, "--data", data, ...args], { env: ENV, timeoutMs: 120_000 })) };
   } catch (error) {
     if (!(error instanceof SubprocessError)) throw error;
     return { exitCode: error.exitCode, stdout: "", stderr: error.stderr };
@@ -128,7 +130,7 @@ test("down leaves nothing behind, and is content to find nothing", async () => {
 });
 
 test("in the foreground, Ctrl-C ends everything", async () => {
-  const child = spawnCommand(SKERRY, ["up", "--data", data, ...ports], { stdout: "pipe", stderr: "pipe" });
+  const child = spawnCommand(SKERRY, ["up", "--data", data, ...ports], { env: ENV, stdout: "pipe", stderr: "pipe" });
   let output = "";
   for (const stream of [child.stdout, child.stderr]) stream?.on("data", (chunk) => (output += String(chunk)));
   const exited = once(child, "exit");

@@ -9,7 +9,7 @@ import { WORKLOADS, type Workload } from "../soak/restore/workloads.ts";
 /** Without a whole `./skerry test` before, the layer with the JVM, PostgreSQL and Chromium is made here. */
 const PREPARE_LIMIT_MS = 1_200_000;
 const RUN_LIMIT_MS = 900_000;
-const IN_SAMPLE = ["python", "jvm", "postgres"];
+const IN_SAMPLE = ["python", "postgres"];
 
 describe("what programs hold is carried across pauses and forks", () => {
   const workloads = sampleOf("programs with state that are paused and forked", WORKLOADS, ({ name }) => IN_SAMPLE.includes(name));

@@ -1,6 +1,6 @@
 // A sandbox that ends though nobody asked for it: whoever looks for it afterwards is told when and why.
 
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { agentProcesses } from "@skerry/testkit/agent-processes";
 import { runtimesFor } from "@skerry/testkit/depth";
@@ -9,6 +9,12 @@ import { Sandbox } from "e2b";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { callApi, clientOf } from "./client.ts";
 
+interface SandboxRecord {
+  readonly sandboxId: string;
+  readonly cgroupPath: string;
+  readonly process: { readonly pid: number };
+}
+
 describe.each(runtimesFor("ends that nobody asked for"))("ends that nobody asked for, on %s", (runtime) => {
   let platform: SharedPlatform;
   beforeAll(async () => {
@@ -16,11 +22,14 @@ describe.each(runtimesFor("ends that nobody asked for"))("ends that nobody asked
   });
   afterAll(() => platform?.[Symbol.asyncDispose]());
 
-  const recordOf = (id: string) =>
-    JSON.parse(readFileSync(join(platform.dataDir, "node/sandboxes", id, "sandbox.json"), "utf8")) as {
-      cgroupPath: string;
-      process: { pid: number };
-    };
+  /** Its container has another name where it came from the pool. */
+  const recordOf = (id: string) => {
+    const dir = join(platform.dataDir, "node/sandboxes");
+    const records = readdirSync(dir).map((name) => JSON.parse(readFileSync(join(dir, name, "sandbox.json"), "utf8")) as SandboxRecord);
+    const record = records.find(({ sandboxId }) => sandboxId === id);
+    if (!record) throw new Error(`the node has no record of ${id}`);
+    return record;
+  };
   /** What `GET` of it says once it has ended, and the refusal at the edge. */
   async function obituary(id: string): Promise<{ message: string; refusal: object }> {
     // It is not found as soon as its end begins; when and why is known once that is over.

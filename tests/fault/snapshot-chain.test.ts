@@ -4,7 +4,7 @@ import { scaled } from "@skerry/testkit/depth";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { ChildNode } from "./node/child-node.ts";
 
-/** More than fit into one chain, so that a sample merges one too. */
+/** More than fit into one chain, so that a sample merges one too. Multiples of ten. */
 const SNAPSHOTS = scaled("snapshots of one sandbox in a row", { sample: 60, full: 120 });
 const KEPT = [0, 30, 47, 48, 49, 80, 119].filter((number) => number < SNAPSHOTS);
 /** As long as a chain may get, and the area on top. */

@@ -8,12 +8,16 @@ import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { spawnCommand } from "@skerry/base";
+import { bundleProgram } from "@skerry/testkit/bundle-program";
 import { databasesFor } from "@skerry/testkit/depth";
 import { FakeNode } from "@skerry/testkit/fake-node";
 import { waitUntil } from "@skerry/testkit/wait-until";
 import { NodeService } from "@skerry/wire/node";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type Answer, ApiHarness, startDatabases, type TestDatabases } from "./api-harness.ts";
+
+/** Made once: each test starts it twice. */
+let program: Promise<string> | undefined;
 
 /** The harness seeds the database and calls; the process under test answers. */
 class KillableApi extends ApiHarness {
@@ -28,11 +32,11 @@ class KillableApi extends ApiHarness {
   }
 
   async begin(): Promise<void> {
-    const child = spawnCommand(process.execPath, [join(import.meta.dirname, "api-process.ts")], {
+    program ??= bundleProgram(join(import.meta.dirname, "api-process.ts"));
+    const child = spawnCommand(process.execPath, [await program], {
       env: {
         ...this.#environment,
         PATH: process.env.PATH ?? "",
-        // Each test starts it twice, and most of a start is compiling.
         ...(process.env.NODE_COMPILE_CACHE && { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE }),
       },
       stdout: "pipe",

@@ -19,30 +19,34 @@ export function scaled(what: string, { sample, full }: { readonly sample: number
   return sample;
 }
 
-/** The cases of a matrix that a run of this depth takes. A sample without any case is refused: it would test nothing. */
-export function sampleOf<Case>(
-  what: string,
-  all: readonly Case[],
-  isInSample: (one: Case, index: number) => boolean,
-): readonly [Case, ...Case[]] {
-  const [first, ...others] = testDepth() === "full" ? all : all.filter(isInSample);
-  if (first === undefined) throw new Error(`no case of "${what}" is in the sample`);
-  const chosen = [first, ...others] as const;
-  leaveOut({ what, ran: chosen.length, of: all.length });
-  return [...chosen];
+/** The cases of a matrix that a run of this depth takes. `what` says in the plural what they are. */
+export function sampleOf<Case>(what: string, all: readonly Case[], isInSample: (one: Case, index: number) => boolean) {
+  return take({ what }, all, isInSample);
 }
 
 const RUNTIMES = ["gvisor", "runc"] as const;
 const DATABASES = ["sqlite", "postgres"] as const;
 
 /** For a suite about something that lies above the runtimes: a sample runs it on one of them, a full run on both. */
-export function runtimesFor(what: string, inSample: (typeof RUNTIMES)[number] = "gvisor") {
-  return sampleOf(`runtimes of ${what}`, RUNTIMES, (runtime) => runtime === inSample);
+export function runtimesFor(suite: string, inSample: (typeof RUNTIMES)[number] = "gvisor") {
+  return take({ what: "runtimes", suite }, RUNTIMES, (runtime) => runtime === inSample);
 }
 
 /** For a suite that does little of its own with the database: a sample runs it on one, a full run on both. */
-export function databasesFor(what: string, inSample: (typeof DATABASES)[number]) {
-  return sampleOf(`databases of ${what}`, DATABASES, (database) => database === inSample);
+export function databasesFor(suite: string, inSample: (typeof DATABASES)[number]) {
+  return take({ what: "databases", suite }, DATABASES, (database) => database === inSample);
+}
+
+/** A sample without any case is refused: it would test nothing. */
+function take<Case>(
+  about: Pick<LeftOut, "what" | "suite">,
+  all: readonly Case[],
+  isInSample: (one: Case, index: number) => boolean,
+): [Case, ...Case[]] {
+  const [first, ...others] = testDepth() === "full" ? all : all.filter(isInSample);
+  if (first === undefined) throw new Error(`no case of "${about.what}" is in the sample`);
+  leaveOut({ ...about, ran: 1 + others.length, of: all.length });
+  return [first, ...others];
 }
 
 function leaveOut(leftOut: LeftOut): void {

@@ -25,6 +25,7 @@ import { openLayerStore } from "@skerry/layers";
 import { cleanUpNode } from "@skerry/node";
 import { listCgroups } from "@skerry/runtime";
 import { instanceOf } from "@skerry/testkit";
+import { bundleProgram } from "@skerry/testkit/bundle-program";
 import { writeBusyboxImage } from "@skerry/testkit/busybox";
 import { createTestNodeFolder } from "@skerry/testkit/run-folder";
 import { testAgentDir, testTools } from "@skerry/testkit/tools";
@@ -33,7 +34,8 @@ import { NodeService, type SandboxSpecSchema } from "@skerry/wire/node";
 import { type FromNodeProcess, type NodeProcessOptions, nodeConfigOf, type ToNodeProcess } from "./node-process.ts";
 
 const AGENT_PORT = 49_983;
-const SCRIPT = join(import.meta.dirname, "node-process.ts");
+/** Made once for all nodes of a test process, which start it many times. */
+let program: Promise<string> | undefined;
 
 export interface ChildNodeOptions {
   readonly runtime: "gvisor" | "runc";
@@ -95,10 +97,12 @@ export class ChildNode implements AsyncDisposable {
   }
 
   async up(): Promise<void> {
+    program ??= bundleProgram(join(import.meta.dirname, "node-process.ts"));
+    const script = await program;
     const log = openSync(join(this.#root, "log"), "a");
     // By this name it is found and ended when this test is killed.
     const env = { ...process.env, SKERRY_DATA: this.#root };
-    const child = fork(SCRIPT, [JSON.stringify(this.options)], { stdio: ["ignore", log, log, "ipc"], execArgv: [], env });
+    const child = fork(script, [JSON.stringify(this.options)], { stdio: ["ignore", log, log, "ipc"], execArgv: [], env });
     closeSync(log);
     this.#child = child;
     const failed = once(child, "exit").then(() => {

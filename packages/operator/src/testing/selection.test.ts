@@ -73,6 +73,11 @@ test("what has passed at this depth is left out when a run is resumed, until the
 test("says what a sample left out, once for each thing", async () => {
   const selection = await select();
   for (const ran of [2, 2]) selection.run.addLeftOut({ what: "crash points", ran, of: 9 });
-  expect(describeScope(selection)).toEqual(["left out: 7 of 9 crash points", "(./skerry test --all leaves nothing out)"]);
+  for (const suite of ["lists", "forks", "lists"]) selection.run.addLeftOut({ what: "databases", suite, ran: 1, of: 2 });
+  expect(describeScope(selection)).toEqual([
+    "left out: 1 of 2 databases in: forks, lists",
+    "left out: 7 of 9 crash points",
+    "(./skerry test --all leaves nothing out)",
+  ]);
   expect(describeScope(await select({ all: true }))).toEqual([]);
 });

@@ -30,7 +30,7 @@ export async function selectTests({ repoRoot, cacheDir, pattern, options }: Sele
     if (options.resume) throw error;
     return "unknown";
   });
-  const durations = readDurations(repoRoot)[depth];
+  const durations = readDurations(repoRoot, depth);
   // Parts are made of all files, so that they are the same whatever has passed and in whatever order they are run.
   const matching = listTestFiles(repoRoot).filter((file) => pattern === undefined || file.includes(pattern));
   if (matching.length === 0) throw new OperatorError(`no test file has "${pattern}" in its path`, { exit: "usage" });
@@ -65,12 +65,17 @@ export function saveMeasured(repoRoot: string, { run, depth }: Selection): void 
   saveDurations(repoRoot, depth, new Map(run.readResults().map(({ file, seconds }) => [file, seconds])));
 }
 
+/** One line for each thing, with all suites that left out the same of it. Several files may scale the same thing. */
 function describeLeftOut(leftOut: readonly LeftOut[]): string[] {
-  // Several files, or a file and its helper, may scale the same thing.
-  const byName = new Map(leftOut.map((one) => [one.what, one]));
-  return [...byName.values()]
-    .sort((a, b) => (a.what < b.what ? -1 : 1))
-    .map(({ what, ran, of }) => `left out: ${of - ran} of ${of} ${what}`);
+  const suitesByLine = new Map<string, Set<string>>();
+  for (const { what, suite, ran, of } of leftOut) {
+    const line = `left out: ${of - ran} of ${of} ${what}`;
+    const suites = suitesByLine.get(line) ?? new Set();
+    if (suite !== undefined) suites.add(suite);
+    suitesByLine.set(line, suites);
+  }
+  const lines = [...suitesByLine].map(([line, suites]) => (suites.size === 0 ? line : `${line} in: ${[...suites].sort().join(", ")}`));
+  return lines.sort();
 }
 
 function parsePart(text: string | undefined): Part | undefined {

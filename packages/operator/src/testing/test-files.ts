@@ -6,7 +6,7 @@ import { join } from "node:path";
 export type TestDepth = "sample" | "full";
 
 /** Seconds by file, as last measured; files that take less than `SHORTEST_S` are left out. */
-export type Durations = Readonly<Record<TestDepth, Readonly<Record<string, number>>>>;
+type Durations = Readonly<Record<TestDepth, Readonly<Record<string, number>>>>;
 
 export interface Part {
   /** From 1. */
@@ -28,13 +28,17 @@ export function listTestFiles(repoRoot: string): string[] {
   return globSync(Object.values(projects).flat(), { cwd: repoRoot, exclude: ["**/node_modules/**"] }).sort();
 }
 
-export function readDurations(repoRoot: string): Durations {
-  return JSON.parse(readFileSync(join(repoRoot, DURATIONS_FILE), "utf8")) as Durations;
+/** What is known of how long files take at this depth. One that was measured in samples only takes at least that long in full. */
+export function readDurations(repoRoot: string, depth: TestDepth): Readonly<Record<string, number>> {
+  const { sample, full } = readFile(repoRoot);
+  return depth === "full" ? { ...sample, ...full } : sample;
 }
+
+const readFile = (repoRoot: string) => JSON.parse(readFileSync(join(repoRoot, DURATIONS_FILE), "utf8")) as Durations;
 
 /** Replaces what is known of the files that were measured, for this depth. */
 export function saveDurations(repoRoot: string, depth: TestDepth, measured: ReadonlyMap<string, number>): void {
-  const durations = readDurations(repoRoot);
+  const durations = readFile(repoRoot);
   const merged = new Map([
     ...Object.entries(durations[depth]),
     ...[...measured].map(([file, seconds]) => [file, Math.round(seconds)] as const),

@@ -11,7 +11,10 @@ export interface TestPlan {
 
 /** One matrix or count of which a sample took a part. */
 export interface LeftOut {
+  /** In the plural: "crash points", "runtimes". */
   readonly what: string;
+  /** The one suite that it is about, where others leave out the same. */
+  readonly suite?: string;
   readonly ran: number;
   readonly of: number;
 }

@@ -1,0 +1,55 @@
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { build, type Plugin } from "esbuild";
+import { testCacheDir } from "./test-cache.ts";
+
+const KEPT_MS = 24 * 3_600_000;
+
+/**
+ * The path of one of the tests' own programs as a single file, for tests that start it again and again: loading the hundreds of modules
+ * behind a node or an API takes a second of a processor, and the bundle a fifth of that. Named by its content, so that test processes share it.
+ */
+export async function bundleProgram(entry: string): Promise<string> {
+  const { outputFiles } = await build({
+    entryPoints: [entry],
+    write: false,
+    bundle: true,
+    platform: "node",
+    format: "esm",
+    target: "node24",
+    // CommonJS packages in it still ask for modules of Node.js by `require`.
+    banner: { js: `import { createRequire } from "node:module"; const require = createRequire(import.meta.url);` },
+    logLevel: "error",
+    plugins: [nativeAddon],
+  });
+  const [file] = outputFiles;
+  if (!file) throw new Error(`${entry} could not be bundled`);
+  const dir = join(process.getuid?.() === 0 ? testCacheDir() : join(homedir(), ".cache/skerry-test"), "programs");
+  const path = join(dir, `${createHash("sha256").update(file.contents).digest("hex").slice(0, 16)}.mjs`);
+  if (existsSync(path)) return path;
+  mkdirSync(dir, { recursive: true });
+  removeOld(dir);
+  writeFileSync(`${path}.${process.pid}`, file.contents);
+  renameSync(`${path}.${process.pid}`, path);
+  return path;
+}
+
+function removeOld(dir: string): void {
+  for (const name of readdirSync(dir)) {
+    const path = join(dir, name);
+    if (Date.now() - statSync(path).mtimeMs > KEPT_MS) rmSync(path, { force: true });
+  }
+}
+
+/** koffi finds its compiled addon from where it lies. pg does without its native client, which is not installed. */
+const nativeAddon: Plugin = {
+  name: "native-addon",
+  setup(plugin) {
+    const { resolve } = createRequire(import.meta.url);
+    plugin.onResolve({ filter: /^koffi$/ }, () => ({ path: resolve("koffi"), external: true }));
+    plugin.onResolve({ filter: /^pg-native$/ }, ({ path }) => ({ path, external: true }));
+  },
+};
