@@ -4,9 +4,10 @@ import { FileResults } from "./tests/run/file-results.ts";
 import projects from "./tests/run/projects.json" with { type: "json" };
 import { SlowestFirst } from "./tests/run/slowest-first.ts";
 
+const MINUTES = { testTimeout: 120_000, hookTimeout: 180_000 };
 const run = process.env.SKERRY_TEST_RUN;
 
-// unit: no root, no network beyond loopback. integration: real parts, root. e2e: whole platforms through public interfaces.
+// unit: no root, no network beyond loopback. agent, integration: real parts, root. e2e: whole platforms through public interfaces.
 export default defineConfig({
   test: {
     reporters: run === undefined ? ["default"] : ["default", new FileResults(run)],
@@ -15,11 +16,12 @@ export default defineConfig({
     // Tests of real parts wait about as often as they work, so three files keep two processors busy. All projects share the workers:
     // with a number of its own, each would have to wait for the last file of the one before it.
     maxWorkers: Math.ceil(availableParallelism() * 1.5),
-    // A process for each file costs half a second of a processor and more. Integration tests have theirs, because they run parts of the
-    // platform in the test's own process; the others keep no state in modules.
+    // A process for each file costs a second of a processor. Only the agent's tests need it: the agent that they run in their own process
+    // owns that process, from its child processes to its limits.
     projects: [
       { test: { name: "unit", include: projects.unit, isolate: false, testTimeout: 20_000 } },
-      { test: { name: "integration", include: projects.integration, testTimeout: 120_000, hookTimeout: 180_000 } },
+      { test: { name: "agent", include: projects.agent, ...MINUTES } },
+      { test: { name: "integration", include: projects.integration, isolate: false, ...MINUTES } },
       { test: { name: "e2e", include: projects.e2e, isolate: false, testTimeout: 180_000, hookTimeout: 300_000 } },
     ],
   },

@@ -1,5 +1,7 @@
+import { globSync } from "node:fs";
 import { expect, test } from "vitest";
-import { importsOf, isTest, isTypeScript, readText, repositoryFiles } from "./repository.ts";
+import projects from "../run/projects.json" with { type: "json" };
+import { importsOf, isTest, isTypeScript, ROOT, readText, repositoryFiles } from "./repository.ts";
 
 /** Names that say nothing about what is inside. */
 const EMPTY_NAMES: ReadonlySet<string> = new Set(["util", "utils", "helper", "helpers", "common", "misc", "manager", "shared", "lib"]);
@@ -20,6 +22,12 @@ test("file and folder names say what is inside", () => {
 test("code files have kebab-case names", () => {
   const wrong = code.filter((path) => !/^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z]+)*\.ts$/.test(path.split("/").at(-1) ?? ""));
   expect(wrong).toEqual([]);
+});
+
+test("every test file is in one project of the test runner", () => {
+  const tests = repositoryFiles().filter((path) => path.endsWith(".test.ts"));
+  const inProjects = Object.values(projects).flatMap((patterns) => globSync(patterns, { cwd: ROOT, exclude: ["**/node_modules/**"] }));
+  expect(inProjects.sort()).toEqual(tests.sort());
 });
 
 test("files stay small", () => {
