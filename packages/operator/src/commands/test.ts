@@ -10,7 +10,6 @@ import { NO_IMAGE } from "../setup/base/base-image.ts";
 import { TEST_PACKAGES } from "../setup/debian-packages.ts";
 import { ensurePythonSdk } from "../setup/python-sdk.ts";
 import { setUp } from "../setup/set-up.ts";
-import { ensureSoakTemplate } from "../setup/soak/ensure-soak-template.ts";
 import { ensureTestRegistry } from "../setup/test-registry.ts";
 import { formatDuration } from "../terminal/duration.ts";
 import { createSteps, type Steps } from "../terminal/steps.ts";
@@ -38,7 +37,8 @@ export async function test(context: OperatorContext, pattern: string | undefined
   const startedAt = performance.now();
   requireRoot("test");
   const interrupt = new AbortController();
-  const onSignal = () => interrupt.abort(new OperatorError("stopped", { exit: "interrupted" }));
+  const onSignal = () =>
+    interrupt.abort(new OperatorError("stopped", { exit: "interrupted", mend: ["To go on from here: the same command with --resume"] }));
   process.on("SIGINT", onSignal).on("SIGTERM", onSignal);
   const { signal } = interrupt;
   const steps = createSteps();
@@ -46,8 +46,6 @@ export async function test(context: OperatorContext, pattern: string | undefined
   const runsDir = join(cacheDir, "runs");
   const selection = await selectTests({ repoRoot: context.repoRoot, cacheDir, pattern, options });
   const run = await prepare({ context, cacheDir, steps, signal });
-  // It takes minutes when it is made: a run of single files makes it only if one of them asks for it.
-  if (pattern === undefined) await prepareSoak({ context, cacheDir, steps, signal });
   await steps.run(
     "earlier runs",
     () => sweepStaleRuns(runsDir, context.cleanup),
@@ -76,15 +74,6 @@ interface Preparation {
   readonly cacheDir: string;
   readonly steps: Steps;
   readonly signal: AbortSignal;
-}
-
-async function prepareSoak({ context, cacheDir, steps, signal }: Preparation): Promise<void> {
-  const folder = await createDataFolder(cacheDir);
-  await steps.run(
-    "soak template",
-    (report) => ensureSoakTemplate(folder, { repoRoot: context.repoRoot, report, signal }),
-    ({ template, built }) => `${template.system.distribution}, ${template.system.layer.slice(7, 19)}${built ? ", made" : ""}`,
-  );
 }
 
 async function prepare(options: Preparation): Promise<CheckRun> {

@@ -22,7 +22,10 @@ export async function identifyTree(repoRoot: string): Promise<string> {
     const hash = createHash("sha256")
       .update(await git("rev-parse", "HEAD"))
       .update(await git("diff", "HEAD", "--binary"));
-    const untracked = (await git("ls-files", "--others", "--exclude-standard", "-z")).split("\0").filter((path) => path !== "");
+    // A repository inside this one is listed as a folder.
+    const untracked = (await git("ls-files", "--others", "--exclude-standard", "-z"))
+      .split("\0")
+      .filter((path) => path !== "" && !path.endsWith("/"));
     for (const path of untracked) hash.update(path).update(readFileSync(join(repoRoot, path)));
     return hash.digest("hex").slice(0, 16);
   } catch (error) {

@@ -46,6 +46,10 @@ test("one of several parts; the checks that are no tests belong to the first", a
   expect(describeScope(second)).toContain("left out: the other parts (this was 2 of 2)");
 });
 
+test("parts stay what they are while they are run", async () => {
+  await expect(select({ part: "1/2", saveDurations: true })).rejects.toMatchObject({ exit: "usage" });
+});
+
 test.each(["", "2", "0/2", "3/2", "1/0", "a/b", "1/2/3", "-1/2"])("%j is no part", async (part) => {
   await expect(select({ part })).rejects.toMatchObject({ exit: "usage", message: expect.stringContaining("2/4") });
 });

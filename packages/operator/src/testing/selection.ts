@@ -19,13 +19,22 @@ export interface SelectionOptions {
   readonly repoRoot: string;
   readonly cacheDir: string;
   readonly pattern: string | undefined;
-  readonly options: { readonly all?: boolean; readonly part?: string; readonly resume?: boolean };
+  readonly options: { readonly all?: boolean; readonly part?: string; readonly resume?: boolean; readonly saveDurations?: boolean };
 }
 
 /** Decides what is run, and writes it down as the plan of a new run. Throws when nothing is selected. */
 export async function selectTests({ repoRoot, cacheDir, pattern, options }: SelectionOptions): Promise<Selection> {
   const depth = options.all ? "full" : "sample";
   const part = parsePart(options.part);
+  if (part && options.saveDurations) {
+    throw new OperatorError(
+      "--save-durations changes how the tests are divided, so the parts of this run would not fit together any more",
+      {
+        exit: "usage",
+        mend: ["Save durations in a run without --part."],
+      },
+    );
+  }
   const tree = await identifyTree(repoRoot).catch((error: unknown) => {
     if (options.resume) throw error;
     return "unknown";
