@@ -1,6 +1,8 @@
 // Every process of the platform is killed at any moment of a pause, a resume, a snapshot, a fork or a kill, and of requests with a key.
 // What was acknowledged is there afterwards, everything can be killed, and nothing is left on the host (the platform's own check at its end).
 
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Platform, startPlatform } from "@skerry/testkit";
 import { sampleOf } from "@skerry/testkit/depth";
@@ -67,6 +69,29 @@ it.each(DELAYS_MS)("in a snapshot or a fork, after %s ms", async (delayMs) => {
   for (const { snapshotId } of await Sandbox.listSnapshots(client).nextItems()) await Sandbox.deleteSnapshot(snapshotId, client);
   expect(await Sandbox.list(client).nextItems()).toEqual([]);
 });
+
+it.each(["snapshots", "fork"])(
+  "in %s, when the image is complete and the sandbox is not back: it comes back with its memory",
+  async (what) => {
+    const sandbox = await createMarked();
+    const { pid } = await sandbox.commands.run("sleep 100000", { background: true, timeoutMs: 0 });
+    const sizeMib = 50;
+    await sandbox.commands.run(`head -c ${sizeMib}M /dev/urandom > /dev/shm/memory && sha256sum /dev/shm/memory > /home/user/sum`);
+    const images = join(platform.dataDir, "node/images");
+    const complete = () => readdirSync(images).some((imageId) => existsSync(join(images, imageId, "image.json")));
+    const asked = callApi(platform, `/sandboxes/${sandbox.sandboxId}/${what}`, { body: {} }).catch(() => undefined);
+    await waitUntil("the image is complete", complete);
+    // The control plane starts again as well, finds an image that nobody asked for, and deletes it.
+    await platform.kill9();
+    await asked;
+    await platform.start();
+    const again = await Sandbox.connect(sandbox.sandboxId, client);
+    expect((await again.commands.list()).map((one) => one.pid)).toContain(pid);
+    expect((await again.commands.run("sha256sum --check /home/user/sum")).stdout).toBe("/dev/shm/memory: OK\n");
+    await waitUntil("the image is deleted", () => readdirSync(images).length === 0);
+    await again.kill();
+  },
+);
 
 it.each(DELAYS_MS)("in a create with a key that is sent again: there is one sandbox, after %s ms", async (delayMs) => {
   const create = () =>

@@ -18,6 +18,7 @@ import { nodeService } from "./rpc/service.ts";
 import { Containers, type ContainersOptions } from "./sandboxes/containers.ts";
 import { areasOf } from "./sandboxes/disk-areas.privileged.ts";
 import { type HostDeps, runtimeOf } from "./sandboxes/host.privileged.ts";
+import { ImageUses } from "./sandboxes/image-uses.ts";
 import { ImageWriter } from "./sandboxes/image-writer.ts";
 import type { SandboxRecord } from "./sandboxes/journal.privileged.ts";
 import {
@@ -141,9 +142,10 @@ async function assemble(
   const cores = availableParallelism();
   const gate = new StartGate({ limit: { min: cores, max: 8 * cores }, maxWaiting: MAX_WAITING_STARTS, maxWaitMs: MAX_WAIT_MS });
   const containers = new Containers({ deps, images, pools, logger, emptyTrashAfterMs: config.emptyTrashAfterMs });
-  const starter = new Starter({ deps, images, containers, pools, logger });
+  const uses = new ImageUses();
+  const starter = new Starter({ deps, images, containers, pools, uses, logger });
   const writer = new ImageWriter({ deps, images, containers, logger });
-  const snapshots = new Snapshots({ deps, images, containers, writer, logger });
+  const snapshots = new Snapshots({ deps, images, containers, writer, uses, logger });
   const warmPool = new WarmPool({
     ...config.pool,
     names,
@@ -156,7 +158,7 @@ async function assemble(
     keepsMemory: (name) => runtimeOf(config, name).capabilities.checkpoint,
     logger,
   });
-  const sandboxes = new Sandboxes({ deps, containers, images, starter, writer, snapshots, pool: warmPool, gate, logger });
+  const sandboxes = new Sandboxes({ deps, containers, images, starter, writer, snapshots, uses, pool: warmPool, gate, logger });
   for (const record of adopted.running) containers.add(record);
   for (const record of adopted.interrupted) sandboxes.continueSnapshot(containers.add(record));
   for (const record of adopted.restored) sandboxes.continueResume(containers.add(record));

@@ -12,6 +12,7 @@ import type { WarmPool } from "../pool/warm-pool.ts";
 import { type AgentIdentity, isAgentHealthy } from "./agent-client.ts";
 import { type Containers, type LiveContainer, whileStandingStill } from "./containers.ts";
 import { type HostDeps, runtimeOf } from "./host.privileged.ts";
+import type { ImageUses } from "./image-uses.ts";
 import type { ImageWriter } from "./image-writer.ts";
 import type { SandboxMakeup, SandboxRecord } from "./journal.privileged.ts";
 import { Phases } from "./phases.ts";
@@ -32,6 +33,7 @@ export interface SandboxesOptions {
   readonly starter: Starter;
   readonly writer: ImageWriter;
   readonly snapshots: Snapshots;
+  readonly uses: ImageUses;
   readonly pool: WarmPool;
   readonly gate: StartGate;
   readonly logger: Logger;
@@ -209,9 +211,9 @@ export class Sandboxes {
 
   /** Answers when it can't be used any more. False when there was none. */
   async deleteImage(imageId: string): Promise<boolean> {
-    const { images, starter, containers } = this.#options;
+    const { images, uses, containers } = this.#options;
     if (!images.get(imageId) && !images.damaged.has(imageId)) return false;
-    await starter.settled(imageId);
+    await uses.settled(imageId);
     await containers.discardImage(imageId);
     return true;
   }
@@ -233,7 +235,9 @@ export class Sandboxes {
     const { imageId = "" } = live.record;
     const image = this.#options.images.get(imageId);
     if (!image) return;
-    this.#continue(live, () => this.#options.snapshots.goOnFrom(live, image));
+    const goingOn = this.#continue(live, () => this.#options.snapshots.goOnFrom(live, image));
+    // From now on, and not only when its turn comes: the control plane, which restarts as well, deletes images that nobody asks for.
+    void this.#options.uses.during(imageId, goingOn);
   }
 
   /** For one whose memory a former daemon had just brought back: it ran since, so the image that it came from must not be used again. */
@@ -246,9 +250,9 @@ export class Sandboxes {
     });
   }
 
-  #continue(live: LiveContainer, work: () => Promise<void>): void {
+  #continue(live: LiveContainer, work: () => Promise<void>): Promise<void> {
     const { sandboxId } = live.record;
-    live.standstill = this.#lock
+    const standstill = this.#lock
       .run(sandboxId, work)
       .catch((error: unknown) => {
         this.#options.logger.error({ sandbox_id: sandboxId, err: asError(error) }, "sandbox did not go on after it was interrupted");
@@ -256,6 +260,8 @@ export class Sandboxes {
       .finally(() => {
         live.standstill = undefined;
       });
+    live.standstill = standstill;
+    return standstill;
   }
 
   /** Stops watching; the sandboxes go on and are adopted by the next start. */

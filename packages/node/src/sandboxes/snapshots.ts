@@ -14,6 +14,7 @@ import { AreaChain } from "./area-chain.privileged.ts";
 import { type Containers, type LiveContainer, whileStandingStill } from "./containers.ts";
 import { copyUpper } from "./copy-area.privileged.ts";
 import { cgroupPathOf, type HostDeps, release, runtimeOf } from "./host.privileged.ts";
+import type { ImageUses } from "./image-uses.ts";
 import type { ImageWriter } from "./image-writer.ts";
 import { type SandboxRecord, writeRecord } from "./journal.privileged.ts";
 import { Phases } from "./phases.ts";
@@ -23,6 +24,7 @@ export interface SnapshotsOptions {
   readonly images: ImageStore;
   readonly containers: Containers;
   readonly writer: ImageWriter;
+  readonly uses: ImageUses;
   readonly logger: Logger;
 }
 
@@ -135,10 +137,14 @@ export class Snapshots {
   }
 
   /**
-   * A sandbox that stands still, or has ended, goes on from its image, which is complete. Also after a crash. Throws when it
-   * could not even be booted; then it has ended.
+   * A sandbox that stands still, or has ended, goes on from its image, which is complete. Also after a crash. Until it runs the image holds
+   * its only memory, so whoever deletes the image waits for that. Throws when it could not even be booted; then it has ended.
    */
-  async goOnFrom(live: LiveContainer, image: ImageRecord): Promise<void> {
+  goOnFrom(live: LiveContainer, image: ImageRecord): Promise<void> {
+    return this.#options.uses.during(image.imageId, this.#goOnFrom(live, image));
+  }
+
+  async #goOnFrom(live: LiveContainer, image: ImageRecord): Promise<void> {
     const { deps, containers, images, logger } = this.#options;
     const before = live.record;
     await runtimeOf(deps.config, before.runtime).destroy({ id: before.containerId, cgroupPath: before.cgroupPath });

@@ -11,6 +11,7 @@ import { type AgentIdentity, awaitAgent, initialiseAgent } from "./agent-client.
 import { agentWaitOf } from "./agent-wait.ts";
 import type { Containers, ContainersOptions, LiveContainer } from "./containers.ts";
 import { cgroupPathOf, type HostDeps, runtimeOf } from "./host.privileged.ts";
+import type { ImageUses } from "./image-uses.ts";
 import type { SandboxMakeup, SandboxRecord } from "./journal.privileged.ts";
 import { isSameProcess } from "./process-identity.ts";
 import { warmUp } from "./warm-up.ts";
@@ -38,13 +39,12 @@ export interface StarterOptions {
   readonly images: ImageStore;
   readonly containers: Containers;
   readonly pools: ContainersOptions["pools"];
+  readonly uses: ImageUses;
   readonly logger: Logger;
 }
 
 export class Starter {
   readonly #options: StarterOptions;
-  /** Images whose memory is being read. */
-  readonly #uses = new Map<string, Set<Promise<unknown>>>();
 
   constructor(options: StarterOptions) {
     this.#options = options;
@@ -86,11 +86,6 @@ export class Starter {
     this.#options.containers.set({ ...record, state: "running" });
   }
 
-  /** Resolves when nothing is being started from this image. */
-  async settled(imageId: string): Promise<void> {
-    await Promise.allSettled(this.#uses.get(imageId) ?? []);
-  }
-
   async #attempt(plan: StartPlan, withMemory: boolean): Promise<SandboxRecord> {
     const { containers } = this.#options;
     const slot = await this.#slotFor(plan);
@@ -103,7 +98,7 @@ export class Starter {
     containers.add(record);
     const work = this.#run(plan, record, withMemory);
     const imageId = plan.image?.imageId;
-    if (imageId !== undefined) this.#use(imageId, work);
+    if (imageId !== undefined) this.#options.uses.during(imageId, work);
     try {
       return await work;
     } catch (error) {
@@ -160,16 +155,6 @@ export class Starter {
       createdAtMs: Date.now(),
       ...(image ? { imageId: image.imageId } : {}),
     };
-  }
-
-  #use(imageId: string, work: Promise<unknown>): void {
-    const uses = this.#uses.get(imageId) ?? new Set();
-    this.#uses.set(imageId, uses.add(work));
-    const forget = () => {
-      uses.delete(work);
-      if (uses.size === 0 && this.#uses.get(imageId) === uses) this.#uses.delete(imageId);
-    };
-    work.then(forget, forget);
   }
 }
 
