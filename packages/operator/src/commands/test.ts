@@ -10,6 +10,7 @@ import { NO_IMAGE } from "../setup/base/base-image.ts";
 import { TEST_PACKAGES } from "../setup/debian-packages.ts";
 import { ensurePythonSdk } from "../setup/python-sdk.ts";
 import { setUp } from "../setup/set-up.ts";
+import { ensureSoakTemplate } from "../setup/soak/ensure-soak-template.ts";
 import { ensureTestRegistry } from "../setup/test-registry.ts";
 import { formatDuration } from "../terminal/duration.ts";
 import { createSteps, type Steps } from "../terminal/steps.ts";
@@ -46,6 +47,8 @@ export async function test(context: OperatorContext, pattern: string | undefined
   const runsDir = join(cacheDir, "runs");
   const selection = await selectTests({ repoRoot: context.repoRoot, cacheDir, pattern, options });
   const run = await prepare({ context, cacheDir, steps, signal });
+  // It takes minutes when it is made: a run of single files makes it only if one of them asks for it.
+  if (pattern === undefined) await prepareSoak({ context, cacheDir, steps, signal });
   await steps.run(
     "earlier runs",
     () => sweepStaleRuns(runsDir, context.cleanup),
@@ -74,6 +77,15 @@ interface Preparation {
   readonly cacheDir: string;
   readonly steps: Steps;
   readonly signal: AbortSignal;
+}
+
+async function prepareSoak({ context, cacheDir, steps, signal }: Preparation): Promise<void> {
+  const folder = await createDataFolder(cacheDir);
+  await steps.run(
+    "soak template",
+    (report) => ensureSoakTemplate(folder, { repoRoot: context.repoRoot, report, signal }),
+    ({ template, built }) => `${template.system.distribution}, ${template.system.layer.slice(7, 19)}${built ? ", made" : ""}`,
+  );
 }
 
 async function prepare(options: Preparation): Promise<CheckRun> {
