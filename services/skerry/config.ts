@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { ConfigReader } from "@skerry/base";
 
 export type Role = "api" | "edge" | "node";
@@ -22,6 +23,7 @@ export interface ServeConfig {
   readonly dns: readonly string[];
   readonly maxTimeoutHours: number;
   readonly maxSandboxes: number;
+  readonly keepEndedHours: number;
   readonly secretsFile: string | undefined;
   readonly readySlots: number;
   readonly poolSize: number;
@@ -50,6 +52,7 @@ export const SETTINGS = [
   "DNS",
   "MAX_TIMEOUT_HOURS",
   "MAX_SANDBOXES",
+  "KEEP_ENDED_HOURS",
   "SECRETS_FILE",
   "READY_SLOTS",
   "DISK_LIMIT",
@@ -82,6 +85,7 @@ export function parseServeConfig(env: Readonly<Record<string, string | undefined
     dns: reader.list("DNS", ["8.8.8.8"]),
     maxTimeoutHours: reader.integer("MAX_TIMEOUT_HOURS", 24, { min: 1, max: 24 * 365 }),
     maxSandboxes: reader.integer("MAX_SANDBOXES", 1000, { min: 1, max: 1_000_000 }),
+    keepEndedHours: reader.integer("KEEP_ENDED_HOURS", 168, { min: 0, max: 24 * 365 }),
     secretsFile: reader.optional("SECRETS_FILE"),
     readySlots: reader.integer("READY_SLOTS", 8, { min: 0, max: 1024 }),
     poolSize: reader.integer("POOL_SIZE", 8, { min: 0, max: 1000 }),
@@ -91,6 +95,11 @@ export function parseServeConfig(env: Readonly<Record<string, string | undefined
   checkCombination(config, reader);
   reader.finish();
   return config;
+}
+
+/** SQLite in the data folder, where nothing is set. */
+export function databaseUrlOf({ databaseUrl, dataDir }: ServeConfig): string {
+  return databaseUrl ?? `sqlite:${join(dataDir, "skerry.db")}`;
 }
 
 function parseRoles(reader: ConfigReader): ReadonlySet<Role> {

@@ -15,6 +15,7 @@ process.exit(
       mainScript: import.meta.filename,
       env: process.env,
       serve: async (env) => (await import("./serve.ts")).serve(env),
+      readOwner: async (env) => (await import("./owner.ts")).readOwner(env),
       cleanup: async (dataDir) => ({ ...(await (await import("./cleanup.ts")).cleanup(dataDir)) }),
     },
     process.argv.slice(2),

@@ -20,9 +20,13 @@ export function readSecrets(file: string): PlatformSecrets {
   try {
     fields = JSON.parse(readFileSync(file, "utf8")) as Record<string, unknown>;
   } catch (error) {
-    throw new PlatformError("config_invalid", `the secrets file ${file} can't be read: run ./skerry up once, or set SKERRY_SECRETS_FILE`, {
-      cause: asError(error),
-    });
+    throw new PlatformError(
+      "config_invalid",
+      `the secrets file ${file} can't be read: run ./skerry up, which makes it or says what to do, or set SKERRY_SECRETS_FILE`,
+      {
+        cause: asError(error),
+      },
+    );
   }
   const text = (name: string): string => {
     const value = fields[name];

@@ -5,15 +5,16 @@ import { flushCompileCache } from "node:module";
 import { join } from "node:path";
 import { createClient, createRouterTransport } from "@connectrpc/connect";
 import { clusterInterceptor, createApi, type NodeDirectory, seedIdentity, seedTemplates } from "@skerry/api";
-import { createLogger, IdleMemory, type Logger, PlatformError, systemClock } from "@skerry/base";
+import { createLogger, IdleMemory, type Logger, PlatformError } from "@skerry/base";
 import { connectDialer, createEdge, type Dial, routeTableFrom } from "@skerry/edge";
 import { createNode, type Node } from "@skerry/node";
 import { openStore } from "@skerry/store";
 import { AGENT_VERSION } from "@skerry/wire";
 import { RouteService } from "@skerry/wire/control";
 import { NodeService } from "@skerry/wire/node";
-import { parseServeConfig, type ServeConfig } from "./config.ts";
+import { databaseUrlOf, parseServeConfig, type ServeConfig } from "./config.ts";
 import { listenControlServer } from "./control-server.ts";
+import { listening } from "./listening.ts";
 import { nodeConfigOf } from "./node-host.ts";
 import { ownerIdOf } from "./owner-id.ts";
 import { remoteNodes, rpcTransport } from "./remote-nodes.ts";
@@ -55,7 +56,10 @@ async function startRoles(context: RoleContext): Promise<AsyncDisposableStack> {
     const alone = config.roles.size === 3;
     const node = config.roles.has("node") ? await startNode(context, stack) : undefined;
     if (node && !alone) {
-      const listener = await node.listen({ host: config.listen, port: config.nodePort, secret: secrets.internalSecret });
+      const { listen: host, nodePort: port } = config;
+      const listener = await listening({ what: "the node", host, port, setting: "SKERRY_NODE_PORT" }, () =>
+        node.listen({ host, port, secret: secrets.internalSecret }),
+      );
       stack.defer(() => listener.close());
     }
     const routes = config.roles.has("api") ? await startApi(context, stack, node) : undefined;
@@ -80,10 +84,10 @@ async function startNode({ config, logger }: RoleContext, stack: AsyncDisposable
 /** Returns the transport on which the route RPC is reached in this process. */
 async function startApi({ config, secrets, logger }: RoleContext, stack: AsyncDisposableStack, node: Node | undefined) {
   if (!secrets.control) throw new PlatformError("config_invalid", "the secrets file has no tokenSeed, which the api role needs");
-  const store = await openStore(config.databaseUrl ?? `sqlite:${join(config.dataDir, "skerry.db")}`, logger.child({ part: "store" }));
+  const store = await openStore(databaseUrlOf(config), logger.child({ part: "store" }));
   stack.defer(() => store.close());
-  await seedIdentity(store, secrets.control, systemClock);
-  await seedTemplates(store, join(config.dataDir, "templates"), { teamId: secrets.control.teamId, clock: systemClock });
+  await seedIdentity(store, secrets.control, store.clock);
+  await seedTemplates(store, join(config.dataDir, "templates"), { teamId: secrets.control.teamId, clock: store.clock });
   const api = await createApi(
     {
       host: config.listen,
@@ -92,25 +96,25 @@ async function startApi({ config, secrets, logger }: RoleContext, stack: AsyncDi
       maxSandboxes: config.maxSandboxes,
       ownerId: ownerIdOf({ dataDir: config.dataDir, port: config.apiPort, logger }),
       agentVersion: AGENT_VERSION,
+      timing: { keepUnaskedMs: config.keepEndedHours * 3_600_000 },
       ...(config.advertiseDomain === undefined ? {} : { advertiseDomain: config.advertiseDomain }),
     },
     {
       store,
       nodes: await nodeDirectory({ config, secrets, logger }, stack, { node, clusterId: store.clusterId }),
       secrets: secrets.control,
-      clock: systemClock,
+      clock: store.clock,
       logger: logger.child({ role: "api" }),
     },
   );
   stack.defer(() => api.close());
-  await api.listen();
+  const host = config.listen;
+  await listening({ what: "the API", host, port: config.apiPort, setting: "SKERRY_API_PORT, --api-port" }, () => api.listen());
   if (!config.roles.has("edge")) {
-    const control = await listenControlServer({
-      host: config.listen,
-      port: config.controlPort,
-      secret: secrets.internalSecret,
-      service: api.routeService,
-    });
+    const port = config.controlPort;
+    const control = await listening({ what: "the control server", host, port, setting: "SKERRY_CONTROL_PORT" }, () =>
+      listenControlServer({ host, port, secret: secrets.internalSecret, service: api.routeService }),
+    );
     stack.defer(() => control.close());
   }
   return createRouterTransport((router) => router.service(RouteService, api.routeService));
@@ -150,10 +154,11 @@ async function startEdge(
   { transport, node }: { transport: ReturnType<typeof rpcTransport>; node: Node | undefined },
 ): Promise<void> {
   const dial: Dial = node ? (_route, target, signal) => node.dial(target, signal) : connectDialer(secrets.internalSecret);
+  const { listen: host, edgePort: port } = config;
   const edge = createEdge(
-    { host: config.listen, port: config.edgePort },
+    { host, port },
     { routes: routeTableFrom(createClient(RouteService, transport)), dial, logger: logger.child({ role: "edge" }) },
   );
-  await edge.listen();
+  await listening({ what: "the edge", host, port, setting: "SKERRY_EDGE_PORT, --edge-port" }, () => edge.listen());
   stack.defer(() => edge.close());
 }

@@ -7,6 +7,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { runCommand, SubprocessError, spawnCommand } from "@skerry/base";
+import { writeProcessRecord } from "@skerry/operator/folder";
 import { createTestDataFolder, describeTraces, freePorts, readHostTraces } from "@skerry/testkit";
 import { Sandbox } from "e2b";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -33,9 +34,12 @@ interface Answer {
   readonly stderr: string;
 }
 
-async function skerry(command: string, ...args: string[]): Promise<Answer> {
+const skerry = (command: string, ...args: string[]) => skerryWith({}, command, ...args);
+
+async function skerryWith(env: Readonly<Record<string, string>>, command: string, ...args: string[]): Promise<Answer> {
   try {
-    return { exitCode: 0, ...(await runCommand(SKERRY, [command, "--data", data, ...args], { env: ENV, timeoutMs: 120_000 })) };
+    const options = { env: { ...ENV, ...env }, timeoutMs: 120_000 };
+    return { exitCode: 0, ...(await runCommand(SKERRY, [command, "--data", data, ...args], options)) };
   } catch (error) {
     if (!(error instanceof SubprocessError)) throw error;
     return { exitCode: error.exitCode, stdout: "", stderr: error.stderr };
@@ -86,31 +90,60 @@ test("status and doctor agree that all is well", async () => {
   expect(doctor, doctor.stderr).toMatchObject({ exitCode: 0 });
 });
 
-test("restart takes other settings, and what runs goes on", async () => {
+test("a platform whose pid file is lost is found all the same", async () => {
+  const before = pidOf();
+  rmSync(join(data, "skerry.pid"));
+  expect(JSON.parse((await skerry("status", "--json")).stdout)).toMatchObject({ running: true, healthy: true, pid: before });
+  expect((await upDetached()).stdout).toContain(`is up already (process ${before}`);
+  expect((await skerry("logs", "-n", "1")).exitCode).toBe(0);
+});
+
+test("restart takes other settings, and what runs goes on; also when the pid file is lost", async () => {
   const client = async () => {
     const variables = JSON.parse((await skerry("env", "--json")).stdout) as Record<string, string>;
     return { apiKey: variables.E2B_API_KEY ?? "", apiUrl: variables.E2B_API_URL ?? "", sandboxUrl: variables.E2B_SANDBOX_URL ?? "" };
   };
   const sandbox = await Sandbox.create(await client());
-  await sandbox.commands.run("for i in $(seq 100000); do echo $i > count; sleep 0.1; done", { background: true, timeoutMs: 0 });
+  await sandbox.commands.run("for i in $(seq 100000); do echo $i > next; mv next count; sleep 0.1; done", {
+    background: true,
+    timeoutMs: 0,
+  });
   const countOf = async (one: Sandbox) => Number(await one.files.read("count"));
   await expect.poll(() => countOf(sandbox)).toBeGreaterThan(1);
-  const before = pidOf();
+  const before = (JSON.parse((await skerry("status", "--json")).stdout) as { pid: number }).pid;
   const [api = 0, edge = 0, taken = 0] = await freePorts(3);
   const { exitCode, stderr } = await skerry("restart", "--api-port", String(api), "--edge-port", String(edge));
   expect(exitCode, stderr).toBe(0);
   expect(pidOf()).not.toBe(before);
+  expect(() => process.kill(before, 0)).toThrow("ESRCH");
+  expect(JSON.parse((await skerry("status", "--json")).stdout)).toMatchObject({ healthy: true, pid: pidOf() });
   const again = await Sandbox.connect(sandbox.sandboxId, await client());
   const count = await countOf(again);
   await expect.poll(() => countOf(again)).toBeGreaterThan(count);
 
-  // Settings that don't work: those of before come back, and the sandbox has noticed nothing.
+  // Settings that don't work: nothing is touched.
+  const running = pidOf();
   const other = createServer().listen(taken, "127.0.0.1");
   await once(other, "listening");
-  const refused = await skerry("restart", "--api-port", String(taken));
+  for (const [what, option] of [
+    ["API", "--api-port"],
+    ["edge", "--edge-port"],
+  ] as const) {
+    const { exitCode, stderr } = await skerry("restart", option, String(taken));
+    expect({ exitCode, stderr }).toEqual({
+      exitCode: 1,
+      stderr: expect.stringContaining(`the ${what} can't listen on 127.0.0.1, port ${taken}`),
+    });
+    expect(stderr).toContain(`${option} `);
+    expect(stderr).not.toMatch(/\bat .*:\d+:\d+/);
+  }
+  const serve = { SKERRY_EDGE_PORT: String(taken), SKERRY_CONTROL_URL: "http://127.0.0.1:1" };
+  expect(await skerryWith(serve, "serve", "--roles", "edge")).toMatchObject({
+    exitCode: 2,
+    stderr: expect.stringContaining("SKERRY_EDGE_PORT"),
+  });
   other.close();
-  expect(refused).toMatchObject({ exitCode: 1, stderr: expect.stringContaining("EADDRINUSE") });
-  expect(JSON.parse((await skerry("status", "--json")).stdout)).toMatchObject({ healthy: true, runningSandboxes: 1 });
+  expect(JSON.parse((await skerry("status", "--json")).stdout)).toMatchObject({ healthy: true, runningSandboxes: 1, pid: running });
   expect(await countOf(await Sandbox.connect(sandbox.sandboxId, await client()))).toBeGreaterThan(count);
   await again.kill();
 });
@@ -122,9 +155,13 @@ test("a killed platform is reported, its pid is never mistaken for another's, an
   expect((await upDetached()).exitCode).toBe(0);
 });
 
-test("down leaves nothing behind, and is content to find nothing", async () => {
+test("down leaves nothing behind, and is content to find nothing; a process that the pid file names by mistake is left alone", async () => {
   expect(await leftovers()).not.toEqual([]);
+  const bystander = spawnCommand("tail", ["-f", "/dev/null"]);
+  await writeProcessRecord(join(data, "skerry.pid"), bystander.pid ?? 0);
   expect(await skerry("down")).toMatchObject({ exitCode: 0 });
+  expect(bystander.exitCode ?? bystander.signalCode).toBeNull();
+  bystander.kill();
   expect(await leftovers()).toEqual([]);
   expect(await skerry("down")).toMatchObject({ exitCode: 0 });
 });

@@ -50,8 +50,30 @@ describe.each(["gvisor", "runc"] as const)("a sandbox on %s whose disk is full",
     await other.files.write("uploaded", new Blob([new Uint8Array(MIB)]));
   });
 
+  // On runc a snapshot is a copy, and the sandbox stays on the disk that it has.
+  if (runtime === "gvisor")
+    it("is as full after a snapshot, as df shows, and has all its room when what filled it is gone", async () => {
+      const shown = async () => {
+        const { stdout } = await full.commands.run("df --output=size,avail --block-size=1M / | tail -1");
+        const [size = 0, available = 0] = stdout.trim().split(/ +/).map(Number);
+        return { size, available };
+      };
+      const before = await shown();
+      await full.createSnapshot();
+      expect(await shown()).toEqual({ size: before.size, available: expect.toSatisfy((mb: number) => mb <= 2) });
+      expect(await full.commands.run("head -c 3000000 /dev/urandom > more").catch((error: unknown) => error)).toMatchObject({
+        exitCode: 1,
+      });
+      await full.commands.run("rm -f more rest big*");
+      await full.createSnapshot();
+      await full.createSnapshot();
+      const { size, available } = await shown();
+      expect(size).toBe(before.size);
+      expect(available).toBeGreaterThan(0.95 * size);
+    });
+
   it("goes on when there is room again", async () => {
-    await full.commands.run("rm rest big*");
+    await full.commands.run("rm -f rest big*");
     await full.files.write("uploaded", new Blob([new Uint8Array(MIB)]));
     expect((await full.files.getInfo("uploaded")).size).toBe(MIB);
   });

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { startPlatform, startPostgres } from "@skerry/testkit";
 import { Sandbox } from "e2b";
 import { expect, it } from "vitest";
@@ -20,6 +21,11 @@ it("api, edge and node work as three processes over PostgreSQL", async () => {
   // Each of the three may end at any time: what runs goes on running, and is found again.
   for (const role of ["edge", "api", "node"]) {
     await platform.kill9(role);
+    if (role === "api") {
+      // Longer than the edge uses a route without asking again.
+      await sleep(6_000);
+      expect((await sandbox.commands.run("echo reached")).stdout).toBe("reached\n");
+    }
     await platform.start();
     expect((await sandbox.commands.run("echo still here")).stdout).toBe("still here\n");
   }

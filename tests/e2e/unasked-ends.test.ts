@@ -1,4 +1,4 @@
-// A sandbox that ends though nobody asked for it: whoever looks for it afterwards is told when and why.
+// A sandbox that ends though nobody asked for it: it is paused then, with its files, and whoever looks for it is told why.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -30,31 +30,82 @@ describe.each(runtimesFor("ends that nobody asked for"))("ends that nobody asked
     if (!record) throw new Error(`the node has no record of ${id}`);
     return record;
   };
-  /** What `GET` of it says once it has ended, and the refusal at the edge. */
-  async function obituary(id: string): Promise<{ message: string; refusal: object }> {
-    // It is not found as soon as its end begins; when and why is known once that is over.
-    const answer = async () => (await callApi(platform, `/sandboxes/${id}`)) as { status: number; body: { message: string } };
-    await expect.poll(async () => (await answer()).body.message, { timeout: 60_000, interval: 100 }).toMatch(/It ended at/);
-    const {
-      status,
-      body: { message },
-    } = await answer();
-    expect(status).toBe(404);
+  const detailOf = async (id: string) => (await callApi(platform, `/sandboxes/${id}`)).body as { state?: string; keptUntil?: string };
+  const kept = async (id: string, reason: string) => {
+    await expect.poll(() => detailOf(id), { timeout: 60_000, interval: 100 }).toMatchObject({ state: "paused", pauseReason: reason });
+    expect(await detailOf(id)).toMatchObject({ pauseMode: "filesystem" });
     const response = await fetch(`${platform.edgeUrl}/health`, { headers: { "E2b-Sandbox-Id": id, "E2b-Sandbox-Port": "49983" } });
     expect(response.status).toBe(502);
-    return { message, refusal: (await response.json()) as object };
-  }
+    expect(await response.json()).toMatchObject({ state: "paused" });
+  };
+  /** It boots from its files, and the answer says what was lost. */
+  const goesOn = async (sandbox: Sandbox, why: RegExp) => {
+    const { sandboxId } = sandbox;
+    const connected = await callApi(platform, `/sandboxes/${sandboxId}/connect`, { body: { timeout: 300 } });
+    expect(connected.status).toBe(201);
+    expect(connected.headers.get("Skerry-Memory-Lost")).toMatch(why);
+    expect(await sandbox.files.read("kept")).toBe(sandboxId);
+    expect(await detailOf(sandboxId)).not.toHaveProperty("pauseReason");
+  };
+  const create = async (options: { lifecycle?: { onTimeout: "pause" } } = {}) => {
+    const sandbox = await Sandbox.create({ ...clientOf(platform), ...options });
+    await sandbox.files.write("kept", sandbox.sandboxId);
+    return sandbox;
+  };
 
-  it("it exited", async () => {
-    const { sandboxId } = await Sandbox.create(clientOf(platform));
+  it("its runtime was killed", async () => {
+    const sandbox = await create();
+    const { sandboxId } = sandbox;
     process.kill(recordOf(sandboxId).process.pid, "SIGKILL");
-    const { message, refusal } = await obituary(sandboxId);
-    expect(message).toMatch(/It ended at .*: exited$/);
-    expect(refusal).toMatchObject({ state: "ended", endReason: "exited" });
+    await kept(sandboxId, "exited");
+    const { keptUntil = "" } = await detailOf(sandboxId);
+    expect(Date.parse(keptUntil)).toBeGreaterThan(Date.now() + 6 * 24 * 3_600_000);
+    expect((await Sandbox.list(clientOf(platform)).nextItems()).map((one) => [one.sandboxId, one.state])).toContainEqual([
+      sandboxId,
+      "paused",
+    ]);
+    await goesOn(sandbox, /runtime ended/);
+    await sandbox.kill();
+  });
+
+  it("its runtime was killed, and it would have been paused when its time is over", async () => {
+    const sandbox = await create({ lifecycle: { onTimeout: "pause" } });
+    process.kill(recordOf(sandbox.sandboxId).process.pid, "SIGKILL");
+    await kept(sandbox.sandboxId, "exited");
+    expect(await detailOf(sandbox.sandboxId)).not.toHaveProperty("keptUntil");
+    await sandbox.kill();
+    expect((await callApi(platform, `/sandboxes/${sandbox.sandboxId}`)).status).toBe(404);
+  });
+
+  it("its runtime was killed while it was being paused", async () => {
+    const sandbox = await create();
+    const { process: first, cgroupPath } = recordOf(sandbox.sandboxId);
+    // It stands still before its end, so that the pause has to find out: the agent answers nobody.
+    for (const pid of agentProcesses(cgroupPath)) process.kill(pid, "SIGSTOP");
+    const pausing = callApi(platform, `/sandboxes/${sandbox.sandboxId}/pause`, { body: {} });
+    await expect.poll(() => detailOf(sandbox.sandboxId)).toMatchObject({ state: "paused" });
+    process.kill(first.pid, "SIGKILL");
+    const paused = await pausing;
+    expect(paused.status).toBe(204);
+    expect(paused.headers.get("Skerry-Memory-Lost")).toMatch(/./);
+    await goesOn(sandbox, /./);
+    await sandbox.kill();
+  });
+
+  it.each(["TERM", "INT"])("but its root asked for its end with SIG%s: it has ended", async (signal) => {
+    const { sandboxId, commands } = await create();
+    await commands.run(`kill -${signal} 1`, { user: "root" }).catch(() => {});
+    const answer = async () => (await callApi(platform, `/sandboxes/${sandboxId}`)) as { status: number; body: { message: string } };
+    // It is not found as soon as its end begins; when and why is known once that is over.
+    await expect.poll(async () => (await answer()).body.message, { timeout: 60_000, interval: 100 }).toMatch(/It ended at .*: exited$/);
+    expect((await answer()).status).toBe(404);
+    const response = await fetch(`${platform.edgeUrl}/health`, { headers: { "E2b-Sandbox-Id": sandboxId, "E2b-Sandbox-Port": "49983" } });
+    expect(response.status).toBe(502);
+    expect(await response.json()).toMatchObject({ state: "ended", endReason: "exited" });
   });
 
   it("it took more memory than it may have, and could not be helped", async () => {
-    const sandbox = await Sandbox.create(clientOf(platform));
+    const sandbox = await create();
     const { sandboxId } = sandbox;
     const { cgroupPath } = recordOf(sandboxId);
     const agents = agentProcesses(cgroupPath);
@@ -62,8 +113,8 @@ describe.each(runtimesFor("ends that nobody asked for"))("ends that nobody asked
     // Between what it may have (512 and 128 MiB) and the kernel's own limit.
     await sandbox.commands.run("sleep 1; exec dd if=/dev/zero of=/dev/null bs=670M count=1000000", { background: true, timeoutMs: 0 });
     for (const pid of agents) process.kill(pid, "SIGSTOP");
-    const { message, refusal } = await obituary(sandboxId);
-    expect(message).toMatch(/It ended at .*: memory$/);
-    expect(refusal).toMatchObject({ state: "ended", endReason: "memory" });
+    await kept(sandboxId, "memory");
+    await goesOn(sandbox, /ran out of memory/);
+    await sandbox.kill();
   });
 });

@@ -98,6 +98,10 @@ describe("on gvisor", () => {
     await damage(imageId);
     const resumed = await resume(id, imageId);
     expect(resumed).toMatchObject({ startKind: StartKind.BOOT, memoryLostReason: expect.stringMatching(reason) });
+    // Also for who did not hear it: asked again, and in the list.
+    expect(await resume(id, imageId)).toEqual(resumed);
+    const { memoryLostReason } = resumed;
+    expect((await node.client.listSandboxes({})).sandboxes).toMatchObject([{ sandboxId: id, memoryLostReason }]);
     expect(await marksOf(id)).toEqual(["disk", 404]);
   });
 
@@ -113,14 +117,15 @@ describe("on gvisor", () => {
     await node.client.deleteImage({ imageId });
   });
 
-  it("an image whose record can't be read is none, can be deleted, and no disk is taken for a stray one while it is there", async () => {
+  it("an image whose record can't be read is listed, can only be deleted, and no disk is taken for a stray one while it is there", async () => {
     const { id, imageId } = await paused();
     await node.stop();
     const file = join(node.dir, "images", imageId, "image.json");
     const { area } = JSON.parse(readFileSync(file, "utf8")) as { area: string };
     truncateSync(file, 20);
     await node.up();
-    await expect(resume(id, imageId)).rejects.toThrow(/not on this machine/);
+    expect(await node.images()).toEqual([imageId]);
+    await expect(resume(id, imageId)).rejects.toThrow(/the record of image .* can't be read/);
     expect(existsSync(join(node.dir, "areas", area))).toBe(true);
     await node.client.deleteImage({ imageId });
     expect(existsSync(join(node.dir, "images", imageId))).toBe(false);
@@ -243,8 +248,8 @@ describe("on a disk that fills up", () => {
     const filler = join(node.dir, "filler");
     await runCommand("fallocate", ["--length", `${free - 30}MiB`, filler]);
     const imageId = newId("m", 20);
-    await expect(pause(id, imageId)).rejects.toThrow(/could not be written/);
-    await expect(node.client.snapshotSandbox({ sandboxId: id, imageId, memory: true })).rejects.toThrow(/could not be written/);
+    await expect(pause(id, imageId)).rejects.toThrow(/disk of the machine is full/);
+    await expect(node.client.snapshotSandbox({ sandboxId: id, imageId, memory: true })).rejects.toThrow(/not enough free disk space/);
     expect(await node.images()).toEqual([]);
     expect(await marksOf(id)).toEqual(["disk", "memory"]);
     await node.writeFile(id, "/root/file", "still writable");

@@ -1,5 +1,8 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { Code } from "@connectrpc/connect";
+import { openLayerStore } from "@skerry/layers";
 import { scaled } from "@skerry/testkit/depth";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { ChildNode } from "./node/child-node.ts";
@@ -16,12 +19,34 @@ beforeAll(async () => {
 });
 afterAll(() => node?.[Symbol.asyncDispose]());
 
+/** Longer than any path that the kernel takes: merging must not depend on it. */
+const DEEP = `
+import os, sys
+folder = os.open(sys.argv[1], os.O_RDONLY)
+for level in range(60):
+  os.mkdir("%02d" % level + "x" * 98, dir_fd=folder)
+  folder = os.open("%02d" % level + "x" * 98, os.O_RDONLY, dir_fd=folder)`;
+const goDeep = (id: string) => execFileSync("/usr/bin/python3", ["-c", DEEP, join(node.dir, "sandboxes", id, "root/root")]);
+
+/** Each with a file of its own. */
+async function layersOf(count: number): Promise<string[]> {
+  const store = await openLayerStore(node.options.layersDir);
+  const layers: string[] = [];
+  for (let at = 0; at < count; at += 1) {
+    const staged = await store.stagingDir();
+    writeFileSync(join(staged, `layer-${at}`), String(at));
+    layers.push(await store.adopt(staged));
+  }
+  return layers;
+}
+
 const imageIdOf = (number: number) => `m${String(number).padStart(19, "0")}`;
 
 it(`${SNAPSHOTS} snapshots in a row leave a sandbox and every snapshot whole`, { timeout: 600_000 }, async () => {
   const id = "i00000000000000000001";
   await node.client.createSandbox({ spec: node.spec(id) });
   await node.writeFile(id, "/dev/shm/memory", "memory");
+  goDeep(id);
   for (let number = 0; number < SNAPSHOTS; number += 1) {
     await node.writeFile(id, "/root/number", String(number));
     await node.writeFile(id, `/root/of-${number % 10}`, String(number));
@@ -45,5 +70,19 @@ it(`${SNAPSHOTS} snapshots in a row leave a sandbox and every snapshot whole`, {
     await node.client.killSandbox({ sandboxId: other });
   }
   expect(node.log()).toContain("frozen areas merged");
+  await node.empty();
+});
+
+it("a snapshot after which the sandbox could not be mounted any more is refused, and it runs on", async () => {
+  const id = "i00000000000000002000";
+  const layers = [node.layer, ...(await layersOf(192))];
+  await node.client.createSandbox({ spec: node.spec(id, { layers }) });
+  await node.writeFile(id, "/dev/shm/memory", "memory");
+  await node.client.snapshotSandbox({ sandboxId: id, imageId: imageIdOf(200), memory: true });
+  const refused = node.client.snapshotSandbox({ sandboxId: id, imageId: imageIdOf(201), memory: true });
+  await expect(refused).rejects.toMatchObject({ code: Code.ResourceExhausted, rawMessage: expect.stringContaining("194 layers") });
+  expect(await node.images()).toEqual([imageIdOf(200)]);
+  expect(await node.readFile(id, "/dev/shm/memory")).toBe("memory");
+  expect(await node.readFile(id, "/layer-150")).toBe("150");
   await node.empty();
 });

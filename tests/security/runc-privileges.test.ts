@@ -5,6 +5,41 @@ import { Sandbox } from "e2b";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { clientOf } from "../e2e/client.ts";
 
+interface HostNames {
+  readonly area: string;
+  readonly containerId: string;
+  readonly slot: { readonly hostInterface: string };
+}
+
+/** Reads the beginning of every file of the kernel's, but those of processes, and says which of them name something. Names of files count. */
+const CRAWL = `
+import json, os, stat
+names = [name.encode() for name in json.load(open("/root/names.json"))]
+looked, found = 0, []
+for top in ("/proc", "/sys"):
+    for folder, folders, files in os.walk(top):
+        if folder == "/proc":
+            folders[:] = [name for name in folders if not name.isdigit()]
+        for name in folders + files:
+            path = os.path.join(folder, name)
+            looked += 1
+            text = path.encode()
+            try:
+                about = os.lstat(path)
+                if stat.S_ISLNK(about.st_mode):
+                    text += os.readlink(path).encode()
+                elif stat.S_ISREG(about.st_mode) and name not in ("kmsg", "trace_pipe"):
+                    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+                    try:
+                        text += os.read(fd, 65536)
+                    finally:
+                        os.close(fd)
+            except OSError:
+                pass
+            found += [f"{path}: {one.decode()}" for one in names if one in text]
+print(json.dumps({"looked": looked, "found": found[:20]}))
+`;
+
 // A runc sandbox shares the host's kernel: root inside is assumed, and has to be worth nothing outside.
 describe("root inside a runc sandbox", () => {
   let platform: SharedPlatform;
@@ -64,6 +99,26 @@ describe("root inside a runc sandbox", () => {
       `python3 -c 'import ctypes; l = ctypes.CDLL(None, use_errno=True); r = l.syscall(${number}, 0, 0, 0, 0, 0); print(r, ctypes.get_errno())'`,
     );
     expect(stdout).toContain("-1 1\n");
+  });
+
+  it("finds nothing in /proc and /sys that names the host's files, other sandboxes or their disks", async () => {
+    const other = await Sandbox.create(clientOf(platform));
+    const dir = join(platform.dataDir, "node/sandboxes");
+    const records = readdirSync(dir).map((name) => JSON.parse(readFileSync(join(dir, name, "sandbox.json"), "utf8")) as HostNames);
+    const hostNames = [platform.dataDir, ...records.flatMap(({ area, containerId, slot }) => [area, containerId, slot.hostInterface])];
+    // Some other sandbox's among them, or this would find nothing whatever it looks at.
+    expect(hostNames.length).toBeGreaterThan(6);
+    await sandbox.files.write("/root/crawl.py", CRAWL);
+    await sandbox.files.write("/root/names.json", JSON.stringify([...hostNames, "(deleted)"]));
+    const { stdout } = await sandbox.commands.run("python3 /root/crawl.py", { user: "root", timeoutMs: 60_000 });
+    const { looked, found } = JSON.parse(stdout) as { looked: number; found: string[] };
+    expect(found).toEqual([]);
+    expect(looked).toBeGreaterThan(1_000);
+    for (const path of ["/sys/block", "/sys/class/block", "/sys/fs/ext4"]) {
+      expect((await asRoot(`ls -A ${path}`)).stdout).toMatch(/^(exit 0|ls: cannot access.*\nexit 2)\n$/);
+    }
+    for (const path of ["/proc/diskstats", "/proc/partitions"]) expect((await asRoot(`cat ${path}`)).stdout).toBe("exit 0\n");
+    await other.kill();
   });
 
   it("is an ordinary, unnamed user outside, another one for each sandbox", async () => {

@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { setImmediate } from "node:timers/promises";
 import { IdleMemory } from "@skerry/base";
 import { AGENT_RELIEVE_PATH } from "@skerry/wire";
+import { endOnRequest } from "./end-on-request.ts";
 import { control } from "./http/control.ts";
 import { envs } from "./http/envs.ts";
 import type { Route } from "./http/exchange.ts";
@@ -56,6 +57,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
   const prepareRest = once(async () => {
     // The node's mark that kept gVisor from covering an empty /tmp.
     rmSync("/tmp/.skerry", { force: true });
+    if (process.pid === 1) endOnRequest();
     // Threads of the pool are made by its first task: here and now, not when guests have used up what this sandbox may have.
     const startThreads = () => stat("/");
     for (const load of [loadRpc, loadLibc, loadDownload, loadUpload, startThreads, () => state.processLimit()]) {

@@ -201,6 +201,29 @@ describe("MakeDir", () => {
   });
 });
 
+describe("paths that no file system would take", () => {
+  const long = () => join(folder, "x".repeat(300));
+  const loop = () => {
+    symlinkSync("loop", join(folder, "loop"));
+    return join(folder, "loop/file");
+  };
+  it.each([
+    ["a name that is too long", long],
+    ["a loop of links", loop],
+  ])("are the caller's mistake: %s", async (_, pathOf) => {
+    const path = pathOf();
+    writeFileSync(join(folder, "file"), "");
+    const calls = [
+      () => agent.filesystem.stat({ path }),
+      () => agent.filesystem.makeDir({ path }),
+      () => agent.filesystem.move({ source: path, destination: join(folder, "new") }),
+      () => agent.filesystem.move({ source: join(folder, "file"), destination: path }),
+    ];
+    for (const call of calls) expect((await failure(call())).code).toBe(Code.InvalidArgument);
+    expect(readdirSync(folder)).toContain("file");
+  });
+});
+
 describe("Move", () => {
   it("renames, makes the folders above the new place, and replaces files", async () => {
     await uploadTo(agent, join(folder, "a"), "content", { "X-Metadata-Colour": "red" });
@@ -216,6 +239,16 @@ describe("Move", () => {
     writeFileSync(join(folder, "from/file"), "");
     await agent.filesystem.move({ source: join(folder, "from"), destination: join(folder, "to") });
     expect(readdirSync(join(folder, "to"))).toEqual(["file"]);
+  });
+
+  it.skipIf(!canMount())("to another file system is refused, and says what helps", async () => {
+    using _disk = mountSmallDisk(join(folder, "disk"));
+    writeFileSync(join(folder, "file"), "");
+    expect(await failure(agent.filesystem.move({ source: join(folder, "file"), destination: join(folder, "disk/file") }))).toEqual({
+      code: Code.Internal,
+      message: expect.stringMatching(/^error renaming: .*copy it and remove the source$/),
+    });
+    expect(readdirSync(folder)).toContain("file");
   });
 
   it("says when there is nothing to rename", async () => {

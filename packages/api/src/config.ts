@@ -31,9 +31,13 @@ export interface ApiTiming {
   /** How long a stop waits for what is under way; less than those who stop us wait before they kill. */
   readonly drainMs: number;
   readonly expiryScanMs: number;
+  /** How long a sandbox whose time is over may fail to be paused by its own doing, before it loses its memory or its life. */
+  readonly autoPauseGraceMs: number;
   readonly reconcileMs: number;
   /** An image on a node that no entry knows is deleted after this. */
   readonly strayImageMs: number;
+  /** A sandbox that ended by itself, and was not to be paused when its time is over, is kept for as long. */
+  readonly keepUnaskedMs: number;
   /** Entries of ended sandboxes are forgotten after this, and what they went through. */
   readonly keepEndedMs: number;
   /** For how long a request is answered as before when it is repeated with its key. */
@@ -54,8 +58,10 @@ export const DEFAULT_TIMING: ApiTiming = {
   waitTimeoutMs: 60_000,
   drainMs: 15_000,
   expiryScanMs: 200,
+  autoPauseGraceMs: 60_000,
   reconcileMs: 2_000,
   strayImageMs: 60_000,
+  keepUnaskedMs: 7 * DAY_MS,
   keepEndedMs: DAY_MS,
   keepKeysMs: DAY_MS,
 };

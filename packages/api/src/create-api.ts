@@ -12,8 +12,10 @@ import { accessTokenOf } from "./sandboxes/access-token.ts";
 import { AutoPauses } from "./sandboxes/auto-pauses.ts";
 import type { SandboxDeps } from "./sandboxes/deps.ts";
 import { Expiry } from "./sandboxes/expiry.ts";
+import { GivenUp } from "./sandboxes/given-up.ts";
 import { ImageDeletions } from "./sandboxes/image-deletions.ts";
 import { SandboxKills } from "./sandboxes/kills.ts";
+import { LeftOvers } from "./sandboxes/left-overs.ts";
 import { newRun, type Owner, SandboxMoves } from "./sandboxes/moves.ts";
 import type { NodeDirectory } from "./sandboxes/ports.ts";
 import { Reconciler } from "./sandboxes/reconcile.ts";
@@ -44,7 +46,7 @@ export async function createApi(config: ApiConfig, deps: ApiDeps): Promise<Api> 
   const timing: ApiTiming = { ...DEFAULT_TIMING, ...config.timing };
   const run = newRun(config.ownerId);
   const beats = { processes: store.processes, beatMs: timing.beatMs, deadAfterMs: timing.deadAfterMs, clock, logger };
-  const liveness = new Liveness(run, beats);
+  const liveness = new Liveness(run, { ...beats, measureClock: () => store.clock.measure() });
   const work = sandboxDeps(config, deps, { timing, owner: { id: config.ownerId, run, liveness } });
   const service = new SandboxService(work);
   const pauses = new AutoPauses(work);
@@ -59,6 +61,7 @@ export async function createApi(config: ApiConfig, deps: ApiDeps): Promise<Api> 
       moves: work.moves,
       kills: work.kills,
       images: work.images,
+      leftOvers: work.leftOvers,
       accessTokenOf: tokenOf,
       clock,
       logger,
@@ -106,7 +109,21 @@ function sandboxDeps(config: ApiConfig, deps: ApiDeps, about: { timing: ApiTimin
   const moves = new SandboxMoves({ sandboxes, clock, owner, maxSandboxes: config.maxSandboxes });
   const images = new ImageDeletions({ images: store.images, nodes, clock, logger, timeoutMs: timing.killTimeoutMs });
   const kills = new SandboxKills({ sandboxes, nodes, moves, images, clock, logger, killTimeoutMs: timing.killTimeoutMs });
-  return { config, timing, store, nodes, moves, kills, images, tokenSeed: deps.secrets.tokenSeed, clock, logger };
+  const leftOvers = new LeftOvers(moves, owner.liveness);
+  return {
+    config,
+    timing,
+    store,
+    nodes,
+    moves,
+    kills,
+    images,
+    leftOvers,
+    givenUp: new GivenUp(),
+    tokenSeed: deps.secrets.tokenSeed,
+    clock,
+    logger,
+  };
 }
 
 /** Work that is repeated, never twice at once. */

@@ -9,6 +9,8 @@ import type { ProcessRepository } from "@skerry/store";
 export interface LivenessDeps {
   readonly processes: ProcessRepository;
   readonly clock: Clock;
+  /** Sets `clock` right, which is done as often as this process says that it lives. */
+  readonly measureClock: () => Promise<void>;
   readonly logger: Logger;
   readonly beatMs: number;
   readonly deadAfterMs: number;
@@ -21,6 +23,7 @@ export class Liveness {
   readonly #deps: LivenessDeps;
   readonly #id: string;
   readonly #seen = new Map<string, { readonly beat: number; readonly at: number }>();
+  #lookedAt = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
   #beating: Promise<void> = Promise.resolve();
   #stopped = true;
@@ -43,6 +46,11 @@ export class Liveness {
     await this.#beating;
   }
 
+  /** It was not among the processes at a look that was begun after that time (of `performance.now`), and is not this one. */
+  isUnknownSince(id: string, since: number): boolean {
+    return id !== this.#id && !this.#seen.has(id) && this.#lookedAt > since;
+  }
+
   isDead(id: string): boolean {
     const seen = this.#seen.get(id);
     return seen !== undefined && performance.now() - seen.at >= this.#deps.deadAfterMs;
@@ -51,6 +59,8 @@ export class Liveness {
   /** Says that this process lives, and sees who else does. */
   async look(): Promise<void> {
     const { processes, clock } = this.#deps;
+    const begunAt = performance.now();
+    await this.#deps.measureClock();
     await processes.beat(this.#id, clock.now());
     const rows = await processes.list();
     const now = performance.now();
@@ -61,6 +71,7 @@ export class Liveness {
       else if (now - seen.at > FORGET_AFTER_MS) await processes.forget(id);
     }
     for (const id of this.#seen.keys()) if (!rows.some((row) => row.id === id)) this.#seen.delete(id);
+    this.#lookedAt = begunAt;
   }
 
   #schedule(): void {

@@ -24,6 +24,8 @@ export interface CallOptions {
   readonly raw?: string | Buffer;
   readonly headers?: Record<string, string>;
   readonly key?: string | null;
+  /** Of another process. */
+  readonly url?: string;
 }
 
 export interface HarnessOptions {
@@ -52,6 +54,7 @@ export class ApiHarness implements AsyncDisposable {
   readonly teamId: string;
   readonly templateId: string;
   readonly buildId: string;
+  databaseUrl = "";
   api!: Api;
   url = "";
 
@@ -84,6 +87,7 @@ export class ApiHarness implements AsyncDisposable {
     make: (store: Store, nodes: readonly FakeNode[]) => T,
   ): Promise<T> {
     const harness = make(await openStore(databaseUrl), nodes);
+    harness.databaseUrl = databaseUrl;
     await harness.#seed();
     return harness;
   }
@@ -95,7 +99,17 @@ export class ApiHarness implements AsyncDisposable {
   }
 
   /** Another API over the same database and nodes: a second process, or this one after a restart. */
-  async createApi(config: Partial<ApiConfig> = {}, clock: Clock = systemClock): Promise<Api> {
+  async createApi(config: Partial<ApiConfig> = {}, clock?: Clock): Promise<Api> {
+    return await this.#createApi(this.store, config, clock ?? this.store.clock);
+  }
+
+  /** One on another machine, whose clock differs by so much. The store is closed with the stack. */
+  async createApiElsewhere(stack: AsyncDisposableStack, skewMs: number, config: Partial<ApiConfig>): Promise<Api> {
+    const store = stack.use(await openStore(this.databaseUrl, undefined, { machineClock: { now: () => Date.now() + skewMs } }));
+    return stack.use(await this.#createApi(store, config, store.clock));
+  }
+
+  async #createApi(store: Store, config: Partial<ApiConfig>, clock: Clock): Promise<Api> {
     const nodes = this.nodes.map((node) => ({ nodeId: node.nodeId, url: node.url, client: node.client }));
     return await createApi(
       {
@@ -109,7 +123,7 @@ export class ApiHarness implements AsyncDisposable {
         ...config,
       },
       {
-        store: this.store,
+        store,
         nodes: { list: () => nodes },
         secrets: { tokenSeed: new Secret("seed"), adminToken: new Secret(this.adminToken) },
         clock,
@@ -121,7 +135,7 @@ export class ApiHarness implements AsyncDisposable {
   async call(method: string, path: string, options: CallOptions = {}): Promise<Answer> {
     const key = options.key === undefined ? this.apiKey : options.key;
     const hasBody = options.body !== undefined || options.raw !== undefined;
-    const response = await fetch(this.url + path, {
+    const response = await fetch((options.url ?? this.url) + path, {
       method,
       headers: {
         ...(key === null ? {} : { "X-API-Key": key }),

@@ -4,7 +4,7 @@ import { writeSync } from "node:fs";
 import { createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { createApi } from "@skerry/api";
-import { createLogger, Secret, systemClock } from "@skerry/base";
+import { createLogger, Secret } from "@skerry/base";
 import { openStore } from "@skerry/store";
 import { NodeService } from "@skerry/wire/node";
 
@@ -18,7 +18,7 @@ const api = await createApi(
     store,
     nodes: { list: () => [{ nodeId, url: NODE_URL, client }] },
     secrets: { tokenSeed: new Secret("seed"), adminToken: new Secret("admin") },
-    clock: systemClock,
+    clock: store.clock,
     logger: createLogger({ name: "api", level: "info", fd: 2 }),
   },
 );

@@ -1,4 +1,6 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { Code } from "@connectrpc/connect";
+import { scaled } from "@skerry/testkit/depth";
 import { waitUntil } from "@skerry/testkit/wait-until";
 import { expect, it } from "vitest";
 import type { Answer } from "./api-harness.ts";
@@ -41,6 +43,40 @@ describeOnEachDatabase("requests with an Idempotency-Key", { inSample: "both" },
     const answers = await Promise.all(asked);
     for (const answer of answers) expect({ status: answer.status, body: answer.body }).toEqual({ status: 201, body: answers[0]?.body });
     expect(api().node.countCalls("create")).toBe(1);
+  });
+
+  it("are one of many that come at once, again and again, at two processes", async () => {
+    await using second = await api().createApi({ ownerId: "api2" });
+    const { url } = await second.listen();
+    const rounds = scaled("rounds of requests with one key at once", { sample: 5, full: 150 });
+    for (let round = 0; round < rounds; round += 1) {
+      const options = (index: number) => (index % 2 ? {} : { url });
+      const asked = Array.from({ length: 16 }, (_, index) => post("/v2/sandboxes", `k-${round}`, { templateID: "base" }, options(index)));
+      const answers = await Promise.all(asked);
+      const made = new Set(answers.map(({ status, body }) => `${status} ${body.sandboxID}`));
+      expect([...made]).toEqual([`201 ${answers[0]?.body.sandboxID}`]);
+      expect(countHeld()).toBe(round + 1);
+    }
+    const [id = ""] = [...api().node.held.keys()];
+    const forks = await Promise.all(
+      Array.from({ length: 16 }, (_, index) => post(`/sandboxes/${id}/fork`, "k-fork", { count: 2 }, index % 2 ? {} : { url })),
+    );
+    expect(new Set(forks.map(({ status, text }) => `${status} ${text}`)).size).toBe(1);
+    expect(countHeld()).toBe(rounds + 2);
+  });
+
+  it("are one also when the process hears late that it is the first", async () => {
+    const { idempotency } = api().store;
+    const reserve = idempotency.reserve.bind(idempotency);
+    idempotency.reserve = async (...about) => {
+      const held = await reserve(...about);
+      // Others see in the database meanwhile that this process has taken it.
+      if (!held) await sleep(300);
+      return held;
+    };
+    const answers = await Promise.all(Array.from({ length: 8 }, () => create("k-late")));
+    expect(new Set(answers.map(({ status, body }) => `${status} ${body.sandboxID}`)).size).toBe(1);
+    expect(countHeld()).toBe(1);
   });
 
   it("are refused for another request, and belong to the team", async () => {
@@ -138,10 +174,12 @@ describeOnEachDatabase("requests with an Idempotency-Key", { inSample: "both" },
     expect((await create("k-half")).status).toBe(201);
     await waitUntil("the half made one has ended", async () => (await sandboxes.find("ihalf"))?.endReason === "abandoned");
     // Another process is at work: that is waited for. Had it gone on for much longer than anything may take, it would be found out.
+    await api().store.processes.beat("api7/there", 1);
+    await api().api.reconcile();
     await leave("k-other", [made], "api7/there");
     const waiting = create("k-other");
     await new Promise((resolve) => setTimeout(resolve, 300));
-    await idempotency.release({ teamId: api().teamId, key: "k-other", owner: "api7/there" });
+    await idempotency.release({ teamId: api().teamId, key: "k-other", owner: "api7/there", subjects: [made] });
     expect((await waiting).status).toBe(201);
   });
 

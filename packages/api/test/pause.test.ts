@@ -258,6 +258,17 @@ describeOnEachDatabase("pausing and resuming", { inSample: "postgres" }, (api) =
     expect((await connect(id)).status).toBe(201);
   });
 
+  it("says what the node's image has, not what was asked for, when the answer to a pause is lost", async () => {
+    const id = await api().create();
+    api().node.keepsMemory = false;
+    api().node.lost.set("pause", Code.Unavailable);
+    await post(id, "pause");
+    api().node.lost.clear();
+    api().node.keepsMemory = true;
+    await api().api.reconcile();
+    expect((await api().call("GET", `/sandboxes/${id}`)).body).toMatchObject({ state: "paused", pauseMode: "filesystem" });
+  });
+
   it("goes by what the node has when its answer is lost", async () => {
     const id = await api().create();
     api().node.lost.set("pause", Code.Unavailable);

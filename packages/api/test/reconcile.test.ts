@@ -68,20 +68,41 @@ describeOnEachDatabase("reconciling", { inSample: "postgres" }, (api) => {
     api().node.create = "hang";
     const creating = api().call("POST", "/v2/sandboxes", { body: { templateID: "base" } });
     await waitUntil("the node was asked", () => api().node.held.size === 1);
-    await leave("iother", { owner: "api2", createdAt: Date.now() });
-    hold("iother");
+    // By a clock that is an hour behind, or ahead: nobody compares clocks.
+    await api().store.processes.beat("api2/run", 1);
+    for (const [id, hours] of [
+      ["iother", 0],
+      ["ibehind", -1],
+      ["iahead", 1],
+    ] as const) {
+      await leave(id, { owner: "api2/run", createdAt: Date.now() + hours * 3_600_000 });
+      hold(id);
+    }
     await using second = await api().createApi({ ownerId: "api3" });
     await Promise.all([api().api.reconcile(), second.reconcile()]);
     api().node.release();
     expect((await creating).status).toBe(201);
-    expect(await find("iother")).toMatchObject({ state: "starting" });
-    expect(api().node.held.size).toBe(2);
+    for (const id of ["iother", "ibehind", "iahead"]) expect(await find(id)).toMatchObject({ state: "starting" });
+    expect(api().node.held.size).toBe(4);
   });
 
-  it("takes up what another process left long ago", async () => {
-    await leave("ileft", { owner: "gone" });
-    await api().api.reconcile();
-    expect(await find("ileft")).toMatchObject({ state: "ended", endReason: "abandoned" });
+  it("takes up what a process left of which there is no trace any more", async () => {
+    await leave("ileft", { owner: "gone", createdAt: Date.now() });
+    await waitUntil("it has ended", async () => (await find("ileft"))?.state === "ended");
+    expect(await find("ileft")).toMatchObject({ endReason: "abandoned" });
+  });
+
+  it("takes up what a process that lives has not finished in twice the time that it has", async () => {
+    const timing = { createTimeoutMs: 100, beatMs: 20, listTimeoutMs: 500, killTimeoutMs: 1_000 };
+    await using watcher = await api().createApi({ ownerId: "api8", timing });
+    await api().store.processes.beat("api7/run", 1);
+    await watcher.listen();
+    await leave("ihangs", { owner: "api7/run", createdAt: Date.now() });
+    await waitUntil("it has ended", async () => {
+      await api().store.processes.beat("api7/run", 1);
+      await watcher.reconcile();
+      return (await find("ihangs"))?.state === "ended";
+    });
   });
 
   it("ends what its node has lost, and kills what nobody knows", async () => {
@@ -96,6 +117,29 @@ describeOnEachDatabase("reconciling", { inSample: "postgres" }, (api) => {
     hold(lost);
     await api().api.reconcile();
     expect([...api().node.held.keys()]).toEqual([kept]);
+  });
+
+  it("says why a create had failed, also where its database had taken it and the answer was lost", async () => {
+    const { sandboxes } = api().store;
+    const [start, findEntry] = [sandboxes.start.bind(sandboxes), sandboxes.find.bind(sandboxes)];
+    const lost = Object.assign(new Error("Connection terminated unexpectedly"));
+    let made = "";
+    sandboxes.start = async (id, ...about) => {
+      made = id;
+      await start(id, ...about);
+      throw lost;
+    };
+    sandboxes.find = async () => {
+      throw lost;
+    };
+    expect((await api().call("POST", "/v2/sandboxes", { body: { templateID: "base" } })).status).toBe(500);
+    Object.assign(sandboxes, { start, find: findEntry });
+    await waitUntil("it is not on its node", () => api().node.held.size === 0);
+    await waitUntil("it has ended", async () => {
+      await api().api.reconcile();
+      return (await find(made))?.state === "ended";
+    });
+    expect(await find(made)).toMatchObject({ endReason: "create_failed" });
   });
 
   it("gives up what ended by itself and could not be given back yet", async () => {
@@ -165,9 +209,12 @@ describeOnEachDatabase("reconciling", { inSample: "postgres" }, (api) => {
     await leave("ihalfmade", { createdAt: ahead, owner: "somewhere/else" });
     const back = { now: () => Date.now() - 3_600_000 };
     await using restarted = await api().createApi({ ownerId: "api1" }, back);
-    await restarted.reconcile();
-    expect(await find(killed)).toMatchObject({ state: "ended" });
-    expect(await find("ihalfmade")).toMatchObject({ state: "ended", endReason: "abandoned" });
+    await restarted.listen();
+    await waitUntil("both have ended", async () => {
+      await restarted.reconcile();
+      return (await find(killed))?.state === "ended" && (await find("ihalfmade"))?.state === "ended";
+    });
+    expect(await find("ihalfmade")).toMatchObject({ endReason: "abandoned" });
     expect(await find(made)).toMatchObject({ state: "running" });
   });
 

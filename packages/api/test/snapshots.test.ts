@@ -109,6 +109,7 @@ describeOnEachDatabase("snapshots", { inSample: "postgres" }, (api) => {
     const id = await api().create();
     for (const [failure, status, shouldRetry] of [
       [Code.Unavailable, 503, "true"],
+      [Code.ResourceExhausted, 503, "true"],
       [Code.Internal, 500, "false"],
     ] as const) {
       api().node.snapshot = failure;

@@ -38,6 +38,11 @@ export function errnoOf(value: unknown): string | undefined {
   return undefined;
 }
 
+/** Whether something failed because a disk, or what a user may have of it, is full. */
+export function isOutOfSpace(error: unknown): boolean {
+  return ["ENOSPC", "EDQUOT"].includes(errnoOf(error) ?? "");
+}
+
 /** What a system call's number is called, such as `ENOENT`. */
 export function errnoName(errno: number): string {
   return Object.entries(constants.errno).find(([, value]) => value === errno)?.[0] ?? `errno ${errno}`;

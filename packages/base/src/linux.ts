@@ -100,6 +100,18 @@ export async function syncFilesystemInBackground(fd: number, subject: string): P
   if (value !== 0) fail("syncfs", subject, errno);
 }
 
+const fallocateFn = libc.func("int fallocate64(int fd, int mode, int64_t offset, int64_t length)");
+const FALLOC_FL_KEEP_SIZE = 1;
+
+/**
+ * Takes room on the disk for a file, from its beginning, without writing any of it. With `keepSize` the file does not grow. On a thread of
+ * the pool. Fails with EOPNOTSUPP where the file system can't do that.
+ */
+export async function allocateInBackground(fd: number, room: { bytes: number; keepSize?: boolean; subject: string }): Promise<void> {
+  const { value, errno } = await inBackground(fallocateFn, [fd, room.keepSize ? FALLOC_FL_KEEP_SIZE : 0, 0, room.bytes]);
+  if (value !== 0) fail("fallocate", room.subject, errno);
+}
+
 const memfdFn = libc.func("int memfd_create(const char *name, unsigned int flags)");
 const MFD_CLOEXEC = 1;
 
@@ -118,6 +130,11 @@ export function seekDataOrHole(fd: number, offset: number, what: "data" | "hole"
   const found = Number(lseekFn(fd, offset, what === "data" ? SEEK_DATA : SEEK_HOLE));
   if (found >= 0) return found;
   return koffi.errno() === koffi.os.errno.ENXIO ? undefined : fail("lseek", `descriptor ${fd}`);
+}
+
+/** Takes the blocks for the first `bytes` of an open file without writing them; it has at least that length then. What it took before a failure stays. */
+export function allocate(fd: number, bytes: number): void {
+  if (fallocateFn(fd, 0, 0, bytes) !== 0) fail("fallocate", `descriptor ${fd}`);
 }
 
 const mknodFn = libc.func("int mknod(const char *path, unsigned int mode, unsigned long device)");
@@ -168,6 +185,40 @@ export function lockFile(fd: number): boolean {
   return koffi.errno() === koffi.os.errno.EWOULDBLOCK ? false : fail("flock", `descriptor ${fd}`);
 }
 
+const fcntlFn = libc.func("int fcntl(int fd, int command, _Inout_ uint8_t *argument)");
+const F_GETLK = 5;
+const F_SETLK = 6;
+const F_RDLCK = 0;
+const F_WRLCK = 1;
+const F_UNLCK = 2;
+
+/** `struct flock` for the whole file, as 64-bit systems lay it out. */
+function flockOf(type: number): Buffer {
+  const lock = Buffer.alloc(32);
+  lock.writeInt16LE(type, 0);
+  return lock;
+}
+
+/**
+ * Takes a shared lock (POSIX) for this process. It ends with the process, and also when the process closes any descriptor of that
+ * file. False when somebody has an exclusive one.
+ */
+export function shareFile(fd: number): boolean {
+  if (fcntlFn(fd, F_SETLK, flockOf(F_RDLCK)) === 0) return true;
+  const errno = koffi.errno();
+  return errno === koffi.os.errno.EAGAIN || errno === koffi.os.errno.EACCES ? false : fail("fcntl", `descriptor ${fd}`, errno);
+}
+
+/**
+ * The process that has a lock of `shareFile`, one of them where there are several; undefined when nobody else has. 0 when it is in
+ * another PID namespace, where it can't be named from here.
+ */
+export function findSharer(fd: number): number | undefined {
+  const lock = flockOf(F_WRLCK);
+  if (fcntlFn(fd, F_GETLK, lock) !== 0) fail("fcntl", `descriptor ${fd}`);
+  return lock.readInt16LE(0) === F_UNLCK ? undefined : lock.readInt32LE(24);
+}
+
 const closeFn = libc.func("int close(int fd)");
 function closeFd(fd: number): void {
   closeFn(fd);
@@ -202,4 +253,69 @@ const lremovexattrFn = libc.func("int lremovexattr(const char *path, const char 
 /** Takes an extended attribute off a path (off the link itself). */
 export function removeXattr(path: string, name: string): void {
   if (lremovexattrFn(path, name) !== 0) fail(`lremovexattr ${name}`, path);
+}
+
+const lsetxattrFn = libc.func("int lsetxattr(const char *path, const char *name, const char *value, size_t size, int flags)");
+
+/** Gives a path (a link itself) an extended attribute, or another value of it. */
+export function writeXattr(path: string, name: string, value: string): void {
+  if (lsetxattrFn(path, name, value, Buffer.byteLength(value), 0) !== 0) fail(`lsetxattr ${name}`, path);
+}
+
+// The same by bytes: names in a guest's folders need not be text.
+const llistxattrBytesFn = libc.func("long llistxattr(const uint8_t *path, _Out_ uint8_t *list, size_t size)");
+const lgetxattrBytesFn = libc.func("long lgetxattr(const uint8_t *path, const uint8_t *name, _Out_ uint8_t *value, size_t size)");
+const lsetxattrBytesFn = libc.func("int lsetxattr(const uint8_t *path, const uint8_t *name, const uint8_t *value, size_t size, int flags)");
+const mknodBytesFn = libc.func("int mknod(const uint8_t *path, unsigned int mode, unsigned long device)");
+const utimensatFn = libc.func("int utimensat(int folder, const uint8_t *path, const int64_t *times, int flags)");
+const AT_SYMLINK_NOFOLLOW = 0x100;
+const terminated = (bytes: Uint8Array) => Buffer.concat([bytes, Buffer.alloc(1)]);
+
+/** An extended attribute of a path (of the link itself); undefined where it has none of that name. */
+export function findXattr(path: Uint8Array, name: string): Buffer | undefined {
+  const [source, wanted] = [terminated(path), terminated(Buffer.from(name))];
+  const size = Number(lgetxattrBytesFn(source, wanted, null, 0));
+  if (size < 0 && ["ENODATA", "EOPNOTSUPP"].some((code) => koffi.errno() === koffi.os.errno[code])) return undefined;
+  if (size < 0) fail(`lgetxattr ${name}`, path.toString());
+  const value = Buffer.alloc(size);
+  if (size > 0 && Number(lgetxattrBytesFn(source, wanted, value, size)) !== size) fail(`lgetxattr ${name}`, path.toString());
+  return value;
+}
+
+/** Sets an extended attribute of a path (of the link itself). */
+export function setXattr(path: Uint8Array, name: string, value: Uint8Array): void {
+  if (lsetxattrBytesFn(terminated(path), terminated(Buffer.from(name)), value, value.length, 0) !== 0)
+    fail(`lsetxattr ${name}`, path.toString());
+}
+
+/** Gives `to` every extended attribute of `from` (of links themselves). */
+export function copyXattrs(from: Uint8Array, to: Uint8Array): void {
+  const [source, target] = [terminated(from), terminated(to)];
+  const size = Number(llistxattrBytesFn(source, null, 0));
+  if (size < 0 && koffi.errno() === koffi.os.errno.EOPNOTSUPP) return;
+  if (size < 0) fail("llistxattr", from.toString());
+  const room = Buffer.alloc(size);
+  // An overlay gives fewer than it has said.
+  const length = size > 0 ? Number(llistxattrBytesFn(source, room, size)) : 0;
+  if (length < 0) fail("llistxattr", from.toString());
+  const list = room.subarray(0, length);
+  for (let at = 0, end = list.indexOf(0); end > at; at = end + 1, end = list.indexOf(0, at)) {
+    const name = list.subarray(at, end + 1);
+    const length = Number(lgetxattrBytesFn(source, name, null, 0));
+    const value = Buffer.alloc(Math.max(0, length));
+    if (length < 0 || (length > 0 && Number(lgetxattrBytesFn(source, name, value, length)) !== length)) fail("lgetxattr", from.toString());
+    if (lsetxattrBytesFn(target, name, value, value.length, 0) !== 0) fail("lsetxattr", to.toString());
+  }
+}
+
+/** Makes a device, a pipe or a socket's file; `device` as in the status of a file. */
+export function makeNode(path: Uint8Array, { mode, device }: { mode: number; device: number }): void {
+  if (mknodBytesFn(terminated(path), mode, device) !== 0) fail("mknod", path.toString());
+}
+
+/** In nanoseconds, which Node.js can't; of a link itself. */
+export function setTimes(path: Uint8Array, { atimeNs, mtimeNs }: { atimeNs: bigint; mtimeNs: bigint }): void {
+  const billion = 1_000_000_000n;
+  const times = new BigInt64Array([atimeNs, mtimeNs].flatMap((ns) => [ns / billion, ns % billion]));
+  if (utimensatFn(AT_FDCWD, terminated(path), times, AT_SYMLINK_NOFOLLOW) !== 0) fail("utimensat", path.toString());
 }

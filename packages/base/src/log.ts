@@ -1,8 +1,9 @@
 import { pino } from "pino";
+import { LogOutput } from "./log-output.ts";
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
-/** JSON lines. The message is a constant phrase; facts are fields (`sandbox_id`, `node_id`, `duration_ms` …). */
+/** JSON lines. The message is a constant phrase; facts are fields (`sandbox_id`, `node_id`, `duration_ms` …). No call ever throws or waits. */
 export interface Logger {
   debug(fields: object, message: string): void;
   info(fields: object, message: string): void;
@@ -13,8 +14,10 @@ export interface Logger {
 
 /** Writes to file descriptor `fd` (default 1); errors under `err` keep their stack and cause. */
 export function createLogger(options: { name: string; level: LogLevel; fd?: number }): Logger {
-  return pino(
-    { level: options.level, base: { component: options.name }, timestamp: pino.stdTimeFunctions.isoTime },
-    pino.destination({ dest: options.fd ?? 1, sync: true }),
-  );
+  const output = new LogOutput({
+    fd: options.fd ?? 1,
+    onDropped: (lines) => logger.warn({ lines }, "log lines are missing here: there was no room for them, or nobody read them"),
+  });
+  const logger = pino({ level: options.level, base: { component: options.name }, timestamp: pino.stdTimeFunctions.isoTime }, output);
+  return logger;
 }

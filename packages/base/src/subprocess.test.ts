@@ -49,6 +49,16 @@ it("has no signal blocked or ignored", async () => {
   expect(stdout).toBe("SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
 });
 
+it("leaves no more in a log than the end of what a program said", async () => {
+  const failure = await failureOf(shell("i=0; while [ $((i += 1)) -le 20000 ]; do echo line-$i >&2; done; exit 1"));
+  expect(failure.stderr.length).toBeGreaterThan(100_000);
+  const fields: string[] = [];
+  // As the log goes through an error.
+  for (const name in failure) fields.push(String(failure[name as keyof SubprocessError]));
+  expect([failure.message, failure.stack, ...fields].join("").length).toBeLessThan(10_000);
+  expect(failure.message).toContain("line-20000");
+});
+
 it("says how it failed", async () => {
   expect(await failureOf(shell("echo why >&2; exit 7"))).toMatchObject({ exitCode: 7, signalName: null, stderr: "why\n", timedOut: false });
   expect(await failureOf(shell("kill -TERM $$"))).toMatchObject({ exitCode: null, signalName: "SIGTERM" });

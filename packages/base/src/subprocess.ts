@@ -30,8 +30,8 @@ export class SubprocessError extends Error {
   readonly command: string;
   readonly exitCode: number | null;
   readonly signalName: NodeJS.Signals | null;
-  readonly stderr: string;
   readonly timedOut: boolean;
+  readonly #stderr: string;
   constructor(fields: {
     command: string;
     exitCode: number | null;
@@ -46,8 +46,12 @@ export class SubprocessError extends Error {
     this.command = fields.command;
     this.exitCode = fields.exitCode;
     this.signalName = fields.signalName;
-    this.stderr = fields.stderr;
+    this.#stderr = fields.stderr;
     this.timedOut = fields.timedOut;
+  }
+  /** No field of its own: a log line has the end of it in the message, and not a megabyte. */
+  get stderr(): string {
+    return this.#stderr;
   }
 }
 

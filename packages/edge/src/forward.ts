@@ -60,8 +60,10 @@ export function forward(exchange: Exchange): void {
     req.unpipe(outgoing);
     req.resume();
   });
+  let answer: IncomingMessage | undefined;
   const onResponse = (incoming: IncomingMessage) => {
     progress.answered = true;
+    answer = incoming;
     answerClient(exchange, { outgoing, incoming, progress });
   };
   outgoing.once("response", guard(onResponse, onFault));
@@ -69,8 +71,9 @@ export function forward(exchange: Exchange): void {
     if (req.headers.expect !== undefined && !res.headersSent) res.writeContinue();
   });
   const broken = (error: Error) => {
-    // After a whole answer the sandbox may break the connection as it likes.
-    if (progress.whole || res.destroyed) return;
+    // After a whole answer the sandbox may break the connection as it likes, or send what is no answer. It may have arrived whole and
+    // not have been handed on: the parser stops with an error at bytes that came in one packet with the end of the answer.
+    if (progress.whole || answer?.complete || res.destroyed) return;
     if (res.headersSent) reset(req.socket);
     else exchange.onBroken(error);
   };

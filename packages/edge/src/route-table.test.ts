@@ -11,9 +11,10 @@ function tableOver(running: Map<string, string>, options: RouteTableOptions = {}
   const asked: string[] = [];
   const transport = createRouterTransport(({ service }) => {
     service(RouteService, {
-      findRoute({ sandboxId }) {
+      async findRoute({ sandboxId }) {
         asked.push(sandboxId);
         const nodeUrl = running.get(sandboxId);
+        if (nodeUrl === "hangs") await new Promise((resolve) => setTimeout(resolve, 5_000));
         if (nodeUrl === "broken") throw new ConnectError("no database", Code.Internal);
         if (nodeUrl === undefined) throw new ConnectError("not running", Code.NotFound);
         return { nodeId: "n", nodeUrl, run: "1" };
@@ -143,4 +144,38 @@ test("a wake may take longer than a look, and neither lasts for ever", async () 
   const startedAt = performance.now();
   await expect(table.find(ID, { port: 3000, accessToken: "", isProbe: false })).rejects.toMatchObject({ code: Code.DeadlineExceeded });
   expect(performance.now() - startedAt).toBeGreaterThan(90);
+});
+
+test.each(["broken", "hangs"])("while the control plane %s, what it said last is used, and asked for again later", async (how) => {
+  let now = 0;
+  const running = new Map([[ID as string, "http://a"]]);
+  const { asked, table } = tableOver(running, { now: () => now, maxAgeMs: 100, patienceMs: 50 });
+  await table.find(ID);
+  running.set(ID, how);
+  for (const at of [1_000, 1_050, 60_000]) {
+    now = at;
+    expect(await table.find(ID)).toMatchObject({ route: { nodeUrl: "http://a" } });
+  }
+  // Not at each request.
+  expect(asked.length).toBeLessThanOrEqual(3);
+  running.set(ID, "http://b");
+  table.forget(ID);
+  expect(await table.find(ID)).toMatchObject({ route: { nodeUrl: "http://b" } });
+});
+
+test("what its node did not have is not used again when the control plane can't be asked", async () => {
+  let now = 0;
+  const running = new Map([[ID as string, "http://a"]]);
+  const { table } = tableOver(running, { now: () => now, maxAgeMs: 100 });
+  await table.find(ID);
+  running.set(ID, "broken");
+  table.forget(ID);
+  await expect(table.find(ID)).rejects.toThrow("no database");
+  running.set(ID, "http://a");
+  await table.find(ID);
+  running.delete(ID);
+  now = 1_000;
+  expect(await table.find(ID)).toEqual(UNKNOWN);
+  running.set(ID, "broken");
+  await expect(table.find(ID)).rejects.toThrow("no database");
 });

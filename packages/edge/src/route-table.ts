@@ -1,11 +1,14 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { type Client, Code, ConnectError } from "@connectrpc/connect";
 import { AGENT_PORT, type SandboxId } from "@skerry/wire";
 import { type RouteRefusal, RouteRefusalSchema, type RouteService } from "@skerry/wire/control";
 import type { Absence, RouteAnswer, RouteTable, Visitor } from "./ports.ts";
 
 export interface RouteTableOptions {
-  /** How long an answer is used without asking again. Default 5 s. */
+  /** How long an answer is used without asking again, and again after the control plane did not answer. Default 5 s. */
   readonly maxAgeMs?: number;
+  /** How long the control plane is waited for where an older answer is at hand, which is used then. Default 2 s. */
+  readonly patienceMs?: number;
   /** How many sandboxes are remembered. Default 10,000. */
   readonly maxEntries?: number;
   /** How long a question without a visitor may take. Default 10 s. */
@@ -23,11 +26,13 @@ type Asking = Map<string, Promise<RouteAnswer>>;
 /**
  * The control plane's route table, remembered for a short while. Only running sandboxes are remembered: "not running" is always
  * asked for, so that a sandbox is reachable from the moment it was created. Parallel questions about one sandbox are one call,
- * as far as they show the same for themselves.
+ * as far as they show the same for themselves. While the control plane can't be asked, what it said last is used, however old:
+ * a node refuses what is not its own, and has the route forgotten.
  */
 export function routeTableFrom(client: Client<typeof RouteService>, options: RouteTableOptions = {}): RouteTable {
   const maxAgeMs = options.maxAgeMs ?? 5_000;
   const maxEntries = options.maxEntries ?? 10_000;
+  const patienceMs = options.patienceMs ?? 2_000;
   const now = options.now ?? Date.now;
   const known = new Map<SandboxId, { answer: RouteAnswer; until: number }>();
   const asking = new Map<SandboxId, Asking>();
@@ -42,7 +47,10 @@ export function routeTableFrom(client: Client<typeof RouteService>, options: Rou
     const call = readAnswer(client, { sandboxId, visitor, timeoutMs: timeoutOf(options, visitor) })
       .then((answer) => {
         // `forget` during the call means that this answer may be as old as the one that was wrong.
-        if (answer.kind === "running" && asking.get(sandboxId) === calls) remember(sandboxId, answer);
+        if (asking.get(sandboxId) === calls) {
+          if (answer.kind === "running") remember(sandboxId, answer);
+          else known.delete(sandboxId);
+        }
         return answer;
       })
       .finally(() => {
@@ -54,13 +62,29 @@ export function routeTableFrom(client: Client<typeof RouteService>, options: Rou
     return call;
   };
 
+  /** The answer, or the last one where there is none now. */
+  const orLast = async (call: Promise<RouteAnswer>, sandboxId: SandboxId, last: RouteAnswer): Promise<RouteAnswer> => {
+    const tired = new AbortController();
+    const waited = sleep(patienceMs, undefined, { signal: tired.signal }).catch(() => undefined);
+    try {
+      const answer = await Promise.race([call.catch(() => undefined), waited]);
+      if (answer) return answer;
+      // Unless it has been forgotten meanwhile.
+      if (known.get(sandboxId)?.answer !== last) return await call;
+      remember(sandboxId, last);
+      return last;
+    } finally {
+      tired.abort();
+    }
+  };
+
   return {
     async find(sandboxId, visitor) {
       const entry = known.get(sandboxId);
       if (entry && entry.until > now()) return entry.answer;
-      known.delete(sandboxId);
       const calls: Asking = asking.get(sandboxId) ?? new Map();
-      return calls.get(keyOf(visitor)) ?? ask(sandboxId, visitor, calls);
+      const call = calls.get(keyOf(visitor)) ?? ask(sandboxId, visitor, calls);
+      return entry ? orLast(call, sandboxId, entry.answer) : call;
     },
     forget(sandboxId) {
       known.delete(sandboxId);

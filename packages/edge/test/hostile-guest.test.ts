@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { fetchThrough, hostOf, RawClient } from "./client.ts";
+import { fetchThrough, hostOf, RawClient, waitFor } from "./client.ts";
 import { Faults } from "./faults.ts";
 import { createWorld, type World } from "./parts.ts";
 
@@ -76,4 +76,113 @@ test("a refusal that cannot be explained resets one connection", async () => {
   }
   world.routes.forget = forget;
   expect((await fetchThrough(world.port, 3000)).status).toBe(502);
+});
+
+/** Answers that are over where the bytes "JUNK" begin, by the method of the request. */
+const OVERLONG: readonly (readonly [method: string, answer: string])[] = [
+  ["GET", "204 No Content\r\n\r\n"],
+  ["GET", "204 No Content\r\nContent-Length: 4\r\n\r\n"],
+  ["GET", "204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n"],
+  ["GET", "304 Not Modified\r\nContent-Length: 4\r\n\r\n"],
+  ["HEAD", "200 OK\r\nContent-Length: 4\r\n\r\n"],
+  ["GET", "200 OK\r\nContent-Length: 2\r\n\r\nok"],
+  ["GET", "200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"],
+];
+const TIMES = ["in the same packet", "in a later one"] as const;
+const CASES = TIMES.flatMap((time) =>
+  ["close", "keep-alive"].flatMap((connection) => (["direct", "connect"] as const).map((reach) => ({ time, connection, reach }))),
+);
+
+test.each(CASES)(
+  "bytes after an answer, $time ($connection, $reach), cost the sandbox its connection and the client nothing",
+  async (one) => {
+    using faults = new Faults();
+    await using world = await createWorld(one.reach);
+    await world.serve(3001, (_req, res) => res.end("honest"));
+    for (const [method, answer] of OVERLONG) {
+      const dropped = Promise.withResolvers<void>();
+      await world.serveTcp(3000, (socket) => {
+        socket.setNoDelay();
+        for (const end of ["end", "close"]) socket.once(end, () => dropped.resolve());
+        socket.once("data", () => {
+          const head = `HTTP/1.1 ${answer.replace("\r\n", `\r\nConnection: ${one.connection}\r\n`)}`;
+          if (one.time === "in the same packet") socket.write(`${head}JUNK`);
+          else socket.write(head, () => setTimeout(() => socket.write("JUNK"), 5));
+        });
+        socket.resume();
+      });
+      const client = new RawClient(world.port).send(`${method} / HTTP/1.1\r\nHost: ${hostOf(3000)}\r\n\r\n`);
+      await Promise.race([client.until("\r\n\r\n"), client.closed]);
+      expect([client.received.slice(0, 12), client.error, faults.seen], answer).toEqual([`HTTP/1.1 ${answer.slice(0, 3)}`, undefined, []]);
+      client.send(`GET / HTTP/1.1\r\nHost: ${hostOf(3001)}\r\nConnection: close\r\n\r\n`);
+      const received = await client.untilClosed();
+      expect([received.slice(-6), received.includes("JUNK"), received.includes("ok")], answer).toEqual([
+        "honest",
+        false,
+        answer.includes("ok"),
+      ]);
+      await dropped.promise;
+    }
+  },
+);
+
+test.each(TIMES)(
+  "an upgrade that is answered otherwise, with bytes after the answer %s: the answer arrives, the bytes do not",
+  async (time) => {
+    using faults = new Faults();
+    await using world = await createWorld("direct");
+    for (const [method, answer] of OVERLONG.filter(([method]) => method === "GET")) {
+      const dropped = Promise.withResolvers<void>();
+      await world.serveTcp(3000, (socket) => {
+        for (const end of ["end", "close"]) socket.once(end, () => dropped.resolve());
+        socket.once("data", () => {
+          if (time === "in the same packet") socket.write(`HTTP/1.1 ${answer}JUNK`);
+          else socket.write(`HTTP/1.1 ${answer}`, () => setTimeout(() => socket.write("JUNK"), 5));
+        });
+        socket.resume();
+      });
+      const client = new RawClient(world.port).send(UPGRADE.replace("GET", method));
+      const received = await client.untilClosed();
+      expect([received.slice(0, 12), received.includes("JUNK"), client.error, faults.seen], answer).toEqual([
+        `HTTP/1.1 ${answer.slice(0, 3)}`,
+        false,
+        undefined,
+        [],
+      ]);
+      await dropped.promise;
+    }
+  },
+);
+
+test("bytes after an interim answer are no answer: 502", async () => {
+  using faults = new Faults();
+  await using world = await createWorld("direct");
+  for (const interim of ["100 Continue", "103 Early Hints"]) {
+    const received = await exchange(world, PLAIN, `HTTP/1.1 ${interim}\r\n\r\nJUNK`);
+    expect([received.slice(0, 12), received.includes("JUNK"), faults.seen]).toEqual(["HTTP/1.1 502", false, []]);
+  }
+});
+
+test("a slow client gets the whole of an answer after which the sandbox sends more", async () => {
+  using faults = new Faults();
+  await using world = await createWorld("direct");
+  const size = 200_000;
+  await world.serveTcp(3000, (socket) => {
+    socket.once("data", () => socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${size}\r\n\r\n${"a".repeat(size)}JUNK`));
+  });
+  const client = new RawClient(world.port);
+  client.socket.pause();
+  client.send(PLAIN);
+  await waitFor(
+    () => (world.sandboxes.dials === 1 && world.sandboxes.sockets.size === 0 ? true : undefined),
+    "the end of the sandbox's connection",
+  );
+  client.socket.resume();
+  const received = await client.untilClosed();
+  expect([received.slice(0, 12), received.match(/a{2,}/)?.[0].length, received.includes("JUNK"), faults.seen]).toEqual([
+    "HTTP/1.1 200",
+    size,
+    false,
+    [],
+  ]);
 });

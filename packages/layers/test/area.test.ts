@@ -1,6 +1,7 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import {
+  appendFileSync,
   closeSync,
   existsSync,
   fsyncSync,
@@ -58,7 +59,8 @@ afterEach(async () => {
   for (const target of overlays.splice(0)) unmountRootFilesystem(target);
   await areas.stop();
   for (const id of areas.list()) await areas.destroy(id);
-  expect(remains(dir)).toEqual({ files: [], mounts: [], devices: [] });
+  // A device stays for as long as a process of anybody's, which was just starting, has the mounts of before.
+  await expect.poll(() => remains(dir), { timeout: 10_000 }).toEqual({ files: [], mounts: [], devices: [] });
 });
 afterAll(() => rmSync(base, { recursive: true, force: true }));
 
@@ -97,6 +99,16 @@ function fill(file: string): { bytes: number; code: string | undefined } {
   } finally {
     closeSync(fd);
   }
+}
+
+/** Splits what was allocated and not written, too far apart to be filled with zeros: what that takes comes out of what ext4 holds back. */
+function dipIntoReserve(filler: string): void {
+  const file = join(filler, "big");
+  execFileSync("/bin/sh", ["-c", 'fallocate -l 100M "$1"; cat /dev/zero > "$1.rest"; true', "sh", file], { stdio: "ignore" });
+  const fd = openSync(file, "r+");
+  for (let at = 0; at < 100 * MIB; at += 72 * 1024) writeSync(fd, "x", at);
+  fsyncSync(fd);
+  closeSync(fd);
 }
 
 describe("a limited area", () => {
@@ -168,13 +180,119 @@ describe("a limited area", () => {
 
   it("is refused when the machine's disk is nearly full, and leaves nothing", async () => {
     const full = open({ reserveBytes: 2 ** 52 });
-    await expect(full.create(newAreaId(), { sizeMb: 16, ownerId: 0 })).rejects.toMatchObject({ code: "capacity_unavailable" });
+    await expect(full.create(newAreaId(), { sizeMb: 16, ownerId: 0 })).rejects.toMatchObject({ code: "disk_space_unavailable" });
     expect(full.list()).toEqual([]);
+    await expect(full.assertRoom()).rejects.toMatchObject({ code: "disk_space_unavailable" });
+    await full.assertRoom({ isUnderWay: true });
+    // Unless whoever asks can't go back.
+    await full.destroy((await full.create(newAreaId(), { sizeMb: 16, ownerId: 0, isDue: true })).id);
   });
 
   it.each([7, -1, 1.5, 2 ** 40])("can't have %d MiB", async (sizeMb) => {
     await expect(areas.create(newAreaId(), { sizeMb, ownerId: 0 })).rejects.toThrow(RangeError);
     expect(areas.list()).toEqual([]);
+  });
+});
+
+describe("an area that a guest has filled", () => {
+  /** In its own folders a guest could do the same. */
+  const used = (area: DiskArea) => {
+    const filler = join(area.upper, "filler");
+    mkdirSync(filler);
+    return filler;
+  };
+  const FILLED: [string, number, (filler: string) => void][] = [
+    ["to the last block", 16, (filler) => fill(join(filler, "big"))],
+    ["into what the file system keeps for itself", 128, dipIntoReserve],
+    [
+      "with files, to the last one",
+      16,
+      (filler) =>
+        expect(() => Array.from({ length: 10_000 }, (_, index) => writeFileSync(join(filler, String(index)), ""))).toThrow(/ENOSPC/),
+    ],
+  ];
+  it.each(FILLED)("%s, is mounted for writing again and again, and has room when something is deleted", async (_how, sizeMb, fillUp) => {
+    const area = await areas.create(newAreaId(), { sizeMb, ownerId: 0 });
+    unmountOverlay(overlay(area));
+    fillUp(used(area));
+    for (let round = 0; round < 5; round += 1) {
+      await areas.close(area.id);
+      await areas.open(area.id);
+      const root = areas.withRoom(area.id, () => overlay(area));
+      expect(() => {
+        for (;;) appendFileSync(join(root, "filler/more"), Buffer.alloc(MIB));
+      }).toThrow(/ENOSPC/);
+      unmountOverlay(root);
+    }
+    const root = areas.withRoom(area.id, () => overlay(area));
+    rmSync(join(root, "filler"), { recursive: true });
+    writeFileSync(join(root, "again"), Buffer.alloc(MIB));
+  });
+
+  it("is never mounted for reading only without an error", async () => {
+    const area = await areas.create(newAreaId(), { sizeMb: 16, ownerId: 0 });
+    // Somebody else's immutable work directory: the kernel can't make its own, and falls back.
+    mkdirSync(join(area.work, "work"));
+    execFileSync("chattr", ["+i", area.work]);
+    try {
+      expect(() => overlay(area)).toThrow(expect.objectContaining({ code: "root_read_only" }));
+    } finally {
+      execFileSync("chattr", ["-i", area.work]);
+    }
+  });
+
+  it("or that the kernel has made read-only, is mounted for writing when it is opened", async () => {
+    const { id, upper } = await areas.create(newAreaId(), { sizeMb: 16, ownerId: 0 });
+    execFileSync("mount", ["-o", "remount,ro", join(dir, id, "fs")]);
+    expect(() => writeFileSync(join(upper, "file"), "")).toThrow(/EROFS/);
+    await areas.open(id);
+    writeFileSync(join(upper, "file"), "");
+  });
+});
+
+describe("an area above others", () => {
+  it("has what they hold within its size, and whoever looks sees that", async () => {
+    const sizeMb = 64;
+    const lower: string[] = [];
+    const shown = (path: string) => {
+      const { blocks, bavail, bsize } = statfsSync(path);
+      return { total: (blocks * bsize) / MIB, free: (bavail * bsize) / MIB };
+    };
+    for (const freeMb of [64, 44, 24, 4]) {
+      const area = await areas.create(newAreaId(), { sizeMb, ownerId: 0 });
+      areas.charge(area.id, lower);
+      const root = overlay(area, [...lower.map((id) => areas.paths(id).upper), base2].reverse());
+      expect(shown(root).total).toBeGreaterThanOrEqual(sizeMb);
+      expect(shown(root).free).toBeGreaterThan(freeMb - 4);
+      expect(shown(root).free).toBeLessThan(freeMb + 2);
+      // It takes nothing of the machine's disk.
+      await areas.sync(area.id);
+      expect(await areas.hostBytes(area.id)).toBeLessThan(6 * MIB);
+      if (freeMb > 20) writeFileSync(join(root, `of-${freeMb}`), Buffer.alloc(20 * MIB, 1));
+      else expect(fill(join(root, "rest"))).toMatchObject({ code: "ENOSPC" });
+      unmountOverlay(root);
+      await areas.freeze(area.id);
+      lower.push(area.id);
+    }
+    // As full as it can be: there is a last bit of room, with which something can be deleted.
+    const last = await areas.create(newAreaId(), { sizeMb, ownerId: 0 });
+    areas.charge(last.id, lower);
+    const root = overlay(last, [...lower.map((id) => areas.paths(id).upper), base2].reverse());
+    expect(shown(root).free).toBeLessThan(1.1);
+    unlinkSync(join(root, "of-64"));
+    unmountOverlay(root);
+  });
+
+  it("counts anew when others lie below", async () => {
+    const [lower, area] = await Promise.all([1, 2].map(() => areas.create(newAreaId(), { sizeMb: 64, ownerId: 0 })));
+    if (!lower || !area) throw new Error("two were made");
+    writeFileSync(join(lower.upper, "file"), Buffer.alloc(30 * MIB, 1));
+    const free = () => (statfsSync(area.upper).bavail * statfsSync(area.upper).bsize) / MIB;
+    const before = free();
+    areas.charge(area.id, [lower.id]);
+    expect(Math.round(before - free())).toBe(30);
+    areas.charge(area.id, []);
+    expect(Math.round(before - free())).toBe(0);
   });
 });
 
@@ -234,7 +352,7 @@ describe("an area's life", () => {
     const { id, upper } = await areas.create(newAreaId(), { sizeMb: 32, ownerId: 0 });
     writeFileSync(join(upper, "file"), "kept");
     await areas.close(id);
-    expect(remains(dir)).toMatchObject({ mounts: [], devices: [] });
+    await expect.poll(() => remains(dir), { timeout: 10_000 }).toMatchObject({ mounts: [], devices: [] });
     expect(existsSync(upper)).toBe(false);
     const next = open();
     expect(next.list()).toEqual([id]);
@@ -324,6 +442,14 @@ describe("an area's life", () => {
 });
 
 describe("prepared areas", () => {
+  it("are not kept for a size that nobody asks for again", async () => {
+    const pooled = open({ ready: 2 });
+    const { id } = await pooled.create(newAreaId(), { sizeMb: 37, ownerId: 0, isOnlyOne: true });
+    await pooled.prepared();
+    expect(remains(dir)).toMatchObject({ files: [id], mounts: { length: 1 } });
+    await pooled.stop();
+  });
+
   it("are handed out, replaced, in no list, and gone after the end", async () => {
     const pooled = open({ ready: 3 });
     pooled.prepare(32);

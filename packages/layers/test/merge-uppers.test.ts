@@ -1,14 +1,15 @@
 // Chains of uppers as overlayfs itself writes them, shown before and after they are merged.
 
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { mergeUppers, mountRootFilesystem, unmountRootFilesystem } from "@skerry/layers";
 import { afterAll, expect, it } from "vitest";
 
 const dir = mkdtempSync(join(tmpdir(), "skerry-merge-"));
-afterAll(() => rmSync(dir, { recursive: true, force: true }));
+// Deeper than Node.js would go.
+afterAll(() => execFileSync("rm", ["-rf", dir]));
 
 const made = (...path: string[]) => {
   const folder = join(dir, ...path);
@@ -37,6 +38,7 @@ import hashlib, os, sys
 os.chdir(sys.argv[1].encode())
 inodes = {}
 for folder, folders, files in os.walk(b"."):
+  folders[:] = [name for name in folders if not name.startswith(b"00xx")]
   for name in sorted([b"."] + folders + files):
     path = os.path.join(folder, name)
     about = os.lstat(path)
@@ -90,4 +92,50 @@ it.each([2, 3, 4])("%i uppers as one look the same above their layers, and above
   expect(withRoot(`other-after-${merged}`, [other, target, ...rest], listing).value).toEqual(
     withRoot(`other-before-${merged}`, [other, ...uppers], listing).value,
   );
+});
+
+/** Longer than any path that the kernel takes. Beside it, one more of all that there can be in a folder. */
+const DEEP = `
+import os, sys
+folder = os.open(sys.argv[1].encode(), os.O_RDONLY)
+for level in range(60):
+  name = b"%02d" % level + b"x" * 98
+  try: os.mkdir(name, dir_fd=folder)
+  except FileExistsError: pass
+  folder = os.open(name, os.O_RDONLY, dir_fd=folder)
+for name in os.listdir(folder): os.unlink(name, dir_fd=folder)
+with open(os.open("of-" + sys.argv[2], os.O_CREAT | os.O_WRONLY, dir_fd=folder), "w") as file: file.write(sys.argv[2])
+os.link("of-" + sys.argv[2], "linked", src_dir_fd=folder, dst_dir_fd=folder)
+`;
+const DEEP_LISTING = `
+import os, sys
+for folder, folders, files, fd in os.fwalk(sys.argv[1].encode()):
+  folders.sort()
+  for name in sorted(files + folders):
+    about = os.lstat(name, dir_fd=fd)
+    print(name[:20], about.st_mode, about.st_size, about.st_mtime_ns if name in files else "", name == b"linked" and about.st_nlink)
+`;
+
+it("goes deeper than any path is long, and keeps everything on the way", async () => {
+  const base = made("base-deep");
+  shell(BASE, base);
+  const uppers: string[] = [];
+  for (const [at, step] of STEPS.entries()) {
+    const { upper } = withRoot(`deep-${at}`, [base, ...uppers], (root) => {
+      shell(step, root);
+      execFileSync("/usr/bin/python3", ["-c", DEEP, root, String(at)]);
+    });
+    uppers.push(upper);
+  }
+  const target = made("deep", "merged");
+  await mergeUppers(uppers, target);
+  const before = withRoot("before-deep", [base, ...uppers], listing).value;
+  expect(withRoot("after-deep", [base, target], listing).value).toEqual(before);
+  const deep = (root: string) => execFileSync("/usr/bin/python3", ["-c", DEEP_LISTING, root], { encoding: "utf8" });
+  const found = withRoot("after-deep-2", [base, target], deep).value;
+  expect(found).toEqual(withRoot("before-deep-2", [base, ...uppers], deep).value);
+  expect(found).toContain("of-3");
+  expect(found).not.toContain("of-2");
+  // Nothing of the work is left beside it.
+  expect(readdirSync(made("deep"))).toEqual(["merged"]);
 });

@@ -1,14 +1,25 @@
 import { existsSync, rmSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 import { asError, type Logger } from "@skerry/base";
 import { destroyCgroup, letTrafficGo, networkNames, removeFirewall } from "@skerry/runtime";
 import type { NodeConfig } from "./config.ts";
+import { readDiskSpace } from "./disk/disk-space.privileged.ts";
 import { ImageStore } from "./images/image-store.privileged.ts";
 import { lockInstance } from "./instance-lock.privileged.ts";
 import { nodePaths } from "./paths.ts";
 import { areasOf } from "./sandboxes/disk-areas.privileged.ts";
 import { release } from "./sandboxes/host.privileged.ts";
-import { readJournal } from "./sandboxes/journal.privileged.ts";
-import { attempt, emptyTrash, makeNodeFolders, type OnFailure, removeRemains, removeStrayAreas } from "./sandboxes/recover.privileged.ts";
+import {
+  attempt,
+  emptyTrash,
+  hasSetAside,
+  makeNodeFolders,
+  type OnFailure,
+  readRecords,
+  removeRemains,
+  removeStrayAreas,
+  setAside,
+} from "./sandboxes/recover.privileged.ts";
 
 /** Counts of what was found and removed. */
 export interface NodeCleanUp {
@@ -32,20 +43,23 @@ export async function cleanUpNode(config: NodeConfig, logger: Logger): Promise<N
   const hadFolders = existsSync(config.dir);
   if (hadFolders) makeNodeFolders(paths, config.dir);
   const lock = hadFolders ? lockInstance(config.dir) : undefined;
-  const entries = hadFolders ? readJournal(paths) : [];
+  const entries = lock ? readRecords(paths, images, lock) : [];
   const failures: Error[] = [];
   const onFailure: OnFailure = (error, what) => failures.push(new Error(`${what}: ${asError(error).message}`, { cause: error }));
   for (const runtime of config.runtimes) await attempt(`commands of ${runtime.name}`, () => runtime.endLeftCommands(), onFailure);
   for (const { record } of entries)
     if (record) await attempt(`traffic of ${record.containerId}`, () => letTrafficGo(record.slot), onFailure);
+  for (const { containerId, isDamaged } of entries)
+    if (isDamaged) await attempt(`record of ${containerId}`, () => setAside(paths, containerId, logger), onFailure);
   for (const { containerId, record } of entries)
     await attempt(`sandbox ${containerId}`, () => release(deps, containerId, record?.runtime), onFailure);
   const remains = await removeRemains(deps, [], { logger, onFailure });
   if (hadFolders) {
     // Paused sandboxes and snapshots are data: they stay.
-    images.load();
     const areas = areasOf(config, logger);
-    await removeStrayAreas(areas, images, { keep: [], onFailure });
+    await removeStrayAreas(areas, images, { keep: [], hasSetAside: hasSetAside(paths), onFailure });
+    await emptyTrash(paths, logger);
+    await untilRoom(config.dir);
     for (const area of areas.list()) await attempt(`area ${area}`, () => areas.close(area), onFailure);
   }
   for (const runtime of config.runtimes) await attempt(`what ${runtime.name} keeps`, () => runtime.cleanUp(), onFailure);
@@ -58,7 +72,6 @@ export async function cleanUpNode(config: NodeConfig, logger: Logger): Promise<N
     onFailure,
   );
   await attempt("cgroup", () => destroyCgroup(`/skerry-${config.instance}`), onFailure);
-  if (hadFolders) await emptyTrash(paths, logger);
   lock?.release();
   await attempt("pinned namespaces", () => rmSync(paths.userns, { recursive: true, force: true }), onFailure);
   if (failures.length > 0) {
@@ -66,4 +79,14 @@ export async function cleanUpNode(config: NodeConfig, logger: Logger): Promise<N
     throw new AggregateError(failures, `some of it could not be removed; the rest was:\n  ${list}`);
   }
   return { ...remains, sandboxes: remains.sandboxes + entries.length, tables };
+}
+
+/** Enough for what sandboxes that were paused a moment ago have not on the disk yet. */
+const ROOM_BYTES = 32 * 1024 * 1024;
+const ROOM_WAIT_MS = 3_000;
+
+/** The kernel gives back what deleted areas had a moment after they are gone. On a full disk, what is written too early is lost. */
+async function untilRoom(dir: string): Promise<void> {
+  const deadline = performance.now() + ROOM_WAIT_MS;
+  while (readDiskSpace(dir).freeBytes < ROOM_BYTES && performance.now() < deadline) await sleep(50);
 }

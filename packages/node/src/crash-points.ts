@@ -25,7 +25,11 @@ export const CRASH_POINTS = [
   "write.thawed",
   "pause.recorded",
   "pause.given-back",
+  // A sandbox that ended by itself.
+  "keep.committed",
+  "keep.recorded",
   "resume.image-discarded",
+  "snapshot.area-prepared",
   "snapshot.traffic-held",
   "snapshot.predecessor-ended",
   "snapshot.readdressed",

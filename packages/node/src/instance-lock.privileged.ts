@@ -2,7 +2,7 @@
 // for remains. The lock is the kernel's (flock) on a file that only root can open: it goes with its process, however that
 // ends, so it is never stale, and nobody else can take it.
 
-import { closeSync, openSync } from "node:fs";
+import { closeSync, fstatSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { PlatformError } from "@skerry/base";
 import { lockFile } from "@skerry/base/linux";
@@ -15,8 +15,26 @@ export interface InstanceLock {
 export function lockInstance(dir: string): InstanceLock {
   const fd = openSync(join(dir, "lock"), "w", 0o600);
   if (!lockFile(fd)) {
+    const holder = nameHolder(fstatSync(fd).ino);
     closeSync(fd);
-    throw new PlatformError("already_running", "another process runs the node of this data folder: stop it first (./skerry down)");
+    throw new PlatformError(
+      "already_running",
+      `another process (${holder}) runs the node of this data folder: stop it first (./skerry down; where that does not find it: kill it)`,
+    );
   }
   return { release: () => closeSync(fd) };
+}
+
+/** For a person to look at: on another file system there may be a file of the same number. */
+function nameHolder(inode: number): string {
+  const locks = readFileSync("/proc/locks", "utf8").split("\n");
+  const pids = locks.flatMap(
+    (line) =>
+      line
+        .match(/ FLOCK +\S+ +\S+ +(\d+) [\da-f]+:[\da-f]+:(\d+) /)
+        ?.slice(1, 3)
+        .join(":") ?? [],
+  );
+  const found = pids.filter((entry) => entry.endsWith(`:${inode}`)).map((entry) => entry.split(":")[0]);
+  return found.length > 0 ? `pid ${[...new Set(found)].join(" or ")}` : "which can't be seen from here";
 }

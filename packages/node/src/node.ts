@@ -5,6 +5,9 @@ import { asError, type Logger, type Secret } from "@skerry/base";
 import { applyFirewall, limitProcesses, networkNames, raiseHostLimits } from "@skerry/runtime";
 import type { NodeService } from "@skerry/wire/node";
 import type { NodeConfig } from "./config.ts";
+import { DiskReserve } from "./disk/disk-reserve.privileged.ts";
+import { readDiskSpace } from "./disk/disk-space.privileged.ts";
+import { startDiskGuard } from "./disk/start-disk-guard.ts";
 import { ImageStore } from "./images/image-store.privileged.ts";
 import { lockInstance } from "./instance-lock.privileged.ts";
 import { chooseAddressPool } from "./network/pool-choice.privileged.ts";
@@ -20,12 +23,15 @@ import { areasOf } from "./sandboxes/disk-areas.privileged.ts";
 import { type HostDeps, runtimeOf } from "./sandboxes/host.privileged.ts";
 import { ImageUses } from "./sandboxes/image-uses.ts";
 import { ImageWriter } from "./sandboxes/image-writer.ts";
-import type { SandboxRecord } from "./sandboxes/journal.privileged.ts";
+import type { JournalEntry, SandboxRecord } from "./sandboxes/journal.privileged.ts";
+import { Keeper } from "./sandboxes/keeper.privileged.ts";
 import {
   type Adopted,
   adoptSandboxes,
   emptyTrash,
+  hasSetAside,
   makeNodeFolders,
+  readRecords,
   removeRemains,
   removeStrayAreas,
 } from "./sandboxes/recover.privileged.ts";
@@ -34,6 +40,8 @@ import { Snapshots } from "./sandboxes/snapshots.ts";
 import { StartGate } from "./sandboxes/start-gate.ts";
 import { Starter } from "./sandboxes/starter.ts";
 
+/** Enough for the records, the database and the log while sandboxes are ended that have filled the disk. */
+const RESERVE_BYTES = 64 * 1024 * 1024;
 const MAX_WAITING_STARTS = 1000;
 /** Less than clients wait for a create. */
 const MAX_WAIT_MS = 30_000;
@@ -55,20 +63,25 @@ export async function createNode(config: NodeConfig, logger: Logger): Promise<No
   makeNodeFolders(paths, config.dir);
   if (config.diskLimitMissing !== undefined) logger.warn({ why: config.diskLimitMissing }, "the disks of sandboxes are not limited");
   const lock = lockInstance(config.dir);
+  const reserve = new DiskReserve(paths.reserve, RESERVE_BYTES);
+  if (readDiskSpace(config.dir).freeBytes < RESERVE_BYTES && reserve.release())
+    logger.warn({}, "the data disk is full: what was kept back for this is used now");
   const images = new ImageStore(paths);
-  images.load();
+  const journal = readRecords(paths, images, lock);
   for (const imageId of images.damaged) {
     logger.error({ image_id: imageId }, "its image.json can't be read: nothing starts from it, and disks that nothing refers to are kept");
   }
-  const adopted = await recover(deps, images, logger);
+  const adopted = await recover(deps, { images, journal }, logger);
   const pools = await openNetwork(deps, { images, adopted: allOf(adopted), logger });
-  const { sandboxes, warmPool } = await assemble(deps, { images, pools, adopted, logger });
+  const { containers, sandboxes, warmPool } = await assemble(deps, { images, pools, adopted, logger });
 
   const holdsAnything = () =>
     sandboxes.list().length > 0 || images.damaged.size > 0 || images.list().some(({ kind }) => kind !== "template");
   const identity = new ClusterIdentity({ file: paths.cluster, holdsAnything, logger });
   const service = forOwnCluster(nodeService(config, sandboxes, images), identity);
+  const diskGuard = startDiskGuard({ deps, containers, reserve, onShort: (user, facts) => sandboxes.pauseForDisk(user, facts), logger });
   async function close(): Promise<void> {
+    await diskGuard.close();
     await warmPool.close();
     await sandboxes.close();
     await Promise.all([pools.plain.close(), pools.withUserNamespace.close(), deps.areas.stop()]);
@@ -84,13 +97,17 @@ export async function createNode(config: NodeConfig, logger: Logger): Promise<No
 }
 
 /** What can't be given back now must not keep the sandboxes that run from being served. */
-async function recover(deps: HostDeps, images: ImageStore, logger: Logger): Promise<Adopted> {
+async function recover(
+  deps: HostDeps,
+  { images, journal }: { images: ImageStore; journal: readonly JournalEntry[] },
+  logger: Logger,
+): Promise<Adopted> {
   const onFailure = (error: unknown, what: string) =>
     logger.error({ err: asError(error), what }, "remains not removed, will be tried at the next start");
-  const adopted = await adoptSandboxes(deps, images, { logger, onFailure });
+  const adopted = await adoptSandboxes(deps, { images, journal }, { logger, onFailure });
   const keep = allOf(adopted);
   await removeRemains(deps, keep, { logger, onFailure });
-  await removeStrayAreas(deps.areas, images, { keep, onFailure });
+  await removeStrayAreas(deps.areas, images, { keep, hasSetAside: hasSetAside(deps.paths), onFailure });
   void emptyTrash(deps.paths, logger);
   return adopted;
 }
@@ -137,7 +154,7 @@ async function openNetwork(
 async function assemble(
   deps: HostDeps,
   { images, pools, adopted, logger }: { images: ImageStore; pools: ContainersOptions["pools"]; adopted: Adopted; logger: Logger },
-): Promise<{ sandboxes: Sandboxes; warmPool: WarmPool }> {
+): Promise<{ containers: Containers; sandboxes: Sandboxes; warmPool: WarmPool }> {
   const { config, names } = deps;
   const cores = availableParallelism();
   const gate = new StartGate({ limit: { min: cores, max: 8 * cores }, maxWaiting: MAX_WAITING_STARTS, maxWaitMs: MAX_WAIT_MS });
@@ -145,7 +162,8 @@ async function assemble(
   const uses = new ImageUses();
   const starter = new Starter({ deps, images, containers, pools, uses, logger });
   const writer = new ImageWriter({ deps, images, containers, logger });
-  const snapshots = new Snapshots({ deps, images, containers, writer, uses, logger });
+  const keeper = new Keeper({ deps, images, containers, logger });
+  const snapshots = new Snapshots({ deps, images, containers, writer, uses, keeper, logger });
   const warmPool = new WarmPool({
     ...config.pool,
     names,
@@ -158,7 +176,7 @@ async function assemble(
     keepsMemory: (name) => runtimeOf(config, name).capabilities.checkpoint,
     logger,
   });
-  const sandboxes = new Sandboxes({ deps, containers, images, starter, writer, snapshots, uses, pool: warmPool, gate, logger });
+  const sandboxes = new Sandboxes({ deps, containers, images, starter, writer, snapshots, keeper, uses, pool: warmPool, gate, logger });
   for (const record of adopted.running) containers.add(record);
   for (const record of adopted.interrupted) sandboxes.continueSnapshot(containers.add(record));
   for (const record of adopted.restored) sandboxes.continueResume(containers.add(record));
@@ -166,5 +184,5 @@ async function assemble(
   for (const { imageId = "" } of adopted.running) if (images.get(imageId)?.kind === "pause") await containers.discardImage(imageId);
   sandboxes.watch();
   warmPool.start();
-  return { sandboxes, warmPool };
+  return { containers, sandboxes, warmPool };
 }

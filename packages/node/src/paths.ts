@@ -19,10 +19,14 @@ export interface NodePaths {
   readonly images: string;
   /** Disk areas: what sandboxes write, and what others lie on. */
   readonly areas: string;
+  /** Records of containers that could not be read. As long as there are any, no area counts as a stray one. */
+  readonly damaged: string;
   /** What waits for its files to be deleted. */
   readonly trash: string;
   readonly userns: string;
   readonly network: string;
+  /** Room that is given up on a full disk. */
+  readonly reserve: string;
   /** Whose sandboxes these are. */
   readonly cluster: string;
   container(id: string): ContainerPaths;
@@ -36,9 +40,11 @@ export function nodePaths(dir: string): NodePaths {
     sandboxes: join(dir, "sandboxes"),
     images: join(dir, "images"),
     areas: join(dir, "areas"),
+    damaged: join(dir, "damaged"),
     trash: join(dir, "trash"),
     userns: join(dir, "userns"),
     network: join(dir, "network.json"),
+    reserve: join(dir, "reserve"),
     cluster: join(dir, "cluster.json"),
     container(id) {
       const own = below("sandboxes", id);

@@ -1,4 +1,4 @@
-import { readdirSync, realpathSync, rmSync } from "node:fs";
+import { existsSync, readdirSync, realpathSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type Client, createClient, createRouterTransport } from "@connectrpc/connect";
@@ -106,5 +106,10 @@ export async function startNode(runtime: "gvisor" | "runc", options: { poolSize?
 /** Areas that something on disk refers to or that were left behind: all but the prepared ones, which are empty. */
 export function areasInUse(under: NodeUnderTest): string[] {
   const dir = join(under.config.dir, "areas");
-  return readdirSync(dir).filter((id) => readdirSync(join(dir, id, "fs/u")).length > 0);
+  return readdirSync(dir).filter((id) => entriesOf(join(dir, id, "fs/u")).length > 0);
+}
+
+/** None where the folder is just being removed. */
+function entriesOf(dir: string): string[] {
+  return existsSync(dir) ? readdirSync(dir) : [];
 }

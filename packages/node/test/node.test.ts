@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { type IncomingMessage, request } from "node:http";
 import type { Socket } from "node:net";
 import { join } from "node:path";
@@ -101,17 +101,25 @@ describe.each(runtimesFor("a node's basic operations", "runc"))("node on %s", (r
     expect(await ended).toBe("closed");
     await waitUntil("it is released", async () => (await list()).length === 0);
     await expect(under.node.dial({ sandboxId: id, port: 49_983 })).rejects.toMatchObject({ code: "sandbox_gone" });
+    const { kept } = await under.client.listSandboxes({});
+    expect(kept).toMatchObject([{ sandboxId: id, reason: "exited" }]);
+    for (const { imageId } of kept) await under.client.deleteImage({ imageId });
+    await waitUntil("it is given back", () => areasInUse(under).length === 0);
     await nothingLeft();
   });
 
-  it("adopts what runs after a restart, and clears a folder whose record was lost", async () => {
-    const [kept, lost] = [newId(), newId()];
-    await create(kept);
-    await create(lost);
-    writeFileSync(join(under.config.dir, "sandboxes", lost, "sandbox.json"), "");
+  it("adopts what runs after a restart, clears a folder whose record was lost, and sets a damaged one aside", async () => {
+    const [kept, lost, damaged] = [newId(), newId(), newId()];
+    for (const id of [kept, lost, damaged]) await create(id);
+    const recordOf = (id: string) => join(under.config.dir, "sandboxes", id, "sandbox.json");
+    rmSync(recordOf(lost));
+    writeFileSync(recordOf(damaged), "");
     await under.restart();
     expect(await list()).toEqual([[kept, "running"]]);
     expect(await healthOf(kept)).toContain("204");
+    expect(readdirSync(join(under.config.dir, "damaged"))).toEqual([`${damaged}.json`]);
+    rmSync(join(under.config.dir, "damaged"), { recursive: true });
+    await under.restart();
     await kill(kept);
     await nothingLeft();
   });

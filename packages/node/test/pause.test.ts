@@ -1,12 +1,18 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { request } from "node:http";
 import { join } from "node:path";
-import { listCgroups } from "@skerry/runtime";
+import { cgroupRoots, listCgroups } from "@skerry/runtime";
 import { runtimesFor } from "@skerry/testkit/depth";
 import { waitUntil } from "@skerry/testkit/wait-until";
 import { StartKind } from "@skerry/wire/node";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { areasInUse, type NodeUnderTest, startNode } from "./node-under-test.ts";
+
+/** In bytes, as the host holds the group to it. */
+function memoryLimitOf(cgroupPath: string): number {
+  const files = cgroupRoots().flatMap((root) => ["memory.max", "memory.limit_in_bytes"].map((name) => join(root, cgroupPath, name)));
+  return Number(readFileSync(files.find((file) => existsSync(file)) ?? "", "utf8"));
+}
 
 let images = 0;
 function newImageId(): string {
@@ -85,6 +91,23 @@ describe.each(runtimesFor("a node's images"))("images on %s", (runtime) => {
     expect(await read(id, "/root/file")).toBe("kept");
     expect(await read(id, "/dev/shm/memory")).toBe(keepsMemory ? "in memory" : 404);
     expect((await under.client.listImages({})).imageIds).toEqual([]);
+  });
+
+  it.runIf(keepsMemory)("tells the guest the size of its memory, however it came up", async () => {
+    const id = await create({ memoryMb: 300 });
+    const told = async (sandboxId: string) => /MemTotal: +(\d+) kB/.exec(String(await read(sandboxId, "/proc/meminfo")))?.[1];
+    const expected = String(300 * 1024);
+    expect(await told(id)).toBe(expected);
+    const imageId = newImageId();
+    await under.client.snapshotSandbox({ sandboxId: id, imageId, memory: true });
+    expect(await told(id)).toBe(expected);
+    expect(await told(await create({ imageId }))).toBe(expected);
+    const pause = newImageId();
+    await under.client.pauseSandbox({ sandboxId: id, imageId: pause, memory: true });
+    await resume(id, pause);
+    expect(await told(id)).toBe(expected);
+    // What its kernel needs comes on top, or a guest that uses all of its memory would be killed.
+    expect(memoryLimitOf(`/skerry-${under.config.instance}/${id}`)).toBe((300 + 128 + 1024) * 1024 * 1024);
   });
 
   it("survives many cycles, and stays one area deep", async () => {

@@ -32,6 +32,7 @@ describe.each(runtimesFor("a node's pool"))("the warm pool on %s", (runtime) => 
     await full();
     const next = [await create(), await create({ allowInternetAccess: false })];
     expect(next.map(({ startKind }) => startKind)).toEqual([StartKind.CLAIM, StartKind.CLAIM]);
+    if (runtime === "gvisor") for (const { id } of [first, ...next]) expect(await memoryToldTo(under, id)).toBe(256 * 1024);
     await full();
     expect((await list()).sort()).toEqual([first, ...next].map(({ id }) => [id, "running"]));
     for (const { id } of [first, ...next]) await under.client.killSandbox({ sandboxId: id });
@@ -77,14 +78,38 @@ describe.each(runtimesFor("a node's pool"))("the warm pool on %s", (runtime) => 
   });
 });
 
+/** In KiB, as its kernel says. */
+async function memoryToldTo(under: NodeUnderTest, sandboxId: string): Promise<number> {
+  const total = /MemTotal: +(\d+) kB/;
+  const text = await answerTo(under, sandboxId, { path: "/files?path=/proc/meminfo&username=root", until: total });
+  return Number(total.exec(text)?.[1]);
+}
+
 async function statusWith(under: NodeUnderTest, sandboxId: string, token: string): Promise<number> {
+  const text = await answerTo(under, sandboxId, { path: "/metrics", token, until: /\r\n/ });
+  return Number(text.split(" ")[1]);
+}
+
+/** What a sandbox's agent answers, until it holds what is looked for. */
+async function answerTo(
+  under: NodeUnderTest,
+  sandboxId: string,
+  request: { path: string; token?: string; until: RegExp },
+): Promise<string> {
   const socket = await under.node.dial({ sandboxId, port: 49_983 });
   const answer = new Promise<string>((resolve, reject) => {
-    socket.once("data", (chunk: Buffer) => resolve(chunk.toString()));
+    let text = "";
+    socket.on("data", (chunk: Buffer) => {
+      text += chunk;
+      if (request.until.test(text)) resolve(text);
+    });
+    socket.once("end", () => reject(new Error(`the answer ended: ${text}`)));
     socket.once("error", reject);
   });
-  socket.write(`GET /metrics HTTP/1.0\r\nHost: x\r\nX-Access-Token: ${token}\r\n\r\n`);
-  const status = Number((await answer).split(" ")[1]);
-  socket.destroy();
-  return status;
+  socket.write(`GET ${request.path} HTTP/1.0\r\nHost: x\r\nX-Access-Token: ${request.token ?? "a-token"}\r\n\r\n`);
+  try {
+    return await answer;
+  } finally {
+    socket.destroy();
+  }
 }

@@ -1,4 +1,5 @@
 import type { CleanupCounts } from "./cleanup-report.ts";
+import type { PlatformOwner } from "./secrets.ts";
 
 /** What the composition root hands to the commands: the platform itself stays out of this package. */
 export interface OperatorContext {
@@ -10,6 +11,8 @@ export interface OperatorContext {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Runs the platform in this process; resolves after a clean stop. */
   serve(env: Record<string, string | undefined>): Promise<void>;
+  /** Who owns what is in the database of the data folder's platform; undefined when nothing is. */
+  readOwner(env: Record<string, string | undefined>): Promise<PlatformOwner | undefined>;
   /** Destroys everything on this machine that belongs to the data folder's platform. */
   cleanup(dataDir: string): Promise<CleanupCounts>;
 }

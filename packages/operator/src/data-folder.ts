@@ -5,9 +5,13 @@ import { join } from "node:path";
 export interface DataFolder {
   readonly root: string;
   readonly secretsFile: string;
+  /** A copy of it that is as good. */
+  readonly secretsBackupFile: string;
   readonly toolsFile: string;
   readonly settingsFile: string;
   readonly pidFile: string;
+  /** Every `serve` of this folder has a lock on it while it lives (daemon-lock.privileged.ts). */
+  readonly daemonLockFile: string;
   readonly lockFile: string;
   readonly logFile: string;
   readonly binDir: string;
@@ -17,6 +21,8 @@ export interface DataFolder {
   readonly templateFile: string;
   readonly workDir: string;
   readonly compileCacheDir: string;
+  /** What the node keeps back for a full disk. */
+  readonly reserveFile: string;
 }
 
 export const DEFAULT_DATA_DIR = "/var/lib/skerry";
@@ -25,9 +31,11 @@ export function dataFolder(root: string): DataFolder {
   return {
     root,
     secretsFile: join(root, "secrets.json"),
+    secretsBackupFile: join(root, "secrets.backup.json"),
     toolsFile: join(root, "tools.json"),
     settingsFile: join(root, "settings.json"),
     pidFile: join(root, "skerry.pid"),
+    daemonLockFile: join(root, "serve.lock"),
     lockFile: join(root, "setup.lock"),
     logFile: join(root, "logs/skerry.log"),
     binDir: join(root, "bin"),
@@ -37,6 +45,7 @@ export function dataFolder(root: string): DataFolder {
     templateFile: join(root, "templates/base.json"),
     workDir: join(root, "work"),
     compileCacheDir: join(root, "compile-cache"),
+    reserveFile: join(root, "node/reserve"),
   };
 }
 

@@ -4,7 +4,10 @@ import { AGENT_PORT } from "@skerry/wire";
 import { Process } from "@skerry/wire/process";
 import { OperatorError } from "./operator-error.ts";
 
-/** Creates a sandbox through the public API, runs `echo` in it and kills it: the whole path, as a client goes it. */
+/** The machine has no room for it, which is no fault of the platform: it is needed to make some. */
+export class NoRoomError extends OperatorError {}
+
+/** Creates a sandbox through the public API, runs `echo` in it and kills it: the whole path, as a client goes it. Throws NoRoomError. */
 export async function runFirstSandbox(options: {
   api: string;
   edge: string;
@@ -55,6 +58,7 @@ async function request(url: string, options: { method: string; apiKey: string; b
     signal: AbortSignal.timeout(60_000),
   });
   const text = await response.text();
-  if (!response.ok) throw new OperatorError(`${method} ${new URL(url).pathname} answered ${response.status}: ${text.slice(0, 300)}`);
+  const NamedError = response.status === 503 && method === "POST" ? NoRoomError : OperatorError;
+  if (!response.ok) throw new NamedError(`${method} ${new URL(url).pathname} answered ${response.status}: ${text.slice(0, 300)}`);
   return text === "" ? undefined : JSON.parse(text);
 }

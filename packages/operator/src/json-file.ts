@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { open, readFile, rename, rm } from "node:fs/promises";
+import { chmod, open, readFile, rename, rm } from "node:fs/promises";
+import { dirname } from "node:path";
 import { OperatorError } from "./operator-error.ts";
 
 /** The parsed file, or undefined when there is none. */
@@ -18,20 +19,36 @@ export async function readJsonFile<T>(path: string): Promise<T | undefined> {
   }
 }
 
-/** Replaces the file as a whole: readers see the old one or the new one, also after a crash. */
+/**
+ * Replaces the file as a whole: readers see the old one or the new one, also after a crash. What was written is on the disk then. What is
+ * there already is not written again: a platform that was set up can be started on a full disk.
+ */
 export async function writeJsonFile(path: string, value: unknown, mode = 0o644): Promise<void> {
+  const text = `${JSON.stringify(value, null, 2)}\n`;
+  if ((await readFile(path, "utf8").catch(() => undefined)) === text) return await chmod(path, mode);
   const staged = `${path}.${randomBytes(4).toString("hex")}`;
   try {
     const file = await open(staged, "wx", mode);
     try {
-      await file.writeFile(`${JSON.stringify(value, null, 2)}\n`);
+      await file.writeFile(text);
       await file.sync();
     } finally {
       await file.close();
     }
     await rename(staged, path);
+    await syncFolder(dirname(path));
   } catch (error) {
     await rm(staged, { force: true });
     throw error;
+  }
+}
+
+/** Without it, a power cut may bring the former file back, or none. */
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path, "r");
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
   }
 }

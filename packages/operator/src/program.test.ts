@@ -9,6 +9,7 @@ const context: OperatorContext = {
   mainScript: "/nowhere/main.ts",
   env: { SKERRY_DATA: "/nonexistent/data" },
   serve: () => Promise.reject(new Error("not in this test")),
+  readOwner: () => Promise.reject(new Error("not in this test")),
   cleanup: () => Promise.reject(new Error("not in this test")),
 };
 
@@ -31,7 +32,7 @@ async function run(...args: string[]): Promise<{ exitCode: number; output: strin
 test("help names every command and every exit code", async () => {
   const { exitCode, output } = await run("--help");
   expect(exitCode).toBe(0);
-  for (const command of ["up", "down", "status", "env", "logs", "doctor", "test", "bench", "soak"])
+  for (const command of ["up", "down", "renew-secrets", "status", "env", "logs", "doctor", "test", "bench", "soak"])
     expect(output).toMatch(new RegExp(`^ {2}${command}\\b`, "m"));
   for (const { meaning } of Object.values(EXIT_CODES)) expect(output).toContain(meaning);
 });

@@ -24,6 +24,7 @@ function createProgram(context: OperatorContext): Command {
     .showHelpAfterError("(./skerry --help lists the commands)")
     .addHelpText("after", helpFooter);
   addPlatformCommands(program, context);
+  addRepairCommands(program, context);
   addInsightCommands(program, context);
   addDeveloperCommands(program, context);
   addSoakCommands(program, context);
@@ -71,6 +72,17 @@ function addPlatformCommands(program: Command, context: OperatorContext): void {
     .option("--purge", "remove the data folder too")
     .addOption(dataOption())
     .action(async (options) => (await import("./commands/down.ts")).down(context, options));
+}
+
+function addRepairCommands(program: Command, context: OperatorContext): void {
+  program
+    .command("renew-secrets")
+    .summary("new keys and tokens, where secrets.json and its copy are lost")
+    .description(
+      "Makes a new secrets.json for the database that is there, when the former one is lost or belongs to another database. Sandboxes, snapshots, templates and other keys stay. Clients need the new key; sandboxes that exist take new tokens when they are paused and resumed.",
+    )
+    .addOption(dataOption())
+    .action(async (options) => (await import("./commands/renew-secrets.ts")).renewSecretsCommand(context, options));
 }
 
 function addInsightCommands(program: Command, context: OperatorContext): void {

@@ -1,4 +1,4 @@
-import { PlatformError, SubprocessError } from "@skerry/base";
+import { isOutOfSpace, PlatformError, SubprocessError } from "@skerry/base";
 import { EXIT_CODES } from "./exit-codes.ts";
 import { OperatorError } from "./operator-error.ts";
 import { printable } from "./terminal/printable.ts";
@@ -19,6 +19,10 @@ export function reportFailure(error: unknown): number {
   }
   const known = error instanceof PlatformError || error instanceof SubprocessError || isSystemError(error);
   write(`${paint("bad", "skerry:")} ${printable(error instanceof Error ? error.message : String(error))}`);
+  if (isOutOfSpace(error)) {
+    write("  A disk is full. Where it is the one of the data folder: ./skerry down ends every sandbox, which makes room.");
+    return EXIT_CODES.failed.code;
+  }
   // Something that no check foresaw: where it happened is what a report needs.
   if (!known && error instanceof Error) write(paint("dim", printable(error.stack ?? "")));
   write("  What this machine lacks: ./skerry doctor");

@@ -88,11 +88,16 @@ export function listCgroups(cgroupPath: string): string[] {
   return [...new Set(cgroupRoots().flatMap((root) => childGroups(join(root, cgroupPath))))];
 }
 
-/** Raises the memory limit of a group that has one; memory and swap together first, which can never be the lower one. */
+/** Files that hold a group's memory limit, if it has them. Memory and swap together come first, because they may never be the lower ones. */
+export function memoryLimitFiles(cgroupPath: string): string[] {
+  const names = ["memory.max", "memory.memsw.limit_in_bytes", "memory.limit_in_bytes"];
+  return cgroupRoots().flatMap((root) => names.map((name) => join(root, cgroupPath, name)));
+}
+
+/** Changes the memory limit of a group that has one. Throws when the kernel can't get it below the lower one. */
 export function setMemoryLimit(cgroupPath: string, bytes: number): void {
-  const files = cgroupRoots()
-    .flatMap((root) => ["memory.max", "memory.memsw.limit_in_bytes", "memory.limit_in_bytes"].map((name) => join(root, cgroupPath, name)))
-    .filter((file) => existsSync(file));
+  const files = memoryLimitFiles(cgroupPath).filter((file) => existsSync(file));
+  if (files.some((file) => Number(readFileSync(file, "utf8")) > bytes)) files.reverse();
   if (files.length === 0) throw new Error(`cgroup ${cgroupPath} has no memory limit`);
   for (const file of files) writeFileSync(file, String(bytes));
 }

@@ -8,6 +8,12 @@ const MAX_OPEN_FILES = 1_048_576;
 const SWAP_LIMIT_V1 = "/sys/fs/cgroup/memory/memory.memsw.limit_in_bytes";
 const CGROUP_V2 = "/sys/fs/cgroup/cgroup.controllers";
 
+/** What the host could give to processes without swapping. */
+export function availableMemoryBytes(): number {
+  const kilobytes = /^MemAvailable: +(\d+) kB$/m.exec(readFileSync("/proc/meminfo", "utf8"))?.[1];
+  return Number(kilobytes ?? 0) * 1024;
+}
+
 export function readHostFacts(limits: string = readFileSync("/proc/self/limits", "utf8")): HostFacts {
   const line = limits.split("\n").find((one) => one.startsWith("Max open files"));
   const hard = line?.trim().split(/\s{2,}/)[2];

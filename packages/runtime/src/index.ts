@@ -1,8 +1,9 @@
-export { cgroupProcesses, cgroupRoots, destroyCgroup, limitProcesses, listCgroups } from "./cgroup.privileged.ts";
+export { cgroupProcesses, cgroupRoots, destroyCgroup, limitProcesses, listCgroups, setMemoryLimit } from "./cgroup.privileged.ts";
 export { createRuncRuntime } from "./driver/runc.privileged.ts";
 export { createRunscRuntime } from "./driver/runsc.privileged.ts";
+export { notSavable } from "./driver/saving-needs.ts";
 export { type GuestProcesses, sacrificeGuestsFirst, setNiceness, sparedProcesses } from "./guest-processes.privileged.ts";
-export { readHostFacts } from "./host-facts.privileged.ts";
+export { availableMemoryBytes, readHostFacts } from "./host-facts.privileged.ts";
 export { MemoryGroup } from "./memory-group.privileged.ts";
 export { type AddressPlan, planAddresses, type SlotAddresses } from "./network/addresses.ts";
 export { applyFirewall, blockInternet, forgetConnections, removeFirewall, unblockInternet } from "./network/firewall.privileged.ts";
@@ -27,6 +28,7 @@ export type {
   Runtime,
   RuntimeCapabilities,
   RuntimeName,
+  SavingNeeds,
   StartedContainer,
   UserNamespace,
 } from "./runtime.ts";

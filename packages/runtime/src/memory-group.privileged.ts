@@ -9,6 +9,10 @@ interface Dialect {
   readonly usage: string;
   /** Has a line `oom_kill <n>`. */
   readonly events: string;
+  /** Fields of memory.stat: of files, and not on a disk yet. */
+  readonly unwritten: readonly string[];
+  /** Fields of memory.stat: of processes alone. */
+  readonly own: readonly string[];
   /** Fields of memory.stat that only the end of a process (or a deletion) gives back. */
   readonly held: readonly string[];
 }
@@ -19,11 +23,15 @@ const DIALECTS: readonly Dialect[] = [
   {
     usage: "memory.usage_in_bytes",
     events: "memory.oom_control",
+    unwritten: ["total_dirty", "total_writeback"],
+    own: ["total_rss"],
     held: ["total_rss", "total_shmem"],
   },
   {
     usage: "memory.current",
     events: "memory.events",
+    unwritten: ["file_dirty", "file_writeback"],
+    own: ["anon"],
     held: ["anon", "shmem", "kernel_stack", "pagetables", "slab_unreclaimable", "sock"],
   },
 ];
@@ -38,6 +46,8 @@ export class MemoryGroup {
   readonly #statFd: number;
   readonly #eventsFd: number;
   readonly #held: RegExp;
+  readonly #unwritten: RegExp;
+  readonly #own: RegExp;
 
   private constructor(dir: string, dialect: Dialect) {
     const opened: number[] = [];
@@ -54,7 +64,9 @@ export class MemoryGroup {
       for (const fd of opened) closeSync(fd);
       throw error;
     }
-    this.#held = new RegExp(`^(?:${dialect.held.join("|")}) (\\d+)$`, "gm");
+    this.#held = linesOf(dialect.held);
+    this.#unwritten = linesOf(dialect.unwritten);
+    this.#own = linesOf(dialect.own);
   }
 
   /** Throws when no hierarchy of this machine has the group with a memory controller. */
@@ -74,8 +86,22 @@ export class MemoryGroup {
 
   /** What the kernel can't take back by itself: memory of processes and of memory file systems, without page cache. */
   heldBytes(): number {
+    return this.#sumOf(this.#held);
+  }
+
+  /** What was written to files and is on no disk yet. */
+  unwrittenBytes(): number {
+    return this.#sumOf(this.#unwritten);
+  }
+
+  /** Memory that its processes have as their own. On gVisor the guest's memory is a file: what is left is gVisor's. */
+  ownBytes(): number {
+    return this.#sumOf(this.#own);
+  }
+
+  #sumOf(lines: RegExp): number {
     let sum = 0;
-    for (const [, bytes] of read(this.#statFd).matchAll(this.#held)) sum += Number(bytes);
+    for (const [, bytes] of read(this.#statFd).matchAll(lines)) sum += Number(bytes);
     return sum;
   }
 
@@ -87,6 +113,10 @@ export class MemoryGroup {
   close(): void {
     for (const fd of [this.#usageFd, this.#statFd, this.#eventsFd]) closeSync(fd);
   }
+}
+
+function linesOf(fields: readonly string[]): RegExp {
+  return new RegExp(`^(?:${fields.join("|")}) (\\d+)$`, "gm");
 }
 
 function read(fd: number): string {

@@ -23,6 +23,9 @@ const V1 = {
     `total_rss ${40 * MIB}`,
     "total_rss_huge 12345",
     `total_shmem ${300 * MIB}`,
+    `dirty ${1 * MIB}`,
+    `total_dirty ${20 * MIB}`,
+    `total_writeback ${5 * MIB}`,
     `total_inactive_file ${350 * MIB}`,
     "",
   ].join("\n"),
@@ -40,6 +43,8 @@ const V2 = {
     "sec_pagetables 4096",
     `sock ${3 * MIB}`,
     `shmem ${300 * MIB}`,
+    `file_dirty ${20 * MIB}`,
+    `file_writeback ${5 * MIB}`,
     "anon_thp 12345",
     "inactive_anon 1",
     `slab_reclaimable ${200 * MIB}`,
@@ -58,6 +63,7 @@ it.each([
   const group = MemoryGroup.open("/skerry-1a2b/i1", [join(root, "none"), root]);
   expect(group.usageBytes()).toBe(700 * MIB);
   expect(group.heldBytes()).toBe(heldMib * MIB);
+  expect(group.unwrittenBytes()).toBe(25 * MIB);
   expect(group.kernelKills()).toBe(7);
   writeGroup({ ...files, [files === V1 ? "memory.usage_in_bytes" : "memory.current"]: "5\n" });
   expect(group.usageBytes()).toBe(5);

@@ -21,10 +21,17 @@ export interface Runtime {
   freeze(target: ContainerRef): Promise<void>;
   thaw(target: ContainerRef): Promise<void>;
   /**
+   * What it takes to save a frozen sandbox and to bring it back, beyond what it holds. `rootDir` is its root on the host.
+   * Throws PlatformError("state_not_savable"), whose public message says why, where it can't be saved as it is.
+   */
+  survey(target: { readonly pid: number; readonly rootDir: string }): Promise<SavingNeeds>;
+  /**
    * Writes processes and memory of a frozen sandbox into an empty directory. It stays frozen, also when this fails.
-   * Throws PlatformError("runtime_failed").
+   * Throws PlatformError("runtime_failed"), and "state_not_savable" as `survey` does.
    */
   checkpoint(target: ContainerRef & { bundleDir: string }, imageDir: string): Promise<MemoryImage>;
+  /** Has a running sandbox give memory back that the runtime itself has used for a while. That goes on after the answer. */
+  reduceMemory(target: ContainerRef): Promise<void>;
   /** Ends every process of the sandbox and removes what the runtime and the kernel keep for it. Safe in any state, also for an id never seen. */
   destroy(target: ContainerRef & { cgroupPath: string }): Promise<void>;
   /**
@@ -92,9 +99,21 @@ export interface ContainerRef {
   readonly binary?: string;
 }
 
+/** In bytes. */
+export interface SavingNeeds {
+  /** On top of what the sandbox holds. */
+  readonly memoryBytes: number;
+  /** Free space on its own disk when it is brought back. */
+  readonly diskBytes: number;
+  /** What needs it, for callers; "" where nothing does. */
+  readonly cause: string;
+}
+
 /** Processes and memory on disk, and what they need to come back. */
 export interface MemoryImage {
   readonly dir: string;
+  /** What bringing it back takes on top of what the sandbox will hold, in bytes. */
+  readonly extraMemoryBytes?: number;
   /** File name of the program that wrote it: no other can read it. */
   readonly binary: string;
   /** Processor features that the guest may have found and uses. */

@@ -16,6 +16,9 @@ export interface KeyRecord {
   readonly answer: { readonly status: number; readonly body: string } | undefined;
 }
 
+/** One try of an operation: another process's, or a later one of the same process, has other subjects. */
+type Try = Pick<KeyRecord, "teamId" | "key" | "owner" | "subjects">;
+
 export type NewKeyRecord = Omit<KeyRecord, "answer">;
 
 /** Answers that are given again when a request is repeated with its key. */
@@ -61,23 +64,25 @@ export class IdempotencyRepository {
     return row && recordFrom(row);
   }
 
-  async finish(record: Pick<KeyRecord, "teamId" | "key" | "owner">, answer: { status: number; body: string }): Promise<void> {
+  async finish(record: Try, answer: { status: number; body: string }): Promise<void> {
     await this.#db
       .updateTable("idempotency_keys")
       .set(answer)
       .where("team_id", "=", record.teamId)
       .where("key", "=", record.key)
       .where("owner", "=", record.owner)
+      .where("subjects", "=", JSON.stringify(record.subjects))
       .execute();
   }
 
   /** Nothing came of it: the next request with this key is the first again. */
-  async release(record: Pick<KeyRecord, "teamId" | "key" | "owner">): Promise<void> {
+  async release(record: Try): Promise<void> {
     await this.#db
       .deleteFrom("idempotency_keys")
       .where("team_id", "=", record.teamId)
       .where("key", "=", record.key)
       .where("owner", "=", record.owner)
+      .where("subjects", "=", JSON.stringify(record.subjects))
       .where("status", "is", null)
       .execute();
   }

@@ -123,6 +123,19 @@ export class IdentityRepository {
     return await this.#db.selectFrom("teams").where("slug", "=", slug).select(["id", "slug", "name"]).executeTakeFirst();
   }
 
+  /** The member that the team was made with. */
+  async findFirstMember(teamId: string): Promise<{ readonly userId: string } | undefined> {
+    const row = await this.#db
+      .selectFrom("team_members")
+      .innerJoin("users", "users.id", "team_members.user_id")
+      .where("team_members.team_id", "=", teamId)
+      .select("users.id")
+      .orderBy("users.created_at")
+      .orderBy("users.id")
+      .executeTakeFirst();
+    return row && { userId: row.id };
+  }
+
   async listMemberships(userId: string): Promise<readonly Membership[]> {
     const rows = await this.#db
       .selectFrom("team_members")

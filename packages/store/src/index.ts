@@ -1,3 +1,4 @@
+export { isDatabaseAway } from "./database-away.ts";
 export { IdempotencyRepository, type KeyRecord, type NewKeyRecord } from "./idempotency.ts";
 export { type Credential, IdentityRepository, type KeyOwner, type Membership, type Team } from "./identity.ts";
 export type { Image, ImageKind, ImageState, NewImage } from "./image.ts";
@@ -9,10 +10,12 @@ export {
   LISTED_AS,
   type NewSandbox,
   OCCUPYING_STATES,
+  type PauseReason,
   type Sandbox,
   type SandboxChanges,
   type SandboxEntry,
   type SandboxState,
+  type UnaskedEnd,
 } from "./sandbox.ts";
 export type { SandboxFilter, SandboxPage } from "./sandbox-lists.ts";
 export type { ImageChange, SandboxTransition, TransitionReason } from "./sandbox-transition.ts";

@@ -1,6 +1,7 @@
-import { type Logger, PlatformError } from "@skerry/base";
+import { type Clock, type Logger, PlatformError } from "@skerry/base";
 import { Kysely } from "kysely";
 import { readClusterId } from "./cluster.ts";
+import { type DatabaseClock, openDatabaseClock } from "./database-clock.ts";
 import type { DialectName } from "./dialect/json-contains.ts";
 import { createPostgresDialect } from "./dialect/postgres.ts";
 import { createSqliteDialect } from "./dialect/sqlite.ts";
@@ -22,18 +23,22 @@ export interface Store extends AsyncDisposable {
   readonly snapshots: SnapshotRepository;
   readonly idempotency: IdempotencyRepository;
   readonly processes: ProcessRepository;
+  /** For everything that is written into this database, or compared with it. */
+  readonly clock: DatabaseClock;
   /** The id that this database was given when it was made. */
   readonly clusterId: string;
   close(): Promise<void>;
 }
 
 /** Opens `sqlite:<path>` or `postgres://…`, and brings its tables up to date. */
-export async function openStore(url: string, logger?: Logger): Promise<Store> {
+export async function openStore(url: string, logger?: Logger, options: { machineClock?: Clock } = {}): Promise<Store> {
   const { name, db } = connect(url, logger);
   let clusterId: string;
+  let clock: DatabaseClock;
   try {
     await migrate(db);
     clusterId = await readClusterId(db);
+    clock = await openDatabaseClock(db, name, { logger, machine: options.machineClock });
   } catch (error) {
     await db.destroy();
     throw error;
@@ -47,6 +52,7 @@ export async function openStore(url: string, logger?: Logger): Promise<Store> {
     snapshots: new SnapshotRepository(db, name),
     idempotency: new IdempotencyRepository(db),
     processes: new ProcessRepository(db),
+    clock,
     clusterId,
     close,
     [Symbol.asyncDispose]: close,

@@ -10,6 +10,7 @@ import {
   LISTED_AS,
   type NewSandbox,
   OCCUPYING_STATES,
+  type PauseReason,
   type Sandbox,
   type SandboxChanges,
   type SandboxState,
@@ -35,13 +36,15 @@ export interface SandboxTransition {
   readonly maxOfTeam?: number;
 }
 
-export type TransitionReason = EndReason | `memory_lost: ${string}`;
+export type TransitionReason = EndReason | PauseReason | `memory_lost: ${string}`;
 
 export type ImageChange =
   /** It is about to be taken. */
   | { readonly kind: "begin"; readonly image: NewImage }
   /** The node has it. */
   | { readonly kind: "keep"; readonly id: string; readonly hasMemory: boolean; readonly sizeBytes: number }
+  /** The node made it by itself. What its sandbox was to be kept in is of no use any more. */
+  | { readonly kind: "take over"; readonly image: NewImage; readonly sizeBytes: number; readonly instead?: string }
   /** It is of no use any more, and the node may still have it. */
   | { readonly kind: "drop"; readonly id: string };
 
@@ -123,6 +126,13 @@ export async function changeImage(tx: Kysely<Database>, change: ImageChange, now
         .where("id", "=", change.id)
         .execute();
       return;
+    case "take over": {
+      const { image, sizeBytes, instead } = change;
+      const known = { ...imageRow(image), state: "ready", state_changed_at: now, size_bytes: sizeBytes };
+      await tx.insertInto("images").values(known).execute();
+      if (instead !== undefined) await changeImage(tx, { kind: "drop", id: instead }, now);
+      return;
+    }
     case "drop":
       await tx.updateTable("images").set({ state: "deleting", state_changed_at: now }).where("id", "=", change.id).execute();
   }

@@ -20,6 +20,12 @@ export type SandboxState =
  */
 export type EndReason = "request" | "timeout" | "memory" | "exited" | "node_lost" | "create_failed" | "caller_gone" | "abandoned";
 
+/** Those of them that nobody asks for. */
+export type UnaskedEnd = Extract<EndReason, "exited" | "memory">;
+
+/** Why a sandbox is paused although nobody has paused it. `disk`: it was filling the disk of its machine. */
+export type PauseReason = UnaskedEnd | "disk";
+
 /** What lists show a state as; null: not at all. */
 export const LISTED_AS: Readonly<Record<SandboxState, "running" | "paused" | null>> = {
   starting: null,
@@ -75,6 +81,10 @@ export interface Sandbox extends NewSandbox {
   /** Its agent was silent when the image was taken. */
   readonly agentUnresponsive: boolean | null;
   readonly pausedAt: number | null;
+  /** Why it is paused, where nobody asked for it and its time was not over. */
+  readonly pauseReason: PauseReason | null;
+  /** A paused one ends then; null: never. */
+  readonly keepUntil: number | null;
   /** Its time is over, but it could not be paused: not before this again. */
   readonly expireNotBefore: number | null;
   readonly endedAt: number | null;
@@ -95,6 +105,8 @@ export type SandboxChanges = Partial<
     | "imageHasMemory"
     | "agentUnresponsive"
     | "pausedAt"
+    | "pauseReason"
+    | "keepUntil"
     | "autoPause"
     | "expireNotBefore"
   >
@@ -103,7 +115,18 @@ export type SandboxChanges = Partial<
 /** What it takes to settle a sandbox: not its metadata, which callers may fill and which is read in vain then. */
 export type SandboxEntry = Pick<
   Sandbox,
-  "id" | "teamId" | "state" | "stateChangedAt" | "version" | "nodeId" | "owner" | "createdAt" | "imageId" | "autoPauseMemory"
+  | "id"
+  | "teamId"
+  | "state"
+  | "stateChangedAt"
+  | "version"
+  | "nodeId"
+  | "owner"
+  | "createdAt"
+  | "imageId"
+  | "autoPause"
+  | "autoPauseMemory"
+  | "endAt"
 >;
 
 export const ENTRY_COLUMNS = [
@@ -116,7 +139,9 @@ export const ENTRY_COLUMNS = [
   "owner",
   "created_at",
   "image_id",
+  "auto_pause",
   "auto_pause_memory",
+  "end_at",
 ] as const;
 
 export function entryFrom(row: Pick<Selectable<SandboxTable>, (typeof ENTRY_COLUMNS)[number]>): SandboxEntry {
@@ -130,7 +155,9 @@ export function entryFrom(row: Pick<Selectable<SandboxTable>, (typeof ENTRY_COLU
     owner: row.owner,
     createdAt: row.created_at,
     imageId: row.image_id,
+    autoPause: row.auto_pause === 1,
     autoPauseMemory: row.auto_pause_memory === 1,
+    endAt: row.end_at,
   };
 }
 
@@ -170,6 +197,8 @@ export function sandboxRow(sandbox: NewSandbox): Selectable<SandboxTable> {
     auto_pause_memory: Number(sandbox.autoPauseMemory),
     timeout_ms: sandbox.timeoutMs,
     expire_not_before: null,
+    pause_reason: null,
+    keep_until: null,
   };
 }
 
@@ -184,6 +213,8 @@ export function changedColumns(changes: SandboxChanges): Updateable<SandboxTable
   if (changes.imageHasMemory !== undefined) columns.image_has_memory = numberOf(changes.imageHasMemory);
   if (changes.agentUnresponsive !== undefined) columns.agent_unresponsive = numberOf(changes.agentUnresponsive);
   if (changes.pausedAt !== undefined) columns.paused_at = changes.pausedAt;
+  if (changes.pauseReason !== undefined) columns.pause_reason = changes.pauseReason;
+  if (changes.keepUntil !== undefined) columns.keep_until = changes.keepUntil;
   if (changes.autoPause !== undefined) columns.auto_pause = Number(changes.autoPause);
   if (changes.expireNotBefore !== undefined) columns.expire_not_before = changes.expireNotBefore;
   return columns;
@@ -220,6 +251,8 @@ export function sandboxFrom(row: Selectable<SandboxTable>): Sandbox {
     imageHasMemory: truthOf(row.image_has_memory),
     agentUnresponsive: truthOf(row.agent_unresponsive),
     pausedAt: row.paused_at,
+    pauseReason: row.pause_reason as PauseReason | null,
+    keepUntil: row.keep_until,
     expireNotBefore: row.expire_not_before,
     endedAt: row.ended_at,
     endReason: row.end_reason as EndReason | null,

@@ -10,6 +10,8 @@ import { countSandboxes, listSandboxes, type SandboxFilter, type SandboxPage } f
 import { changeState, type Inserted, insertSandbox, type SandboxTransition, type TransitionReason } from "./sandbox-transition.ts";
 import type { Database } from "./tables.ts";
 
+const MEMORY_LOST = "memory_lost: ";
+
 export interface SandboxStart {
   readonly startedAt: number;
   readonly endAt: number;
@@ -171,6 +173,19 @@ export class SandboxRepository {
     return rows.map(entryFrom);
   }
 
+  /** Paused ones that were to be kept until before `now`, the longest overdue first. */
+  async listNotKept(now: number, limit: number): Promise<readonly SandboxEntry[]> {
+    const rows = await this.#db
+      .selectFrom("sandboxes")
+      .where("state", "=", sql.lit("paused"))
+      .where("keep_until", "<=", now)
+      .orderBy("keep_until")
+      .limit(limit)
+      .select(ENTRY_COLUMNS)
+      .execute();
+    return rows.map(entryFrom);
+  }
+
   async listOnNode(nodeId: string, states: readonly SandboxState[]): Promise<readonly SandboxEntry[]> {
     const rows = await this.#db
       .selectFrom("sandboxes")
@@ -243,6 +258,13 @@ export class SandboxRepository {
       reason: row.reason,
       actor: row.actor,
     }));
+  }
+
+  /** Why the last pause of a sandbox has cost it its memory; undefined when it has not. */
+  async findLossOfPause(id: string): Promise<string | undefined> {
+    const paused = this.#db.selectFrom("sandbox_events").where("sandbox_id", "=", id).where("event", "=", "paused");
+    const row = await paused.orderBy("version", "desc").select("reason").limit(1).executeTakeFirst();
+    return row?.reason?.startsWith(MEMORY_LOST) ? row.reason.slice(MEMORY_LOST.length) : undefined;
   }
 
   /** What made a sandbox's state the one of that version; undefined when it never was. */

@@ -99,6 +99,8 @@ export interface SandboxTable {
   auto_pause_memory: number;
   timeout_ms: number;
   expire_not_before: number | null;
+  pause_reason: string | null;
+  keep_until: number | null;
 }
 
 export interface SandboxEventTable {

@@ -163,13 +163,17 @@ export function imageContract({ store, another }: StoreContext): void {
     if (!held) return;
     expect(await store().idempotency.takeOver(held, { owner: "new", subjects: ["i2"] })).toBe(true);
     expect(await store().idempotency.takeOver(held, { owner: "late", subjects: ["i3"] })).toBe(false);
-    const mine = { teamId, key: "k", owner: "new" };
-    await store().idempotency.finish({ ...mine, owner: held.owner }, { status: 500, body: "no" });
+    const mine = { teamId, key: "k", owner: "new", subjects: ["i2"] };
+    // What another try of the same process, or of another one, still has to say counts no more.
+    for (const other of [{ owner: held.owner }, { subjects: held.subjects }]) {
+      await store().idempotency.finish({ ...mine, ...other }, { status: 500, body: "no" });
+      await store().idempotency.release({ ...mine, ...other });
+    }
     await store().idempotency.finish(mine, { status: 201, body: "{}" });
     await store().idempotency.release(mine);
     expect(await store().idempotency.reserve(record, 0)).toMatchObject({ answer: { status: 201, body: "{}" }, subjects: ["i2"] });
     expect(await store().idempotency.reserve({ ...record, createdAt: 200 }, 101)).toBeUndefined();
-    await store().idempotency.release({ teamId, key: "k", owner: "api1" });
+    await store().idempotency.release(record);
     expect(await store().idempotency.find(teamId, "k")).toBeUndefined();
   });
 }

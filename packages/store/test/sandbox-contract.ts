@@ -24,6 +24,8 @@ export function sandboxContract({ store, another }: StoreContext): void {
       agentUnresponsive: null,
       pausedAt: null,
       expireNotBefore: null,
+      pauseReason: null,
+      keepUntil: null,
     });
     await expect(store().sandboxes.insert(sandbox, BY)).rejects.toThrow();
   });

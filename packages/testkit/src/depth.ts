@@ -22,6 +22,14 @@ export function sampleOf<Case>(what: string, all: readonly Case[], isInSample: (
   return take({ what }, all, isInSample);
 }
 
+/** As `sampleOf`, for a part of a matrix that a sample may leave out as a whole: its file has to have another test. */
+export function sampleOrNone<Case>(what: string, all: readonly Case[], isInSample: (one: Case) => boolean): readonly Case[] {
+  if (testDepth() === "full") return all;
+  const taken = all.filter(isInSample);
+  leaveOut({ what, ran: taken.length, of: all.length });
+  return taken;
+}
+
 const RUNTIMES = ["gvisor", "runc"] as const;
 const DATABASES = ["sqlite", "postgres"] as const;
 

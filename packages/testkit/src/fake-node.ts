@@ -1,6 +1,6 @@
 import { Code, ConnectError, createClient, createRouterTransport, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
 import { KeyedLock } from "@skerry/base";
-import { parseSandboxId } from "@skerry/wire";
+import { NODE_CAUSE_HEADER, parseSandboxId, SILENT_CAUSE, UNSAVABLE_CAUSE } from "@skerry/wire";
 import { NodeService, type PauseSandboxRequest, type SandboxSpec, type SnapshotSandboxRequest, StartKind } from "@skerry/wire/node";
 
 const AGENT_VERSION = "0.6.4";
@@ -11,9 +11,13 @@ export type FakeBehaviour = "ok" | "hang" | Code;
 
 export interface FakeSandbox {
   readonly spec: SandboxSpec;
-  state: "creating" | "running" | "pausing" | "killing";
+  state: "creating" | "running" | "snapshotting" | "pausing" | "killing";
+  /** Why its last snapshot cost it its memory. */
+  memoryLostReason?: string;
   /** Its agent answers nothing. */
   isSilent?: boolean;
+  /** Why its memory can't be saved. */
+  unsavable?: string;
   /** The answer to its start, for a resume that is repeated. */
   started?: FakeStart;
 }
@@ -44,6 +48,8 @@ export class FakeNode {
   readonly url: string;
   readonly held = new Map<string, FakeSandbox>();
   readonly unaskedEnds = new Map<string, "exited" | "memory">();
+  /** By sandbox id: the image that it wrote by itself. */
+  readonly kept = new Map<string, { readonly imageId: string; readonly reason: "exited" | "memory" }>();
   readonly images = new Map<string, FakeImage>();
   readonly calls: { readonly method: FakeMethod; readonly sandboxId: string }[] = [];
   create: FakeBehaviour = "ok";
@@ -58,6 +64,15 @@ export class FakeNode {
   /** A create that fails leaves what it made so far. */
   leavesHalfMade = false;
   killDelayMs = 0;
+  /** It ended although nobody had asked for it: its disk is kept in an image. Answers the image's id. */
+  end(sandboxId: string, reason: "exited" | "memory" = "exited"): string {
+    const imageId = `k${sandboxId.slice(-19).padStart(19, "0")}`;
+    this.held.delete(sandboxId);
+    this.images.set(imageId, { sandboxId, hasMemory: false, agentUnresponsive: false });
+    this.kept.set(sandboxId, { imageId, reason });
+    return imageId;
+  }
+
   /** As runc, when false. */
   keepsMemory = true;
   /** Why memory is not brought back by the next starts. */
@@ -122,14 +137,19 @@ export class FakeNode {
         }),
       listImages: async (_request, context) => {
         await this.#behave(this.list, context.signal);
-        return { imageIds: [...this.images.keys()] };
+        const diskOnlyIds = [...this.images].flatMap(([imageId, { hasMemory }]) => (hasMemory ? [] : [imageId]));
+        return { imageIds: [...this.images.keys()], diskOnlyIds };
       },
       listSandboxes: async (_request, context) => {
         this.calls.push({ method: "list", sandboxId: "" });
         await this.#behave(this.list, context.signal);
         return {
-          sandboxes: [...this.held].map(([sandboxId, { state }]) => ({ sandboxId, state })),
+          sandboxes: [...this.held].map(([sandboxId, { state, memoryLostReason = "" }]) => ({ sandboxId, state, memoryLostReason })),
           unaskedEnds: [...this.unaskedEnds].map(([sandboxId, reason]) => ({ sandboxId, reason })),
+          kept: [...this.kept].flatMap(([sandboxId, { imageId, reason }]) => {
+            const image = this.images.get(imageId);
+            return image ? [{ sandboxId, imageId, reason, hasMemory: image.hasMemory, sizeBytes: encodeImage(image).sizeBytes }] : [];
+          }),
         };
       },
     };
@@ -183,7 +203,9 @@ export class FakeNode {
       if (written && !this.held.has(sandboxId)) return encodeImage(written);
       const sandbox = this.#running(sandboxId);
       const hasMemory = request.memory && this.keepsMemory;
-      if (sandbox.isSilent && (request.requireHealthyGuest || !hasMemory)) throw new ConnectError("its agent is silent", Code.Unavailable);
+      if (sandbox.isSilent && (request.requireHealthyGuest || !hasMemory))
+        throw new ConnectError("its agent is silent", Code.Unavailable, { [NODE_CAUSE_HEADER]: SILENT_CAUSE });
+      if (hasMemory && sandbox.unsavable) throw new ConnectError(sandbox.unsavable, Code.Aborted, { [NODE_CAUSE_HEADER]: UNSAVABLE_CAUSE });
       if (written) throw new ConnectError("there is an image of this id", Code.AlreadyExists);
       sandbox.state = "pausing";
       try {
@@ -231,7 +253,10 @@ export class FakeNode {
       await this.#behave(this.snapshot, signal);
       const image = { ...source, isSnapshot: true, hasMemory: source.hasMemory && request.memory };
       this.images.set(imageId, image);
-      return encodeImage(image);
+      const running = this.held.get(sandboxId);
+      if (!running) return encodeImage(image);
+      running.memoryLostReason = this.memoryLostReason;
+      return { ...encodeImage(image), memoryLostReason: this.memoryLostReason };
     });
   }
 

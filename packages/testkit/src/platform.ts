@@ -3,17 +3,26 @@
 
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { closeSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { runCommand, spawnCommand } from "@skerry/base";
-import { clientVariables, type DataFolder, ensureSecrets, type PlatformSettings, type Secrets } from "@skerry/operator/folder";
+import {
+  clientVariables,
+  type DataFolder,
+  ensureSecrets,
+  type PlatformSettings,
+  type Secrets,
+  unmountBelow,
+} from "@skerry/operator/folder";
 import { freePorts } from "./free-ports.ts";
 import { describeTraces, readHostTraces } from "./leftovers.ts";
 import { createTestDataFolder } from "./test-cache.ts";
+import { waitUntil } from "./wait-until.ts";
 
 const MAIN = join(import.meta.dirname, "../../../services/skerry/main.ts");
+const ARM_CRASH_POINTS = join(import.meta.dirname, "arm-crash-points.ts");
 const SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /** For our own programs as child processes: without it a start takes twice the processor time. */
 const compileCache = () => (process.env.NODE_COMPILE_CACHE ? { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE } : undefined);
@@ -26,6 +35,10 @@ export interface StartPlatformOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** The roles of each process; default one process with all of them. `["node", "api", "edge"]` makes three. */
   readonly roles?: readonly string[];
+  /** The data folder is on a disk of its own, of this size. */
+  readonly diskMb?: number;
+  /** True: its process can be told to end at a crash point (`arm`). */
+  readonly armable?: boolean;
   /** Templates beside `base`, as in the files of a data folder's `templates/`; their layers are in the test cache. */
   readonly templates?: readonly { readonly alias: string }[];
 }
@@ -52,6 +65,11 @@ export interface Platform extends RunningPlatform, AsyncDisposable {
   logs(): string;
   /** Ends every process (or those of one role) at once, with no chance to tidy up. */
   kill9(role?: string): Promise<void>;
+  /**
+   * The next time that its one process reaches this point of `CRASH_POINTS`, it ends itself with SIGKILL. Resolves when that is set;
+   * `ended` then resolves when it has ended, with the signal or the exit code. Only with `armable`.
+   */
+  arm(point: string): Promise<{ readonly ended: Promise<string | number | null> }>;
   /** Ends every process in an orderly way; sandboxes go on running. */
   stop(): Promise<void>;
   /** Starts what does not run, and waits until it answers. */
@@ -63,7 +81,7 @@ export interface Platform extends RunningPlatform, AsyncDisposable {
 }
 
 export async function startPlatform(options: StartPlatformOptions = {}): Promise<Platform> {
-  const folder = await createTestDataFolder(`t-${randomBytes(6).toString("hex")}`);
+  const folder = await createTestDataFolder(`t-${randomBytes(6).toString("hex")}`, options);
   for (const template of options.templates ?? []) {
     writeFileSync(join(folder.root, "templates", `${template.alias}.json`), JSON.stringify(template));
   }
@@ -85,7 +103,9 @@ async function createPlatform(folder: DataFolder, options: StartPlatformOptions)
   const settings: PlatformSettings = { runtime, listen: "127.0.0.1", apiPort: api, edgePort: edge, domain: `localhost:${edge}` };
   const roles = options.roles ?? ["api,edge,node"];
   const serveEnv = (processRoles: string) => serveVariables({ folder, settings, ports, roles: processRoles, extra: options.env ?? {} });
-  const processes = roles.map((processRoles) => new ServeProcess(processRoles, serveEnv(processRoles), folder, ports));
+  const processes = roles.map(
+    (processRoles) => new ServeProcess(processRoles, { env: serveEnv(processRoles), folder, ports, armable: options.armable ?? false }),
+  );
   const each = (work: (process: ServeProcess) => Promise<void>) => Promise.all(processes.map(work));
   const platform: Platform = {
     dataDir: folder.root,
@@ -101,6 +121,11 @@ async function createPlatform(folder: DataFolder, options: StartPlatformOptions)
     logs: () => readFileSync(folder.logFile, "utf8"),
     kill9: async (role) => {
       await each((process) => (role === undefined || process.has(role) ? process.end("SIGKILL") : Promise.resolve()));
+    },
+    arm: (point) => {
+      const [process, ...others] = processes;
+      if (!process || others.length > 0) throw new Error("only a platform of one process can be armed");
+      return process.arm(point);
     },
     stop: async () => {
       await each((process) => process.end("SIGTERM"));
@@ -125,6 +150,7 @@ async function cleanUp(folder: DataFolder): Promise<void> {
   await runCommand(process.execPath, [MAIN, "down", "--data", folder.root], { env, timeoutMs: 120_000 });
   const left = describeTraces(await readHostTraces(folder.root));
   if (left.length > 0) throw new Error(`the platform of ${folder.root} left this on the host:\n  ${left.join("\n  ")}`);
+  await unmountBelow(folder.root);
   rmSync(folder.root, { recursive: true, force: true });
 }
 
@@ -158,19 +184,28 @@ function serveVariables(options: {
   };
 }
 
+interface ServeProcessOptions {
+  readonly env: Readonly<Record<string, string>>;
+  readonly folder: DataFolder;
+  readonly ports: Platform["ports"];
+  readonly armable: boolean;
+}
+
 /** One `skerry serve`. */
 class ServeProcess {
   readonly #roles: readonly string[];
   readonly #env: Readonly<Record<string, string>>;
   readonly #folder: DataFolder;
   readonly #ports: Platform["ports"];
+  readonly #armable: boolean;
   #child: ReturnType<typeof spawnCommand> | undefined;
 
-  constructor(roles: string, env: Readonly<Record<string, string>>, folder: DataFolder, ports: Platform["ports"]) {
+  constructor(roles: string, options: ServeProcessOptions) {
     this.#roles = roles.split(",");
-    this.#env = env;
-    this.#folder = folder;
-    this.#ports = ports;
+    this.#env = options.env;
+    this.#folder = options.folder;
+    this.#ports = options.ports;
+    this.#armable = options.armable;
   }
 
   get pid(): number | undefined {
@@ -188,7 +223,9 @@ class ServeProcess {
   async start(): Promise<void> {
     if (this.#running) return;
     const log = openSync(this.#folder.logFile, "a", 0o640);
-    this.#child = spawnCommand(process.execPath, [MAIN, "serve"], { cwd: "/", env: this.#env, stdout: log, stderr: log });
+    const args = this.#armable ? ["--import", ARM_CRASH_POINTS, MAIN, "serve"] : [MAIN, "serve"];
+    const stdin = this.#armable ? "pipe" : "ignore";
+    this.#child = spawnCommand(process.execPath, args, { cwd: "/", env: this.#env, stdin, stdout: log, stderr: log });
     closeSync(log);
     await this.#untilReady();
   }
@@ -206,6 +243,17 @@ class ServeProcess {
 
   #lastLog(): string {
     return readFileSync(this.#folder.logFile, "utf8").slice(-4_000);
+  }
+
+  async arm(point: string): Promise<{ ended: Promise<string | number | null> }> {
+    const child = this.#child;
+    if (!child?.stdin) throw new Error("this platform was not started with `armable`");
+    const { size } = statSync(this.#folder.logFile);
+    const ended = once(child, "exit").then(([code, signal]) => signal ?? code);
+    child.stdin.write(`${point}\n`);
+    const isArmed = () => readFileSync(this.#folder.logFile).subarray(size).toString().includes(`armed: ${point}\n`);
+    await Promise.race([waitUntil(`${point} is armed`, isArmed), ended]);
+    return { ended };
   }
 
   async end(signal: "SIGTERM" | "SIGKILL"): Promise<void> {

@@ -5,6 +5,7 @@ import { cp, mkdir, readdir, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { createDataFolder, type DataFolder, takeSetupLock, writeProcessRecord } from "@skerry/operator/folder";
 import type { SoakTemplate } from "@skerry/operator/setup";
+import { mountSmallDisk } from "./small-disk.ts";
 
 const REPO_ROOT = join(import.meta.dirname, "../../..");
 
@@ -38,9 +39,14 @@ async function prepare(): Promise<DataFolder> {
 }
 
 /** A data folder of its own for one platform, on the cache's file system, from which a platform can start at once. */
-export async function createTestDataFolder(name: string): Promise<DataFolder> {
+export async function createTestDataFolder(name: string, options: { readonly diskMb?: number } = {}): Promise<DataFolder> {
   const cache = await prepareTestCache();
-  const folder = await createDataFolder(join(cache.root, "runs", name));
+  const dir = join(cache.root, "runs", name);
+  if (options.diskMb !== undefined) {
+    await mkdir(dir, { recursive: true });
+    await mountSmallDisk(dir, options.diskMb);
+  }
+  const folder = await createDataFolder(dir);
   // Whose it is: what a dead run left is swept away by the next one.
   await writeProcessRecord(join(folder.root, "owner.json"), process.pid);
   await cp(cache.toolsFile, folder.toolsFile);

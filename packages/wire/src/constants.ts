@@ -13,6 +13,9 @@ export const CLIENT_ID = "6532622b";
 /** Where the node tells an agent to end the largest processes of its sandbox, which is over its memory. */
 export const AGENT_RELIEVE_PATH = "/relieve";
 
+/** A file in a sandbox's root by which its agent says that the guest has asked for the end: what is not asked for is kept. */
+export const END_MARK = ".skerry-ended";
+
 /** Agent paths that only the platform may call: the edge answers 404 for them on the agent's port. */
 export const AGENT_RESERVED_PATHS: ReadonlySet<string> = new Set([
   "/init",

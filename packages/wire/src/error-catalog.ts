@@ -15,11 +15,13 @@ export const ERROR_CATALOG = {
   in_progress: { status: 409, fault: "caller", retryable: true },
   payload_too_large: { status: 413, fault: "caller", retryable: false },
   key_mismatch: { status: 422, fault: "caller", retryable: false },
+  state_not_savable: { status: 422, fault: "caller", retryable: false },
   limit_reached: { status: 429, fault: "caller", retryable: false },
   internal: { status: 500, fault: "platform", retryable: false },
   not_implemented: { status: 501, fault: "platform", retryable: false },
   sandbox_gone: { status: 502, fault: "caller", retryable: false },
   capacity_unavailable: { status: 503, fault: "platform", retryable: true },
+  database_unavailable: { status: 503, fault: "platform", retryable: true },
   node_unreachable: { status: 503, fault: "platform", retryable: true },
   deadline_exceeded: { status: 504, fault: "platform", retryable: false },
 } as const satisfies Record<string, ErrorEntry>;

@@ -1,4 +1,13 @@
-export { AGENT_PORT, AGENT_RELIEVE_PATH, AGENT_RESERVED_PATHS, AGENT_VERSION, CLIENT_ID, CLUSTER_ID_HEADER } from "./constants.ts";
+export {
+  AGENT_PORT,
+  AGENT_RELIEVE_PATH,
+  AGENT_RESERVED_PATHS,
+  AGENT_VERSION,
+  CLIENT_ID,
+  CLUSTER_ID_HEADER,
+  END_MARK,
+} from "./constants.ts";
 export { ERROR_CATALOG, type ErrorCode, type ErrorEntry } from "./error-catalog.ts";
 export { parsePort, parseTarget, type Target, type TargetHeaders, type TargetResult } from "./host.ts";
 export { isUuid, parseSandboxId, type SandboxId, sandboxIdFrom } from "./ids.ts";
+export { DISK_FULL_MESSAGE, NODE_CAUSE_HEADER, SCARCITY_CAUSE, SILENT_CAUSE, UNSAVABLE_CAUSE } from "./scarcity.ts";

@@ -24,6 +24,7 @@ const OPERATIONS = [
   "snapshot of a paused one",
   "fork",
   "delete an image",
+  "end by itself",
 ] as const;
 
 /** One node of this runtime, which is killed and started again by each test. */
@@ -178,6 +179,18 @@ export function describeNodeCrashes(runtime: Runtime): void {
     await expectMarks(first, { memory: keepsMemory, token: "b", of: id });
     await expectMarks(id, { memory: true });
     expect(await node.images()).toEqual([imageId]);
+    await node.empty();
+  });
+
+  it.each(points("end by itself"))("when a sandbox has ended by itself, at %s", async (point) => {
+    const id = await marked();
+    await crash(point, async () => process.kill(node.firstProcessOf(id), "SIGKILL"));
+    const { kept } = await node.client.listSandboxes({});
+    expect(kept).toMatchObject([{ sandboxId: id, hasMemory: false }]);
+    expect(await node.running()).toEqual([]);
+    expect(await node.images()).toEqual(kept.map(({ imageId }) => imageId));
+    await resume(id, kept[0]?.imageId ?? "");
+    await expectMarks(id, { memory: false });
     await node.empty();
   });
 

@@ -37,6 +37,7 @@ const OPERATIONS = [
   "kill",
   "create",
   "delete an image",
+  "end by itself",
   "fork",
   "pause",
   "resume",
@@ -59,6 +60,7 @@ const PLAN: Readonly<Record<Operation, { both: readonly CrashPoint[]; gvisor?: r
     gvisor: [
       ...WRITE_MEMORY,
       ...START,
+      "snapshot.area-prepared",
       "snapshot.traffic-held",
       "snapshot.predecessor-ended",
       "snapshot.readdressed",
@@ -73,6 +75,7 @@ const PLAN: Readonly<Record<Operation, { both: readonly CrashPoint[]; gvisor?: r
   "snapshot of a paused one": { both: ["share.source-committed", "share.memory-linked", "share.committed"], runc: ["share.area-copied"] },
   fork: { both: [], gvisor: [...START, ...READY], runc: ["start.mounted", "start.recorded-ready"] },
   "delete an image": { both: DISCARD },
+  "end by itself": { both: ["keep.committed", "keep.recorded"] },
   "fill the pool": {
     both: ["start.mounted", "start.recorded-started"],
     gvisor: ["write.frozen", "write.checkpointed", "write.committed", "release.recorded"],

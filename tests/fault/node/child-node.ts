@@ -2,18 +2,7 @@
 
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import {
-  closeSync,
-  existsSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  realpathSync,
-  rmSync,
-  truncateSync,
-  writeFileSync,
-} from "node:fs";
+import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, realpathSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
 import type { Socket } from "node:net";
 import { join } from "node:path";
@@ -23,6 +12,7 @@ import { createConnectTransport } from "@connectrpc/connect-node";
 import { createLogger, runCommand } from "@skerry/base";
 import { openLayerStore } from "@skerry/layers";
 import { cleanUpNode } from "@skerry/node";
+import { unmountBelow } from "@skerry/operator/folder";
 import { listCgroups } from "@skerry/runtime";
 import { instanceOf } from "@skerry/testkit";
 import { bundleProgram } from "@skerry/testkit/bundle-program";
@@ -35,7 +25,7 @@ import { type FromNodeProcess, type NodeProcessOptions, nodeConfigOf, type ToNod
 
 const AGENT_PORT = 49_983;
 /** Made once for all nodes of a test process, which start it many times. */
-let program: Promise<string> | undefined;
+let bundle: Promise<string> | undefined;
 
 export interface ChildNodeOptions {
   readonly runtime: "gvisor" | "runc";
@@ -45,6 +35,17 @@ export interface ChildNodeOptions {
   /** What the node keeps is on a disk of its own, of this size. */
   readonly diskMb?: number;
   readonly timeLimits?: NodeProcessOptions["timeLimits"];
+  /** It has a mount namespace of its own, for mounts that it alone is to see (`nsenter --mount`). What it mounts itself everybody sees. */
+  readonly ownMounts?: boolean;
+}
+
+export interface JournalRecord {
+  readonly file: string;
+  readonly sandboxId: string;
+  readonly containerId: string;
+  readonly area: string;
+  readonly cgroupPath: string;
+  readonly process: { readonly pid: number };
 }
 
 export type Spec = MessageInitShape<typeof SandboxSpecSchema>;
@@ -53,12 +54,14 @@ export class ChildNode implements AsyncDisposable {
   readonly options: NodeProcessOptions;
   readonly layer: string;
   readonly #root: string;
+  readonly #ownMounts: boolean;
   #child: ChildProcess | undefined;
   #port = 0;
 
-  private constructor(root: string, layer: string, options: NodeProcessOptions) {
-    this.#root = root;
-    this.layer = layer;
+  private constructor(own: { root: string; layer: string; ownMounts: boolean }, options: NodeProcessOptions) {
+    this.#root = own.root;
+    this.layer = own.layer;
+    this.#ownMounts = own.ownMounts;
     this.options = options;
   }
 
@@ -71,19 +74,23 @@ export class ChildNode implements AsyncDisposable {
     const layer = await layers.adopt(staged);
     mkdirSync(join(root, "node"));
     if (options.diskMb !== undefined) await mountDisk(join(root, "disk"), { sizeMb: options.diskMb, target: join(root, "node") });
+    if (options.ownMounts) await shareMounts(join(root, "node"));
     const { runsc, runc } = testTools();
-    const node = new ChildNode(root, layer, {
-      dir: join(root, "node"),
-      layersDir,
-      instance: instanceOf(root),
-      runtime: options.runtime,
-      runsc: options.runsc ?? runsc,
-      runc,
-      agentDir: realpathSync(testAgentDir()),
-      poolSize: options.poolSize ?? 0,
-      secret: "the cluster secret of this test",
-      ...(options.timeLimits && { timeLimits: options.timeLimits }),
-    });
+    const node = new ChildNode(
+      { root, layer, ownMounts: options.ownMounts ?? false },
+      {
+        dir: join(root, "node"),
+        layersDir,
+        instance: instanceOf(root),
+        runtime: options.runtime,
+        runsc: options.runsc ?? runsc,
+        runc,
+        agentDir: realpathSync(testAgentDir()),
+        poolSize: options.poolSize ?? 0,
+        secret: "the cluster secret of this test",
+        ...(options.timeLimits && { timeLimits: options.timeLimits }),
+      },
+    );
     await node.up();
     return node;
   }
@@ -97,12 +104,15 @@ export class ChildNode implements AsyncDisposable {
   }
 
   async up(): Promise<void> {
-    program ??= bundleProgram(join(import.meta.dirname, "node-process.ts"));
-    const script = await program;
+    bundle ??= bundleProgram(join(import.meta.dirname, "node-process.ts"));
+    const script = await bundle;
     const log = openSync(join(this.#root, "log"), "a");
     // By this name it is found and ended when this test is killed.
     const env = { ...process.env, SKERRY_DATA: this.#root };
-    const child = fork(script, [JSON.stringify(this.options)], { stdio: ["ignore", log, log, "ipc"], execArgv: [], env });
+    const program = this.#ownMounts
+      ? { execPath: "unshare", execArgv: ["--mount", "--propagation=unchanged", process.execPath] }
+      : { execArgv: [] };
+    const child = fork(script, [JSON.stringify(this.options)], { stdio: ["ignore", log, log, "ipc"], env, ...program });
     closeSync(log);
     this.#child = child;
     const failed = once(child, "exit").then(() => {
@@ -227,6 +237,22 @@ export class ChildNode implements AsyncDisposable {
     });
   }
 
+  /** The host's id of the process whose end is the sandbox's end. */
+  firstProcessOf(sandboxId: string): number {
+    return this.recordOf(sandboxId).process.pid;
+  }
+
+  /** What the node has written down of a sandbox that it holds. */
+  recordOf(sandboxId: string): JournalRecord {
+    const dir = join(this.dir, "sandboxes");
+    for (const name of readdirSync(dir)) {
+      const file = join(dir, name, "sandbox.json");
+      const record = JSON.parse(readFileSync(file, "utf8")) as Omit<JournalRecord, "file">;
+      if (record.sandboxId === sandboxId) return { ...record, file };
+    }
+    throw new Error(`the node has no record of ${sandboxId}`);
+  }
+
   async running(): Promise<string[]> {
     return (await this.client.listSandboxes({})).sandboxes.map(({ sandboxId }) => sandboxId);
   }
@@ -298,9 +324,15 @@ export class ChildNode implements AsyncDisposable {
     await cleanUpNode(await nodeConfigOf(this.options), createLogger({ name: "clean-up", level: "error", fd: 2 }));
     const left = [...this.namespaces(), ...this.processes(), ...listCgroups(`/skerry-${this.options.instance}`)];
     if (left.length > 0) throw new Error(`after the clean-up this is left:\n${left.join("\n")}`);
-    if (existsSync(join(this.#root, "disk"))) await runCommand("umount", [this.dir]);
+    await unmountBelow(this.#root);
     rmSync(this.#root, { recursive: true });
   }
+}
+
+/** What is mounted in it is seen in other mount namespaces, too. */
+async function shareMounts(dir: string): Promise<void> {
+  await runCommand("mount", ["--bind", dir, dir]);
+  await runCommand("mount", ["--make-shared", dir]);
 }
 
 async function mountDisk(file: string, { sizeMb, target }: { sizeMb: number; target: string }): Promise<void> {

@@ -6,8 +6,11 @@ import { testTools } from "@skerry/testkit/tools";
 
 export interface OddRunsc {
   readonly path: string;
-  /** From now on. `hang`: never does it. `slow`: does it three seconds late. `late`: does it and does not end. */
-  misbehave(how: "hang" | "slow" | "late" | "fail", verb: string): void;
+  /**
+   * From now on, at any of these verbs. `hang`: never does it. `slow`: does it three seconds late. `late`: does it and does not end.
+   * `die`: the sandbox ends, and it fails.
+   */
+  misbehave(how: "hang" | "slow" | "late" | "fail" | "die", ...verbs: string[]): void;
   behave(): void;
 }
 
@@ -15,13 +18,14 @@ export function writeOddRunsc(dir: string): OddRunsc {
   const path = join(dir, "runsc-odd");
   const order = join(dir, "order");
   const script = `#!/bin/bash
-read -r how verb < ${order}
+read -r how verbs < ${order}
 for arg in "$@"; do
-  if [ "$arg" = "$verb" ]; then
+  if [[ " $verbs " = *" $arg "* ]]; then
     case "$how" in
       hang) exec -a "$0" sleep 1000 ;;
       slow) sleep 3 ;;
       late) ${testTools().runsc} "$@"; exec sleep 1000 ;;
+      die) pkill -KILL -f -- "runsc-sandbox.*\${@: -1}"; echo "told to die" >&2; exit 1 ;;
       fail) echo "told to fail" >&2; exit 1 ;;
     esac
   fi
@@ -32,7 +36,7 @@ exec ${testTools().runsc} "$@"
   chmodSync(path, 0o755);
   const odd = {
     path,
-    misbehave: (how: string, verb: string) => writeFileSync(order, `${how} ${verb}\n`),
+    misbehave: (how: string, ...verbs: string[]) => writeFileSync(order, `${how} ${verbs.join(" ")}\n`),
     behave: () => writeFileSync(order, "well none\n"),
   };
   odd.behave();

@@ -1,12 +1,13 @@
 import { readdir, realpath, stat } from "node:fs/promises";
 import { setImmediate } from "node:timers/promises";
 import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
-import { asError, errnoOf } from "@skerry/base";
+import { errnoOf } from "@skerry/base";
 import type { ListDirRequest } from "@skerry/wire/filesystem";
 import { NameTable } from "../accounts/accounts.ts";
 import { loadLibc } from "../native/libc.ts";
 import { type FilesystemContext, resolvePath } from "./context.ts";
 import { type EntryInit, readEntry, readEntryNow } from "./entry.ts";
+import { fileError } from "./file-error.ts";
 import { areMountsLocal } from "./local-mounts.ts";
 
 /** Entries are looked at in parallel in groups of this size: enough for the thread pool, little enough for memory. */
@@ -35,7 +36,7 @@ export async function listDir(
     await walk({ shown: path, real }, Math.max(request.depth, 1), found);
     return { entries: await describe(found) };
   } catch (error) {
-    throw new ConnectError(`error reading directory ${path}: ${asError(error).message}`, Code.Internal);
+    throw fileError(`error reading directory ${path}`, error);
   }
 }
 
@@ -46,7 +47,7 @@ async function resolveRoot(path: string): Promise<string> {
   } catch (error) {
     if (errnoOf(error) === "ENOENT") throw new ConnectError(`path not found: ${path}`, Code.NotFound);
     if (errnoOf(error) === "ELOOP") throw new ConnectError(`cyclic symlink or chain >255 links at "${path}"`, Code.FailedPrecondition);
-    if (errnoOf(error) !== "ENOTDIR") throw new ConnectError(`error getting file info: ${asError(error).message}`, Code.Internal);
+    if (errnoOf(error) !== "ENOTDIR") throw fileError("error getting file info", error);
   }
   throw new ConnectError(`path is not a directory: ${path}`, Code.InvalidArgument);
 }

@@ -1,9 +1,10 @@
 import { stat } from "node:fs/promises";
 import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
-import { asError, errnoOf } from "@skerry/base";
+import { errnoOf } from "@skerry/base";
 import type { MakeDirRequest } from "@skerry/wire/filesystem";
 import { type FilesystemContext, resolvePath } from "./context.ts";
 import type { EntryInit } from "./entry.ts";
+import { fileError } from "./file-error.ts";
 import { makeDirectories } from "./make-parents.ts";
 import { entryOf } from "./stat.ts";
 
@@ -17,7 +18,7 @@ export async function makeDir(
   try {
     await makeDirectories(path, user);
   } catch (error) {
-    throw new ConnectError(`error creating directory: ${asError(error).message}`, Code.Internal);
+    throw fileError("error creating directory", error);
   }
   return { entry: await entryOf(path) };
 }
@@ -28,8 +29,8 @@ async function refuseExisting(path: string): Promise<void> {
     isDirectory = (await stat(path)).isDirectory();
   } catch (error) {
     if (errnoOf(error) === "ENOENT") return;
-    const reason = errnoOf(error) === "ENOTDIR" ? `stat ${path}: not a directory` : asError(error).message;
-    throw new ConnectError(`error getting file info: ${reason}`, Code.Internal);
+    if (errnoOf(error) === "ENOTDIR") throw new ConnectError(`error getting file info: stat ${path}: not a directory`, Code.Internal);
+    throw fileError("error getting file info", error);
   }
   if (isDirectory) throw new ConnectError(`directory already exists: ${path}`, Code.AlreadyExists);
   throw new ConnectError(`path already exists but it is not a directory: ${path}`, Code.InvalidArgument);

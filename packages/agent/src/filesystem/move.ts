@@ -1,10 +1,11 @@
 import { rename } from "node:fs/promises";
 import { posix } from "node:path";
 import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
-import { asError, errnoOf } from "@skerry/base";
+import { errnoOf } from "@skerry/base";
 import type { MoveRequest } from "@skerry/wire/filesystem";
 import { type FilesystemContext, resolvePath } from "./context.ts";
 import type { EntryInit } from "./entry.ts";
+import { fileError } from "./file-error.ts";
 import { makeDirectories } from "./make-parents.ts";
 import { entryOf } from "./stat.ts";
 import { currentHub } from "./watching/current-hub.ts";
@@ -16,13 +17,13 @@ export async function move(filesystem: FilesystemContext, request: MoveRequest, 
   try {
     await makeDirectories(posix.dirname(destination), user);
   } catch (error) {
-    throw new ConnectError(`error ensuring directories: ${asError(error).message}`, Code.Internal);
+    throw fileError("error ensuring directories", error);
   }
   try {
     await rename(source, destination);
   } catch (error) {
     if (errnoOf(error) === "ENOENT") throw new ConnectError(`source file not found: ${source}`, Code.NotFound);
-    throw new ConnectError(`error renaming: ${asError(error).message}`, Code.Internal);
+    throw fileError("error renaming", error);
   }
   // A directory that came into a watched one is watched before the next request can write into it.
   await currentHub()?.settle();

@@ -1,8 +1,8 @@
 import { rm } from "node:fs/promises";
-import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
-import { asError } from "@skerry/base";
+import type { HandlerContext } from "@connectrpc/connect";
 import type { RemoveRequest } from "@skerry/wire/filesystem";
 import { type FilesystemContext, resolvePath } from "./context.ts";
+import { fileError } from "./file-error.ts";
 
 /** Recursive; a path that is not there is removed already. */
 export async function remove(
@@ -14,7 +14,7 @@ export async function remove(
   try {
     await rm(path, { recursive: true, force: true });
   } catch (error) {
-    throw new ConnectError(`error removing file or directory: ${asError(error).message}`, Code.Internal);
+    throw fileError("error removing file or directory", error);
   }
   return {};
 }

@@ -1,9 +1,10 @@
 import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
-import { asError, errnoOf } from "@skerry/base";
+import { errnoOf } from "@skerry/base";
 import type { StatRequest } from "@skerry/wire/filesystem";
 import { NameTable } from "../accounts/accounts.ts";
 import { type FilesystemContext, resolvePath } from "./context.ts";
 import { type EntryInit, readEntry } from "./entry.ts";
+import { fileError } from "./file-error.ts";
 
 export async function stat(filesystem: FilesystemContext, request: StatRequest, context: HandlerContext): Promise<{ entry: EntryInit }> {
   const { path } = resolvePath(filesystem, request.path, context);
@@ -16,6 +17,6 @@ export async function entryOf(path: string): Promise<EntryInit> {
     return await readEntry(path, new NameTable());
   } catch (error) {
     if (errnoOf(error) === "ENOENT") throw new ConnectError(`file not found: ${path}`, Code.NotFound);
-    throw new ConnectError(`error getting file info: ${asError(error).message}`, Code.Internal);
+    throw fileError("error getting file info", error);
   }
 }

@@ -44,7 +44,7 @@ export function encodeSandboxDetail(services: EncodeServices, sandbox: ShownSand
     envdAccessToken: services.accessTokenOf(sandbox.id),
     ...(sandbox.allowInternetAccess === null ? {} : { allowInternetAccess: sandbox.allowInternetAccess }),
     ...domainOf(services),
-    ...pauseModeOf(sandbox),
+    ...pauseFieldsOf(sandbox),
     lifecycle: { autoResume: sandbox.autoResume, onTimeout: sandbox.autoPause ? "pause" : "kill" },
   };
 }
@@ -55,10 +55,16 @@ function endOf(sandbox: ShownSandbox): number {
   return sandbox.pausedAt ?? sandbox.stateChangedAt;
 }
 
+type PauseFields = Pick<Static<typeof SandboxDetailSchema>, "pauseMode" | "pauseReason" | "keptUntil">;
+
 /** What the last pause kept; known when it is over. */
-function pauseModeOf(sandbox: ShownSandbox): { pauseMode?: "full" | "filesystem" } {
+function pauseFieldsOf(sandbox: ShownSandbox): PauseFields {
   if (LISTED_AS[sandbox.state] !== "paused" || sandbox.imageHasMemory === null) return {};
-  return { pauseMode: sandbox.imageHasMemory ? "full" : "filesystem" };
+  return {
+    pauseMode: sandbox.imageHasMemory ? "full" : "filesystem",
+    ...(sandbox.pauseReason === null ? {} : { pauseReason: sandbox.pauseReason }),
+    ...(sandbox.keepUntil === null ? {} : { keptUntil: new Date(sandbox.keepUntil).toISOString() }),
+  };
 }
 
 function domainOf({ config }: EncodeServices): { domain?: string } {

@@ -1,8 +1,9 @@
 // From an operation to a route. The order is part of the contract: credentials, then path and query, then the body,
 // then what the operation does.
 
+import { isDatabaseAway } from "@skerry/store";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { validationError } from "../errors.ts";
+import { publicError, validationError } from "../errors.ts";
 import { type AuthDeps, authenticate, type Caller } from "../keys/authenticate.ts";
 import { type Check, createCheck, readQuery } from "./check.ts";
 import type { Operation } from "./operation.ts";
@@ -27,7 +28,7 @@ export function registerOperation(app: FastifyInstance, deps: { services: ApiSer
     config: { operation } as object,
     onRequest: async (request) => {
       const arrivedAt = deps.services.clock.now();
-      const caller = await authenticate(deps.auth, operation.auth, request.headers);
+      const caller = await authenticate(deps.auth, operation.auth, request.headers).catch(refuseWithoutDatabase);
       arrivals.set(request, { caller, arrivedAt });
     },
     handler: async (request, reply) => {
@@ -55,6 +56,14 @@ export function registerOperation(app: FastifyInstance, deps: { services: ApiSer
         .headers(response.headers ?? {})
         .send(response.body);
     },
+  });
+}
+
+/** Nothing of the operation has begun. */
+function refuseWithoutDatabase(error: unknown): never {
+  if (!isDatabaseAway(error)) throw error;
+  throw publicError("database_unavailable", "The platform's database cannot be reached now; nothing was begun, so try again", {
+    cause: error,
   });
 }
 

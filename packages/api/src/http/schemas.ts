@@ -71,6 +71,13 @@ export const SandboxDetailSchema = Type.Object(
     pauseMode: Type.Optional(
       Type.Union([Type.Literal("full"), Type.Literal("filesystem")], { description: "Of a paused one: whether its memory was kept." }),
     ),
+    pauseReason: Type.Optional(
+      Type.Union([Type.Literal("exited"), Type.Literal("memory"), Type.Literal("disk")], {
+        description:
+          "Of a paused one that nobody paused: it had ended by itself, and its files were kept; or (`disk`) it was filling the disk of its machine.",
+      }),
+    ),
+    keptUntil: Type.Optional(Type.String({ format: "date-time", description: "Of such a one: when it ends if it is not resumed before." })),
     lifecycle: Type.Optional(
       Type.Object(
         { autoResume: Type.Boolean(), onTimeout: Type.Union([Type.Literal("kill"), Type.Literal("pause")]) },

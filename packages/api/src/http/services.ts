@@ -3,6 +3,7 @@ import type { Store } from "@skerry/store";
 import type { ApiConfig, ApiTiming } from "../config.ts";
 import type { ImageDeletions } from "../sandboxes/image-deletions.ts";
 import type { SandboxKills } from "../sandboxes/kills.ts";
+import type { LeftOvers } from "../sandboxes/left-overs.ts";
 import type { SandboxMoves } from "../sandboxes/moves.ts";
 import type { SandboxService } from "../sandboxes/service.ts";
 
@@ -15,6 +16,7 @@ export interface ApiServices {
   readonly moves: SandboxMoves;
   readonly kills: SandboxKills;
   readonly images: ImageDeletions;
+  readonly leftOvers: LeftOvers;
   /** The token that the sandbox's agent asks for. */
   readonly accessTokenOf: (sandboxId: string) => string;
   readonly clock: Clock;

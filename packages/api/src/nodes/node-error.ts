@@ -2,17 +2,46 @@
 
 import { Code, ConnectError } from "@connectrpc/connect";
 import { PlatformError } from "@skerry/base";
-import type { ErrorCode } from "@skerry/wire";
+import type { Sandbox } from "@skerry/store";
+import { type ErrorCode, NODE_CAUSE_HEADER, SCARCITY_CAUSE, SILENT_CAUSE, UNSAVABLE_CAUSE } from "@skerry/wire";
 import { publicError } from "../errors.ts";
 
+const MAX_WORDS = 500;
 const PLACE_FAILED = "Failed to place sandbox";
 
 type Failure = PlatformError<ErrorCode>;
+
+/** The machine has run out of something, and says of what. */
+function scarcityFrom(error: unknown, about: { readonly detailCode?: string } = {}): Failure | undefined {
+  if (causeOf(error) !== SCARCITY_CAUSE) return undefined;
+  return publicError("capacity_unavailable", ConnectError.from(error).rawMessage, { ...about, cause: error });
+}
+
+function causeOf(error: unknown): string | null {
+  return ConnectError.from(error).metadata.get(NODE_CAUSE_HEADER);
+}
+
+/**
+ * Whether a pause that failed with this failed for what is in the sandbox, and not because its machine is busy, full or out of reach.
+ * What a node can't explain counts as well: a guest may have brought that about.
+ */
+export function isGuestsDoing(error: unknown): boolean {
+  if (!(error instanceof PlatformError)) return false;
+  const cause = causeOf(error.cause);
+  return cause === UNSAVABLE_CAUSE || cause === SILENT_CAUSE || (error.code === "internal" && error.cause instanceof ConnectError);
+}
+
+/** The node's own words, bounded. */
+export function nodesWords(error: unknown): string {
+  return ConnectError.from(error instanceof PlatformError ? error.cause : error).rawMessage.slice(0, MAX_WORDS);
+}
 
 /** A create that failed. What was begun is given back. */
 export function createErrorFrom(error: unknown, about: { readonly fromImage: boolean }): Failure {
   if (error instanceof PlatformError) return error as Failure;
   const failure = ConnectError.from(error);
+  const scarcity = scarcityFrom(error, { detailCode: "sandbox_capacity_unavailable" });
+  if (scarcity) return scarcity;
   if (about.fromImage && isImageRefusal(failure.code)) {
     return publicError("internal", `${PLACE_FAILED}: its snapshot cannot be started`, {
       detailCode: "sandbox_create_refused",
@@ -36,7 +65,12 @@ export function resumeErrorFrom(error: unknown, sandboxId: string): Failure {
   if (error instanceof PlatformError && error.code === "node_unreachable") {
     return publicError("node_unreachable", `Sandbox '${sandboxId}' cannot be resumed now: its machine cannot be reached`, { cause: error });
   }
+  if (failure.code === Code.DataLoss) {
+    const message = `Sandbox '${sandboxId}' cannot be resumed: the record of what it is kept in is damaged. Nothing of it was deleted; the operator finds it in the log of its machine`;
+    return publicError("internal", message, { cause: error });
+  }
   return (
+    scarcityFrom(error, { detailCode: "sandbox_capacity_unavailable" }) ??
     startErrorFrom(failure, error) ??
     publicError("internal", "Error resuming sandbox: it stays paused", { detailCode: "sandbox_create_failed", cause: error })
   );
@@ -66,14 +100,19 @@ function placeError(code: ErrorCode, why: string, about: { detailCode: string; e
 /** What it means that a node did not finish a kill. The kill goes on being tried. */
 export function killErrorFrom(error: unknown): Failure {
   if (error instanceof PlatformError && error.publicMessage !== undefined) return error as Failure;
-  return publicError(isUnreachable(error) ? "node_unreachable" : "internal", "Error killing sandbox: it is tried again until it succeeds", {
-    cause: error,
-  });
+  const message = "Error killing sandbox: it is tried again until it succeeds";
+  return scarcityFrom(error) ?? publicError(isUnreachable(error) ? "node_unreachable" : "internal", message, { cause: error });
 }
 
 /** A pause that failed. 409 would be taken for "already paused", so it is never that. */
 export function pauseErrorFrom(error: unknown, about: { readonly sandboxId: string; readonly runsOn: boolean }): Failure {
-  const { code } = ConnectError.from(error);
+  const { code, rawMessage } = ConnectError.from(error);
+  if (causeOf(error) === UNSAVABLE_CAUSE) {
+    const mend = "It runs on: let the process close that, or pause it with memory=false";
+    return notSavable(`Sandbox '${about.sandboxId}' cannot be paused with its memory: ${rawMessage}. ${mend}`, error);
+  }
+  const scarcity = about.runsOn ? scarcityFrom(error) : undefined;
+  if (scarcity) return scarcity;
   if (about.runsOn && (code === Code.Unavailable || code === Code.ResourceExhausted)) {
     const message = `Sandbox '${about.sandboxId}' cannot be paused now: its machine is busy or the agent inside it does not answer. It runs on`;
     return publicError("capacity_unavailable", message, { cause: error });
@@ -84,15 +123,33 @@ export function pauseErrorFrom(error: unknown, about: { readonly sandboxId: stri
 }
 
 /** An image that could not be taken. Nothing of it is left, or will be. */
-export function snapshotErrorFrom(error: unknown, about: { readonly sandboxId: string; readonly isBack: boolean }): Failure {
+export function snapshotErrorFrom(
+  error: unknown,
+  about: { readonly sandboxId: string; readonly isBack: boolean; readonly after: Pick<Sandbox, "state" | "pauseReason"> | undefined },
+): Failure {
   const { code, rawMessage } = ConnectError.from(error);
+  if (about.after?.state === "paused" && about.after.pauseReason !== null) {
+    const message = `No image of sandbox '${about.sandboxId}' was taken: it ended by itself meanwhile, and is paused now`;
+    return publicError("internal", message, { cause: error });
+  }
+  const scarcity = about.isBack ? scarcityFrom(error) : undefined;
+  if (scarcity) return scarcity;
   if (about.isBack && (code === Code.Unavailable || code === Code.ResourceExhausted)) {
     const message = `An image of sandbox '${about.sandboxId}' cannot be taken now: its machine is busy or the agent inside it does not answer`;
     return publicError("capacity_unavailable", message, { cause: error });
   }
+  if (causeOf(error) === UNSAVABLE_CAUSE) {
+    const message = `An image of sandbox '${about.sandboxId}' cannot be taken: ${rawMessage}. It runs on: let the process close that, and try again`;
+    return notSavable(message, error);
+  }
   if (code === Code.Unimplemented) return publicError("not_implemented", rawMessage, { cause: error });
   if (isUnreachable(error)) return publicError("node_unreachable", "Error taking an image: its machine does not answer", { cause: error });
   return publicError("internal", "Error taking an image of the sandbox", { cause: error });
+}
+
+/** What is open in the sandbox does not allow it: its node says what. */
+function notSavable(message: string, cause: unknown): Failure {
+  return publicError("state_not_savable", message, { detailCode: "sandbox_state_not_savable", cause });
 }
 
 function isUnreachable(error: unknown): boolean {

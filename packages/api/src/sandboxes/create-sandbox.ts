@@ -93,6 +93,7 @@ export async function startNew(deps: SandboxDeps, start: NewStart): Promise<Star
       const reason = signal.aborted ? "caller_gone" : "create_failed";
       const isOurs = await abandon(deps, start, reason).catch((failure: unknown) => {
         deps.logger.warn({ err: failure, sandbox_id: entry.id }, "the entry of a failed create is left to the reconciler");
+        deps.givenUp.add(entry.id, reason);
         void killOnNode(deps, start.node, entry.id);
         return true;
       });

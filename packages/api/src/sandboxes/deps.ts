@@ -1,8 +1,10 @@
 import type { Clock, Logger, Secret } from "@skerry/base";
 import type { Store } from "@skerry/store";
 import type { ApiConfig, ApiTiming } from "../config.ts";
+import type { GivenUp } from "./given-up.ts";
 import type { ImageDeletions } from "./image-deletions.ts";
 import type { SandboxKills } from "./kills.ts";
+import type { LeftOvers } from "./left-overs.ts";
 import type { SandboxMoves } from "./moves.ts";
 import type { NodeDirectory } from "./ports.ts";
 
@@ -15,6 +17,8 @@ export interface SandboxDeps {
   readonly moves: SandboxMoves;
   readonly kills: SandboxKills;
   readonly images: ImageDeletions;
+  readonly leftOvers: LeftOvers;
+  readonly givenUp: GivenUp;
   readonly tokenSeed: Secret;
   readonly clock: Clock;
   readonly logger: Logger;

@@ -21,14 +21,22 @@ export function newForkIds(count: number): readonly string[] {
   return Array.from({ length: count }, newSandboxId);
 }
 
-/** One result for each id, in their order. Undefined when somebody else changed the sandbox first. */
-export async function forkSandbox(deps: SandboxDeps, sandbox: Sandbox, options: ForkOptions): Promise<readonly ForkResult[] | undefined> {
+export interface Forked {
+  /** One for each id, in their order. */
+  readonly results: readonly ForkResult[];
+  /** Why the sandbox that was forked went on without its memory; undefined when it has it. */
+  readonly memoryLost: string | undefined;
+}
+
+/** Undefined when somebody else changed the sandbox first. */
+export async function forkSandbox(deps: SandboxDeps, sandbox: Sandbox, options: ForkOptions): Promise<Forked | undefined> {
   assertRestorable(sandbox, true);
   const taken = await takeImage(deps, sandbox, { kind: "fork", memory: true, actor: options.by.actor });
   if (!taken) return undefined;
   try {
     const build = await deps.store.templates.findAnyBuild(sandbox.buildId);
-    return await Promise.all(options.ids.map((id) => startFork(deps, { id, sandbox, taken, build, options })));
+    const results = await Promise.all(options.ids.map((id) => startFork(deps, { id, sandbox, taken, build, options })));
+    return { results, memoryLost: taken.memoryLost };
   } finally {
     await deps.images.drop(taken.image);
   }

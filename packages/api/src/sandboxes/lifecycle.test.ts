@@ -6,16 +6,16 @@ const EVENTS = Object.keys(SANDBOX_EVENTS) as readonly SandboxEvent[];
 
 // One row per state, one column per event; a dash stands for a refusal.
 const TABLE = `
-              started abandon kill    expire  exit    gone  pause   paused pause_failed resume   resumed resume_failed snapshot     snapshot_over copy    copy_over
-starting      running killing killing -       -       -     -       -      -            -        -       -             -            -             -       -
-running       -       killing killing killing killing ended pausing -      -            -        -       -             snapshotting -             -       -
-snapshotting  -       wait    wait    wait    wait    ended wait    -      -            wait     -       -             -            running       -       -
-pausing       -       wait    wait    join    wait    ended join    paused running      wait     -       -             -            -             -       -
-paused        -       killing killing -       -       ended -       -      -            resuming -       -             -            -             copying -
-copying       -       wait    wait    -       -       ended -       -      -            wait     -       -             -            -             -       paused
-resuming      -       wait    wait    -       wait    ended wait    -      -            join     running paused        -            -             -       -
-killing       -       join    join    join    join    ended -       -      -            -        -       -             -            -             -       -
-ended         -       -       -       -       -       -     -       -      -            -        -       -             -            -             -       -
+              started abandon kill    expire  exit    kept   gone  pause   paused pause_failed resume   resumed resume_failed snapshot     snapshot_over copy    copy_over
+starting      running killing killing -       -       -      -     -       -      -            -        -       -             -            -             -       -
+running       -       killing killing killing killing paused ended pausing -      -            -        -       -             snapshotting -             -       -
+snapshotting  -       wait    wait    wait    wait    paused ended wait    -      -            wait     -       -             -            running       -       -
+pausing       -       wait    wait    join    wait    paused ended join    paused running      wait     -       -             -            -             -       -
+paused        -       killing killing killing -       paused ended -       -      -            resuming -       -             -            -             copying -
+copying       -       wait    wait    -       -       paused ended -       -      -            wait     -       -             -            -             -       paused
+resuming      -       wait    wait    -       wait    paused ended wait    -      -            join     running paused        -            -             -       -
+killing       -       join    join    join    join    -      ended -       -      -            -        -       -             -            -             -       -
+ended         -       -       -       -       -       -      -     -       -      -            -        -       -             -            -             -       -
 `;
 
 const [header = [], ...rows] = TABLE.trim()

@@ -1,10 +1,11 @@
 // The order matters, as in create-sandbox.ts: `pausing` and the image's entry in one step, the node second, `paused` last.
 
 import { randomBytes } from "node:crypto";
-import type { EndReason, ImageKind, NewImage, Sandbox } from "@skerry/store";
+import type { ImageKind, NewImage, Sandbox, TransitionReason } from "@skerry/store";
 import { sandboxIdFrom } from "@skerry/wire";
 import { findNode } from "../nodes/find-node.ts";
 import { pauseErrorFrom } from "../nodes/node-error.ts";
+import { lostReason } from "./create-sandbox.ts";
 import type { SandboxDeps } from "./deps.ts";
 import { settleNow } from "./settle.ts";
 
@@ -13,7 +14,13 @@ export interface PauseOptions {
   /** Rather no pause than one of a sandbox whose agent is silent. */
   readonly requireHealthyGuest: boolean;
   readonly actor: string;
-  readonly reason: EndReason;
+  readonly reason: TransitionReason;
+}
+
+export interface Paused {
+  readonly sandbox: Sandbox;
+  /** Why it is paused without the memory that was asked for; undefined when it has it. */
+  readonly memoryLost: string | undefined;
 }
 
 /** The entry of an image of a sandbox. */
@@ -40,7 +47,7 @@ export function newImageId(): string {
 }
 
 /** Answers with the paused sandbox. It must be in `pausing`, with its image's entry; when this throws, it runs on or is being found out. */
-export async function finishPause(deps: SandboxDeps, sandbox: Sandbox, options: PauseOptions): Promise<Sandbox> {
+export async function finishPause(deps: SandboxDeps, sandbox: Sandbox, options: PauseOptions): Promise<Paused> {
   return await deps.moves.during(sandbox.id, async () => {
     const begunAt = performance.now();
     const imageId = sandbox.imageId ?? "";
@@ -50,25 +57,35 @@ export async function finishPause(deps: SandboxDeps, sandbox: Sandbox, options: 
         { sandboxId: sandbox.id, imageId, memory: options.memory, requireHealthyGuest: options.requireHealthyGuest },
         { timeoutMs: deps.timing.pauseTimeoutMs },
       );
-      const { hasMemory, agentUnresponsive } = answer;
+      const { hasMemory, agentUnresponsive, memoryLostReason } = answer;
       const sizeBytes = Number(answer.sizeBytes);
       const applied = await deps.moves.apply(sandbox, "paused", {
         actor: options.actor,
         reason: options.reason,
+        ...lostReason(answer),
         set: { pausedAt: deps.clock.now(), imageHasMemory: hasMemory, agentUnresponsive },
         image: { kind: "keep", id: imageId, hasMemory, sizeBytes },
       });
       const facts = { sandbox_id: sandbox.id, node_id: sandbox.nodeId, image_id: imageId, has_memory: hasMemory, size_bytes: sizeBytes };
       const nodeMs = Math.round(performance.now() - begunAt);
       deps.logger.info({ ...facts, agent_unresponsive: agentUnresponsive, node_ms: nodeMs }, "a sandbox was paused");
-      if (applied.kind === "moved") return applied.sandbox;
+      const memoryLost = memoryLostReason || undefined;
+      if (memoryLost !== undefined)
+        deps.logger.warn({ ...facts, memory_lost_reason: memoryLost }, "a sandbox was paused without its memory");
+      if (applied.kind === "moved") return { sandbox: applied.sandbox, memoryLost };
     } catch (error) {
       deps.logger.warn({ err: error, sandbox_id: sandbox.id, node_id: sandbox.nodeId }, "pausing a sandbox failed");
       const after = await settleNow(deps, sandbox);
-      if (after?.state === "paused") return after;
+      if (after?.state === "paused") return { sandbox: after, memoryLost: lostInPause(after, options) };
       throw pauseErrorFrom(error, { sandboxId: sandbox.id, runsOn: after?.state === "running" });
     }
     // Somebody who found it in `pausing` was faster to see that it is paused.
-    return (await deps.store.sandboxes.find(sandbox.id)) ?? sandbox;
+    const found = (await deps.store.sandboxes.find(sandbox.id)) ?? sandbox;
+    return { sandbox: found, memoryLost: lostInPause(found, options) };
   });
+}
+
+/** Of one that ended while it was being paused, and was kept without what was to be kept. */
+function lostInPause({ pauseReason, imageHasMemory }: Sandbox, { memory }: PauseOptions): string | undefined {
+  return memory && pauseReason !== null && imageHasMemory === false ? "the sandbox ended while it was being paused" : undefined;
 }

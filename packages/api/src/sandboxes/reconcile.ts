@@ -24,6 +24,7 @@ export class Reconciler {
     await this.#abandonLeftOvers();
     await Promise.all(nodes.list().map((node) => this.#reconcileNode(node)));
     await this.#dropLeftImages();
+    await this.#endNotKept();
     await kills.retryOrphaned();
     await kills.retryUnsettled(timing.killTimeoutMs);
     await images.retry();
@@ -47,12 +48,11 @@ export class Reconciler {
 
   /** Nobody works on it any more. This process says so itself of what it gave up (`disown`). */
   #isLeft(sandbox: SandboxEntry): boolean {
-    const { moves, clock } = this.#deps;
+    const { moves, leftOvers } = this.#deps;
     if (moves.isBusy(sandbox.id)) return false;
-    if (moves.isOrphaned(sandbox.owner)) return true;
-    // It could not even say so: the database was away.
-    if (sandbox.owner === moves.owner) return isOlder(sandbox.stateChangedAt, UNCLAIMED_MS, clock.now());
-    return isOlder(sandbox.stateChangedAt, longestMs(sandbox.state, this.#deps), clock.now());
+    // Its own, and it is not at work on it: it could not even say so, because the database was away.
+    const longest = sandbox.owner === moves.owner ? UNCLAIMED_MS : longestMs(sandbox.state, this.#deps);
+    return leftOvers.isLeft({ key: `${sandbox.id}/${sandbox.version}`, owner: sandbox.owner, longestMs: longest });
   }
 
   async #reconcileNode(node: NodeHandle): Promise<void> {
@@ -98,13 +98,21 @@ export class Reconciler {
     }
   }
 
+  /** What ended by itself, and was kept long enough. */
+  async #endNotKept(): Promise<void> {
+    const { store, kills, clock } = this.#deps;
+    for (const sandbox of await store.sandboxes.listNotKept(clock.now(), SCAN_LIMIT)) {
+      const begun = await kills.begin(sandbox, "expire", { reason: "timeout", actor: PLATFORM });
+      if (begun.kind === "moved") void kills.finishInBackground(sandbox);
+    }
+  }
+
   /** Images that nobody will finish or use. Those of sandboxes that are still being paused are settled with these. */
   async #dropLeftImages(): Promise<void> {
-    const { store, moves, clock, images } = this.#deps;
+    const { store, leftOvers, images } = this.#deps;
+    const longest = longestMs("snapshotting", this.#deps) + this.#deps.timing.createTimeoutMs;
     for (const image of await store.images.listUnsettled("creating", SCAN_LIMIT)) {
-      const longest = longestMs("snapshotting", this.#deps) + this.#deps.timing.createTimeoutMs;
-      const isOld = isOlder(image.stateChangedAt, longest, clock.now());
-      if (!moves.isOrphaned(image.owner) && !isOld) continue;
+      if (!leftOvers.isLeft({ key: image.id, owner: image.owner, longestMs: longest })) continue;
       const sandbox = await store.sandboxes.find(image.sandboxId);
       if (sandbox?.imageId !== image.id) await images.drop(image);
     }
@@ -119,15 +127,7 @@ function isLost(entry: SandboxEntry, view: NodeView): boolean {
   return entry.state === "paused" && (entry.imageId === null || !view.images.has(entry.imageId));
 }
 
-/** A time that lies ahead is from before the clock was set back, so nobody knows how old it is. */
-export function isOlder(at: number, ageMs: number, now: number): boolean {
-  const age = now - at;
-  return age > ageMs || age < -CLOCK_SLACK_MS;
-}
-
-const CLOCK_SLACK_MS = 60_000;
-
-/** After this, what another process began is left over, whatever became of that process. */
+/** After this, what another process began is left over, although that process lives. */
 function longestMs(state: SandboxState, { timing }: Pick<SandboxDeps, "timing">): number {
   switch (state) {
     case "starting":

@@ -33,7 +33,11 @@ export async function resumeSandbox(deps: SandboxDeps, sandbox: Sandbox, options
     },
   });
   if (begun.kind !== "moved") return undefined;
-  return await deps.moves.during(sandbox.id, () => resumeOnNode(deps, begun.sandbox, options));
+  return await deps.moves.during(sandbox.id, async () => {
+    const started = await resumeOnNode(deps, begun.sandbox, options);
+    if (started.memoryLost !== undefined || !options.memory || sandbox.imageHasMemory !== false) return started;
+    return { ...started, memoryLost: await deps.store.sandboxes.findLossOfPause(sandbox.id) };
+  });
 }
 
 /** Memory that was taken while the agent was silent can't be woken to an agent that answers. */

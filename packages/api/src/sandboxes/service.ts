@@ -1,18 +1,18 @@
 // What teams do with sandboxes. Each call sees only the team's own. A call that meets a passing state waits for its end and
 // looks again, whichever process works on it; how long, is in the timing.
 
-import type { Sandbox, Snapshot } from "@skerry/store";
+import type { Sandbox } from "@skerry/store";
 import { invalid, sandboxBusy, sandboxNotFound } from "../errors.ts";
 import type { SnapshotName } from "../templates/snapshot-name.ts";
 import { type CreateOptions, createSandbox, type Started } from "./create-sandbox.ts";
 import type { Acting, SandboxDeps } from "./deps.ts";
-import { type ForkResult, forkSandbox } from "./fork-sandbox.ts";
+import { type Forked, forkSandbox } from "./fork-sandbox.ts";
 import { next, PASSING_STATES } from "./lifecycle.ts";
 import { TRAFFIC } from "./moves.ts";
 import { finishPause, newImage } from "./pause-sandbox.ts";
 import { alreadyPaused, busyState, cannotFork, cannotPauseNow, cannotSnapshot, conflict, waitedTooLong } from "./refusals.ts";
 import { resumeSandbox } from "./resume-sandbox.ts";
-import { snapshotSandbox } from "./snapshot-sandbox.ts";
+import { type SnapshotTaken, snapshotSandbox } from "./snapshot-sandbox.ts";
 
 const MIN_REFRESH_MS = 15_000;
 const MIN_WAKE_MS = 300_000;
@@ -81,21 +81,25 @@ export class SandboxService {
     });
   }
 
-  /** Answers when it is paused. Several callers at once wait for one pause. */
-  async pause(by: Acting, id: string, options: { memory: boolean; requireHealthyGuest: boolean; signal: AbortSignal }): Promise<void> {
+  /** Answers when it is paused, and why that was without its memory if it was. Several callers at once wait for one pause. */
+  async pause(
+    by: Acting,
+    id: string,
+    options: { memory: boolean; requireHealthyGuest: boolean; signal: AbortSignal },
+  ): Promise<{ readonly memoryLost: string | undefined }> {
     const { moves, store } = this.#deps;
     let joinedAt: number | undefined;
-    await this.#settling(
+    return await this.#settling(
       by.teamId,
       id,
       options.signal,
       async (sandbox) => {
         // The pause that was waited for counts, whatever has been done to the sandbox since.
-        if (joinedAt !== undefined && (await store.sandboxes.findEvent(id, joinedAt + 1)) === "paused") return;
+        if (joinedAt !== undefined && (await store.sandboxes.findEvent(id, joinedAt + 1)) === "paused") return { memoryLost: undefined };
         const image = newImage(this.#deps, sandbox, { kind: "pause", memory: options.memory });
         const facts = { actor: by.actor, reason: "request", set: { imageId: image.id }, image: { kind: "begin", image } } as const;
         const applied = await moves.apply(sandbox, "pause", { ...facts, exact: true });
-        if (applied.kind === "moved") return void (await finishPause(this.#deps, applied.sandbox, { ...options, ...facts }));
+        if (applied.kind === "moved") return await finishPause(this.#deps, applied.sandbox, { ...options, ...facts });
         if (applied.kind === "join") joinedAt = sandbox.version;
         if (applied.kind !== "refuse") return applied.kind === "stale" ? "again" : "wait";
         throw sandbox.state === "paused" || sandbox.state === "copying" ? alreadyPaused(id) : sandboxNotFound(id);
@@ -131,7 +135,7 @@ export class SandboxService {
     by: Acting,
     id: string,
     options: { name: SnapshotName; memory: boolean; buildId: string | undefined; signal: AbortSignal },
-  ): Promise<Snapshot> {
+  ): Promise<SnapshotTaken> {
     return await this.#settling(by.teamId, id, options.signal, async (sandbox) => {
       if (next(sandbox.state, "snapshot").kind !== "move") throw cannotSnapshot(sandbox);
       return (await snapshotSandbox(this.#deps, sandbox, { ...options, actor: by.actor })) ?? "again";
@@ -142,7 +146,7 @@ export class SandboxService {
     by: Acting,
     id: string,
     options: { readonly timeoutMs: number; readonly ids: readonly string[]; readonly signal: AbortSignal },
-  ): Promise<readonly ForkResult[]> {
+  ): Promise<Forked> {
     const { maxSandboxes } = this.#deps.moves;
     if (options.ids.length >= maxSandboxes) {
       throw invalid(`Count must be lower than the maximum number of concurrent sandboxes (${maxSandboxes})`);

@@ -2,8 +2,9 @@
 // its process is gone, or its node's answer was lost.
 // Failure policy: what the node still works on stays as it is; a node that does not answer proves nothing.
 
-import type { EndReason, Sandbox, SandboxEntry } from "@skerry/store";
+import type { EndReason, PauseReason, Sandbox, SandboxEntry, TransitionReason, UnaskedEnd } from "@skerry/store";
 import { findNode } from "../nodes/find-node.ts";
+import { lostReason } from "./create-sandbox.ts";
 import type { SandboxDeps } from "./deps.ts";
 import type { SandboxEvent } from "./lifecycle.ts";
 import { type MoveFacts, PLATFORM } from "./moves.ts";
@@ -15,9 +16,22 @@ export interface NodeView {
   /** Why those ended that nobody had asked to: also when they are gone already. */
   readonly unaskedEnds: ReadonlyMap<string, EndReason>;
   readonly images: ReadonlySet<string>;
+  /** Those of them that have no memory, also where some was asked for. */
+  readonly diskOnly: ReadonlySet<string>;
+  /** What the node made, by itself, of sandboxes that had ended although nobody had asked for it. */
+  readonly kept: ReadonlyMap<string, KeptImage>;
+  /** Why the last snapshot of a sandbox cost it its memory. */
+  readonly memoryLost: ReadonlyMap<string, string>;
 }
 
-export type SettleDeps = Pick<SandboxDeps, "store" | "nodes" | "moves" | "images" | "timing" | "clock" | "logger">;
+export interface KeptImage {
+  readonly imageId: string;
+  readonly reason: PauseReason;
+  readonly hasMemory: boolean;
+  readonly sizeBytes: number;
+}
+
+export type SettleDeps = Pick<SandboxDeps, "store" | "nodes" | "moves" | "images" | "givenUp" | "timing" | "clock" | "logger">;
 
 /**
  * Images before and after the sandboxes: one that is paused in between has its image afterwards, and one that is resumed
@@ -29,32 +43,45 @@ export async function viewNode(node: NodeHandle, timeoutMs: number): Promise<Nod
   const after = await node.client.listImages({}, { timeoutMs });
   return {
     images: new Set([...before.imageIds, ...after.imageIds]),
+    diskOnly: new Set([...before.diskOnlyIds, ...after.diskOnlyIds]),
     sandboxes: new Map(held.sandboxes.map(({ sandboxId, state }) => [sandboxId, state])),
-    unaskedEnds: new Map(held.unaskedEnds.map(({ sandboxId, reason }) => [sandboxId, reason === "memory" ? "memory" : "exited"])),
+    unaskedEnds: new Map(held.unaskedEnds.map(({ sandboxId, reason }) => [sandboxId, unaskedEndFrom(reason)])),
+    kept: new Map(
+      held.kept.map(({ sandboxId, imageId, reason, hasMemory, sizeBytes }) => [
+        sandboxId,
+        { imageId, reason: reason === "disk" ? reason : unaskedEndFrom(reason), hasMemory, sizeBytes: Number(sizeBytes) },
+      ]),
+    ),
+    memoryLost: new Map(held.sandboxes.flatMap(({ sandboxId, memoryLostReason: why }) => (why === "" ? [] : [[sandboxId, why]]))),
   };
+}
+
+function unaskedEndFrom(reason: string): UnaskedEnd {
+  return reason === "memory" ? "memory" : "exited";
 }
 
 /** What the view says about a sandbox; undefined when it is too early to say. */
 export function judge(entry: Pick<SandboxEntry, "id" | "state" | "imageId">, view: NodeView): SandboxEvent | undefined {
   const held = view.sandboxes.get(entry.id);
   const hasImage = entry.imageId !== null && view.images.has(entry.imageId);
+  const lost = view.kept.has(entry.id) ? "kept" : "gone";
   switch (entry.state) {
     case "snapshotting":
-      if (held === undefined) return "gone";
-      return held === "pausing" ? undefined : "snapshot_over";
+      if (held === undefined) return lost;
+      return held === "pausing" || held === "snapshotting" ? undefined : "snapshot_over";
     case "pausing":
-      if (held === undefined) return hasImage ? "paused" : "gone";
+      if (held === undefined) return hasImage ? "paused" : lost;
       return held === "pausing" || (held === "killing" && hasImage) ? undefined : "pause_failed";
     case "resuming":
       if (held === "running") return "resumed";
       if (held !== undefined) return undefined;
-      return hasImage ? "resume_failed" : "gone";
+      return hasImage ? "resume_failed" : lost;
     case "copying":
-      return hasImage ? "copy_over" : "gone";
+      return hasImage ? "copy_over" : lost;
     case "paused":
-      return hasImage ? undefined : "gone";
+      return hasImage ? undefined : lost;
     case "running":
-      return held === undefined ? "gone" : undefined;
+      return held === undefined ? lost : undefined;
     case "starting":
     case "killing":
     case "ended":
@@ -71,7 +98,7 @@ export async function settle(deps: SettleDeps, entry: SandboxEntry, view: NodeVi
   const { state: to, endReason } = applied.sandbox;
   const facts = { sandbox_id: entry.id, node_id: entry.nodeId, from: entry.state, to, ...(event === "gone" && { reason: endReason }) };
   deps.logger.warn(facts, event === "gone" ? "a sandbox is no longer on its node" : "a sandbox was found in another state");
-  if (entry.imageId !== null && (event === "resumed" || event === "pause_failed" || event === "gone")) {
+  if (entry.imageId !== null && (event === "resumed" || event === "pause_failed" || event === "gone" || event === "kept")) {
     deps.images.finishInBackground({ id: entry.imageId, nodeId: entry.nodeId });
   }
   return applied.sandbox;
@@ -99,18 +126,26 @@ async function factsOf(
   const drop = entry.imageId === null ? {} : ({ image: { kind: "drop", id: entry.imageId } } as const);
   switch (event) {
     case "gone":
-      return { reason: view.unaskedEnds.get(entry.id) ?? "node_lost", ...drop };
+      return { reason: view.unaskedEnds.get(entry.id) ?? deps.givenUp.reasonOf(entry.id) ?? "node_lost", ...drop };
+    case "kept":
+      return keptFacts(deps, entry, view);
+    case "snapshot_over":
+      return lostBy(entry, view);
     case "pause_failed":
       // Not at once again, where its time is over and it is to be paused then.
       return { set: { imageId: null, expireNotBefore: now + PAUSE_AGAIN_MS }, ...drop };
     case "resumed": {
       // It was given its end when its resume began.
-      return { set: { startedAt: now, ...CLEARED_IMAGE }, ...drop };
+      return { ...lostBy(entry, view), set: { startedAt: now, ...CLEARED_IMAGE }, ...drop };
     }
     case "paused": {
       const image = entry.imageId === null ? undefined : await deps.store.images.find(entry.imageId);
-      const hasMemory = image?.hasMemory ?? false;
+      const kept = view.kept.get(entry.id);
+      const isKept = kept !== undefined && kept.imageId === entry.imageId;
+      // The image's entry has what was asked for.
+      const hasMemory = isKept ? kept.hasMemory : (image?.hasMemory ?? false) && !view.diskOnly.has(image?.id ?? "");
       return {
+        ...(isKept && image?.hasMemory && !hasMemory ? { reason: memoryLostBy(kept.reason) } : {}),
         set: { pausedAt: now, imageHasMemory: hasMemory, agentUnresponsive: false },
         ...(image ? { image: { kind: "keep", id: image.id, hasMemory, sizeBytes: image.sizeBytes } } : {}),
       };
@@ -120,7 +155,46 @@ async function factsOf(
   }
 }
 
+function lostBy(entry: Pick<SandboxEntry, "id">, view: NodeView): { reason?: TransitionReason } {
+  return lostReason({ memoryLostReason: view.memoryLost.get(entry.id) ?? "" });
+}
+
+/** It was paused by nobody: for as long as it was to live, or so that somebody can look after it. */
+function keptFacts(deps: SettleDeps, entry: SandboxEntry, view: NodeView): Omit<MoveFacts, "actor"> {
+  const kept = view.kept.get(entry.id);
+  if (!kept) return {};
+  const now = deps.clock.now();
+  const { imageId: id, reason, hasMemory, sizeBytes } = kept;
+  const { teamId, nodeId, id: sandboxId, imageId } = entry;
+  const image = { id, teamId, nodeId, sandboxId, kind: "pause", owner: deps.moves.owner, hasMemory, createdAt: now } as const;
+  return {
+    reason: hasMemory ? reason : memoryLostBy(reason),
+    set: {
+      imageId: id,
+      imageHasMemory: hasMemory,
+      agentUnresponsive: false,
+      pausedAt: now,
+      pauseReason: reason,
+      keepUntil: entry.autoPause ? null : Math.max(entry.endAt ?? 0, now + deps.timing.keepUnaskedMs),
+      expireNotBefore: null,
+    },
+    image: { kind: "take over", image, sizeBytes, ...(imageId === null ? {} : { instead: imageId }) },
+  };
+}
+
+function memoryLostBy(reason: PauseReason): TransitionReason {
+  if (reason === "disk") return "memory_lost: it was filling its machine's disk, which had no room for its memory";
+  return reason === "memory" ? "memory_lost: it ran out of memory" : "memory_lost: its runtime ended by itself";
+}
+
 const PAUSE_AGAIN_MS = 1_000;
 
 /** Of a sandbox that runs: what its pause left. */
-export const CLEARED_IMAGE = { imageId: null, imageHasMemory: null, agentUnresponsive: null, pausedAt: null } as const;
+export const CLEARED_IMAGE = {
+  imageId: null,
+  imageHasMemory: null,
+  agentUnresponsive: null,
+  pausedAt: null,
+  pauseReason: null,
+  keepUntil: null,
+} as const;

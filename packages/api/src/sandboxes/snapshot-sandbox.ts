@@ -14,8 +14,14 @@ export interface SnapshotOptions {
   readonly buildId?: string | undefined;
 }
 
+export interface SnapshotTaken {
+  readonly snapshot: Snapshot;
+  /** Why the sandbox went on without its memory; undefined when it has it. */
+  readonly memoryLost: string | undefined;
+}
+
 /** Undefined when somebody else changed the sandbox first. */
-export async function snapshotSandbox(deps: SandboxDeps, sandbox: Sandbox, options: SnapshotOptions): Promise<Snapshot | undefined> {
+export async function snapshotSandbox(deps: SandboxDeps, sandbox: Sandbox, options: SnapshotOptions): Promise<SnapshotTaken | undefined> {
   const { name } = options;
   const source = await deps.store.templates.findAnyBuild(sandbox.buildId);
   if (name.alias) await assertFree(deps, sandbox.teamId, name.alias);
@@ -44,7 +50,7 @@ export async function snapshotSandbox(deps: SandboxDeps, sandbox: Sandbox, optio
       },
     });
     if (snapshot === "taken") throw nameTaken(name.alias?.alias ?? "");
-    return snapshot;
+    return { snapshot, memoryLost: taken.memoryLost };
   } catch (error) {
     await deps.images.drop(image);
     throw error;

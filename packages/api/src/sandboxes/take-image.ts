@@ -3,6 +3,7 @@
 import type { ImageKind, NewImage, Sandbox } from "@skerry/store";
 import { findNode } from "../nodes/find-node.ts";
 import { snapshotErrorFrom } from "../nodes/node-error.ts";
+import { lostReason } from "./create-sandbox.ts";
 import type { SandboxDeps } from "./deps.ts";
 import { newImage } from "./pause-sandbox.ts";
 import { settleNow } from "./settle.ts";
@@ -11,6 +12,8 @@ export interface TakenImage {
   readonly image: NewImage;
   readonly hasMemory: boolean;
   readonly sizeBytes: number;
+  /** Why the sandbox went on without its memory; undefined when it has it. */
+  readonly memoryLost: string | undefined;
 }
 
 /**
@@ -34,16 +37,21 @@ export async function takeImage(
         { sandboxId: sandbox.id, imageId: image.id, memory: about.memory, sourceImageId: event === "copy" ? (sandbox.imageId ?? "") : "" },
         { timeoutMs: deps.timing.snapshotTimeoutMs },
       );
-      await deps.moves.apply(begun.sandbox, event === "copy" ? "copy_over" : "snapshot_over", { actor: about.actor });
+      await deps.moves.apply(begun.sandbox, event === "copy" ? "copy_over" : "snapshot_over", {
+        actor: about.actor,
+        ...lostReason(answer),
+      });
       const sizeBytes = Number(answer.sizeBytes);
       const facts = { sandbox_id: sandbox.id, node_id: sandbox.nodeId, image_id: image.id, kind: about.kind, has_memory: answer.hasMemory };
       deps.logger.info({ ...facts, size_bytes: sizeBytes, node_ms: Math.round(performance.now() - begunAt) }, "an image was taken");
-      return { image, hasMemory: answer.hasMemory, sizeBytes };
+      const memoryLost = answer.memoryLostReason || undefined;
+      if (memoryLost !== undefined) deps.logger.warn({ ...facts, memory_lost_reason: memoryLost }, "a sandbox went on without its memory");
+      return { image, hasMemory: answer.hasMemory, sizeBytes, memoryLost };
     } catch (error) {
       deps.logger.warn({ err: error, sandbox_id: sandbox.id, node_id: sandbox.nodeId }, "taking an image failed");
       await deps.images.drop(image);
       const after = await settleNow(deps, begun.sandbox);
-      throw snapshotErrorFrom(error, { sandboxId: sandbox.id, isBack: after?.state === "running" || after?.state === "paused" });
+      throw snapshotErrorFrom(error, { sandboxId: sandbox.id, isBack: after?.state === "running" || after?.state === "paused", after });
     }
   });
 }

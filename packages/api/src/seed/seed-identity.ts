@@ -12,6 +12,13 @@ export interface SeedSecrets {
 const TEAM_SLUG = "default";
 const SEEDED = "made at first start";
 
+/** The team and the user that a database's platform began with; undefined for a database that no platform has used. */
+export async function findOwner({ identity }: Store): Promise<Pick<SeedSecrets, "teamId" | "userId"> | undefined> {
+  const team = await identity.findTeamBySlug(TEAM_SLUG);
+  const member = team && (await identity.findFirstMember(team.id));
+  return team && member && { teamId: team.id, userId: member.userId };
+}
+
 /**
  * The team and the user that every platform begins with. Idempotent. A key or token that was replaced in the secrets file
  * stops being valid; those made later by other means stay.
@@ -22,7 +29,11 @@ export async function seedIdentity(store: Store, secrets: SeedSecrets, clock: Cl
   const now = clock.now();
   const holder = await identity.findTeamBySlug(TEAM_SLUG);
   if (holder && holder.id !== teamId) {
-    throw new PlatformError("config_invalid", "the database belongs to another secrets file: its default team has another id");
+    throw new PlatformError(
+      "config_invalid",
+      "the database belongs to another secrets file: its default team has another id. Put its own secrets.json back " +
+        "(secrets.backup.json beside it is a copy), or make new keys for this database: ./skerry renew-secrets",
+    );
   }
   await identity.putTeam({ id: teamId, slug: TEAM_SLUG, name: "Default", createdAt: now });
   await identity.putUser({ id: userId, name: "Operator", createdAt: now });

@@ -6,7 +6,8 @@
 // that nobody refers to is found by `list` and destroyed.
 //
 //   <dir>/<id>/image   the image; only when the area is limited, whatever the setting says by now
-//   <dir>/<id>/fs      where it is mounted, or else a plain tree: u is `upper`, w is `work` (overlay options have to be short)
+//   <dir>/<id>/fs      where it is mounted, or else a plain tree: u is `upper`, w is `work` (overlay options have to be short), and r what
+//                      a limited one keeps back
 //
 // Calls for one area wait for each other; those for different areas do not.
 
@@ -26,8 +27,11 @@ import {
   syncImage,
   unmountImage,
 } from "./image.privileged.ts";
+import { holdBytes, keepRoom, ownBytes, withRoom } from "./kept-room.privileged.ts";
 
 const FLUSHES_AT_ONCE = 2;
+/** What starting a sandbox takes beside its disk: a folder, a specification, the runtime's state and logs. */
+const LAST_BYTES = 16 * 2 ** 20;
 
 /** `image`: a sparse file with a file system of the size. `none`: a folder of the host's, without any limit. */
 export type DiskLimit = "image" | "none";
@@ -37,6 +41,19 @@ export interface DiskArea {
   /** Directories on one file system, for overlayfs. */
   readonly upper: string;
   readonly work: string;
+}
+
+export interface NewArea {
+  /** MiB; 0: without a limit. */
+  readonly sizeMb: number;
+  /** User and group that own `upper` and `work`. */
+  readonly ownerId: number;
+  /** Nobody asks for another one of its size, so it is not taken from those that are prepared. */
+  readonly isOnlyOne?: boolean;
+  /** What will be written into it at once. */
+  readonly neededBytes?: number;
+  /** Whoever asks can't go back: it is made as long as there is any space at all. */
+  readonly isDue?: boolean;
 }
 
 export interface DiskAreasOptions {
@@ -56,11 +73,24 @@ export interface DiskAreasOptions {
 export interface DiskAreas {
   readonly limit: DiskLimit;
   /**
-   * A new and empty area, mounted for writing; the id is one of `newAreaId`. `sizeMb` 0 is one without a limit. `ownerId` (of user and
-   * group) owns `upper` and `work`. What fails leaves nothing. Throws PlatformError("capacity_unavailable") when the machine's disk is
-   * nearly full.
+   * A new and empty area, mounted for writing; the id is one of `newAreaId`. What fails leaves nothing. Throws
+   * PlatformError("disk_space_unavailable") when the machine's disk is nearly full.
    */
-  create(id: string, options: { sizeMb: number; ownerId: number }): Promise<DiskArea>;
+  create(id: string, options: NewArea): Promise<DiskArea>;
+  /**
+   * Throws PlatformError("disk_space_unavailable") when nothing new may begin on the machine's disk, or not with so many bytes in it. What
+   * `isUnderWay` may go on for longer, but not until nothing is left.
+   */
+  assertRoom(options?: { neededBytes?: number; isUnderWay?: boolean }): Promise<void>;
+  /**
+   * Counts what other areas hold against the size of this one, on which it lies: as far as there is room, and never so far that nothing can
+   * be written or deleted. Preconditions: all are open, and nothing writes to this one. Never throws.
+   */
+  charge(id: string, below: readonly string[]): void;
+  /** Bytes that these hold of their own, as far as they are limited. Preconditions: they are open. */
+  ownBytes(ids: readonly string[]): number;
+  /** Mounts an overlay on an area, or whatever else has to work on one that a guest has filled. Preconditions: it is open for writing. */
+  withRoom<T>(id: string, work: () => T): T;
   /** Where an area is, whether it is there or not. */
   paths(id: string): DiskArea;
   /**
@@ -68,6 +98,8 @@ export interface DiskAreas {
    * be written through it. Throws PlatformError("area_missing").
    */
   open(id: string, options?: { readOnly?: boolean }): Promise<DiskArea>;
+  /** Whether nobody has written to it yet. Preconditions: it is open. */
+  isEmpty(id: string): boolean;
   /**
    * Ends writing at once, however much of it is not on the disk yet. Preconditions: the overlay that wrote is unmounted.
    * The area stays usable as a layer.
@@ -107,16 +139,21 @@ class Areas implements DiskAreas {
   readonly #locks = new KeyedLock();
   readonly #maker = new ImageMaker();
   #flushes = 0;
-  readonly #pool: AreaPool<DiskArea>;
+  readonly #pool: AreaPool<DiskArea & { readonly madeAt: number }>;
   /** Being made or kept prepared: nobody refers to these, and nobody shall remove them. */
   readonly #unborn = new Set<string>();
+  /** When there was too little room on the disk last, by a clock that nobody sets. */
+  #shortAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: DiskAreasOptions) {
     this.limit = options.limit;
     this.#options = options;
     this.#pool = new AreaPool({
       ready: options.limit === "none" ? 0 : options.ready,
-      make: (sizeMb) => this.#make(sizeMb),
+      make: async (sizeMb) => {
+        await this.assertRoom();
+        return { ...(await this.#make(sizeMb, { isOnlyOne: false })), madeAt: performance.now() };
+      },
       discard: async ({ id }) => {
         await this.#remove(id);
         this.#unborn.delete(id);
@@ -125,11 +162,12 @@ class Areas implements DiskAreas {
     });
   }
 
-  create(id: string, { sizeMb, ownerId }: { sizeMb: number; ownerId: number }): Promise<DiskArea> {
+  create(id: string, { sizeMb, ownerId, isOnlyOne = false, isDue = false, neededBytes = 0 }: NewArea): Promise<DiskArea> {
     const { dir, area } = this.#placeOf(id);
     return this.#locks.run(id, async () => {
-      await assertFreeSpace(this.#options.dir, this.#options.reserveBytes);
-      const made = this.#isLimited(sizeMb) ? (this.#pool.take(sizeMb) ?? (await this.#make(sizeMb))) : await this.#make(sizeMb);
+      if (!isDue) await this.assertRoom({ neededBytes });
+      const isPooled = this.#isLimited(sizeMb) && !isOnlyOne;
+      const made = (isPooled ? await this.#takeWritable(sizeMb) : undefined) ?? (await this.#make(sizeMb, { isOnlyOne }));
       try {
         for (const path of [made.upper, made.work]) chownSync(path, ownerId, ownerId);
         // A mount goes with the folder that it is in.
@@ -144,6 +182,53 @@ class Areas implements DiskAreas {
     });
   }
 
+  /**
+   * While the machine's disk was full, the file systems of those that were prepared may have turned read-only, or will as soon as the
+   * kernel finds what it could not write: none from before that is used.
+   */
+  async #takeWritable(sizeMb: number): Promise<DiskArea | undefined> {
+    for (let made = this.#pool.take(sizeMb); made; made = this.#pool.take(sizeMb)) {
+      try {
+        chownSync(made.upper, 0, 0);
+        if (made.madeAt > this.#shortAt) return made;
+      } catch (error) {
+        if (!["EROFS", "EIO"].includes(errnoOf(error) ?? "")) throw error;
+      }
+      await this.#remove(made.id);
+      this.#unborn.delete(made.id);
+    }
+    return undefined;
+  }
+
+  async assertRoom({ neededBytes = 0, isUnderWay = false } = {}): Promise<void> {
+    const reserveBytes = isUnderWay ? LAST_BYTES : this.#options.reserveBytes;
+    try {
+      await assertFreeSpace(this.#options.dir, { reserveBytes, neededBytes });
+    } catch (error) {
+      this.#shortAt = performance.now();
+      throw error;
+    }
+  }
+
+  charge(id: string, below: readonly string[]): void {
+    const { image, target } = this.#placeOf(id);
+    try {
+      if (existsSync(image)) holdBytes(target, this.ownBytes(below));
+    } catch (error) {
+      this.#options.onFailure?.(asError(error));
+    }
+  }
+
+  ownBytes(ids: readonly string[]): number {
+    const limited = ids.map((id) => this.#placeOf(id)).filter(({ image }) => existsSync(image));
+    return limited.reduce((sum, { target }) => sum + ownBytes(target), 0);
+  }
+
+  withRoom<T>(id: string, work: () => T): T {
+    const { image, target } = this.#placeOf(id);
+    return existsSync(image) ? withRoom(target, work) : work();
+  }
+
   paths(id: string): DiskArea {
     return this.#placeOf(id).area;
   }
@@ -155,6 +240,10 @@ class Areas implements DiskAreas {
       if (!existsSync(area.upper)) throw new PlatformError("area_missing", `disk area ${id} is not on this machine`);
       return area;
     });
+  }
+
+  isEmpty(id: string): boolean {
+    return readdirSync(this.#placeOf(id).area.upper).length === 0;
   }
 
   freeze(id: string): Promise<void> {
@@ -211,16 +300,16 @@ class Areas implements DiskAreas {
   }
 
   /** Under an id of its own, which `create` gives up for the caller's. What fails half-way is removed again. */
-  async #make(sizeMb: number): Promise<DiskArea> {
+  async #make(sizeMb: number, { isOnlyOne }: { isOnlyOne: boolean }): Promise<DiskArea> {
     const id = newAreaId();
     const { dir, image, target, area } = this.#placeOf(id);
     this.#unborn.add(id);
     try {
-      await assertFreeSpace(this.#options.dir, this.#options.reserveBytes);
       for (const path of [dir, target]) mkdirSync(path, { mode: 0o700 });
       if (this.#isLimited(sizeMb)) {
-        await this.#maker.make(image, sizeMb);
+        await this.#maker.make(image, sizeMb, { isOnlyOne });
         await mountImage({ image, target, readOnly: false });
+        keepRoom(target);
       }
       for (const path of [area.upper, area.work]) mkdirSync(path, { mode: 0o755 });
       return area;

@@ -13,9 +13,8 @@ it.each([
 });
 
 it("takes a disk with room, and refuses one without, saying nothing of this machine's paths to callers", async () => {
-  await assertFreeSpace(tmpdir(), 0);
-  await expect(assertFreeSpace(tmpdir(), 2 ** 60)).rejects.toMatchObject({
-    code: "capacity_unavailable",
-    publicMessage: "no disk space for another sandbox on this machine",
-  });
+  await assertFreeSpace(tmpdir(), { reserveBytes: 0 });
+  const refused = { code: "disk_space_unavailable", publicMessage: "There is not enough free disk space on the machine" };
+  await expect(assertFreeSpace(tmpdir(), { reserveBytes: 2 ** 60 })).rejects.toMatchObject(refused);
+  await expect(assertFreeSpace(tmpdir(), { reserveBytes: 0, neededBytes: 2 ** 60 })).rejects.toMatchObject(refused);
 });

@@ -9,13 +9,21 @@ export function reserveBytesOf(totalBytes: number): number {
   return Math.max(GIB, Math.ceil(totalBytes * SHARE));
 }
 
-/** Throws PlatformError("capacity_unavailable") when less than the reserve is free on the disk of `dir`. */
-export async function assertFreeSpace(dir: string, reserveBytes?: number): Promise<void> {
+/**
+ * Throws PlatformError("disk_space_unavailable") when less than `reserveBytes` (default: by the size of the disk), and what is about to be
+ * written, is free on the disk of `dir`.
+ */
+export async function assertFreeSpace(dir: string, { reserveBytes, neededBytes = 0 }: FreeSpace = {}): Promise<void> {
   const { bsize, bavail, blocks } = await statfs(dir);
   const free = bsize * bavail;
-  const reserve = reserveBytes ?? reserveBytesOf(bsize * blocks);
-  if (free >= reserve) return;
-  throw new PlatformError("capacity_unavailable", `${dir} has ${free} bytes free, and ${reserve} are kept back`, {
-    publicMessage: "no disk space for another sandbox on this machine",
+  const least = (reserveBytes ?? reserveBytesOf(bsize * blocks)) + neededBytes;
+  if (free >= least) return;
+  throw new PlatformError("disk_space_unavailable", `${dir} has ${free} bytes free of the ${least} that this takes`, {
+    publicMessage: "There is not enough free disk space on the machine",
   });
+}
+
+export interface FreeSpace {
+  readonly reserveBytes?: number | undefined;
+  readonly neededBytes?: number;
 }

@@ -3,9 +3,10 @@
 // With a journal: after a power loss the image is whole, and deletions give their blocks back behind the caller's back; without one,
 // `discard` makes every deletion wait. With direct input and output: nothing is cached twice, and a flush costs a fifth.
 
-import { closeSync, constants, openSync, statSync } from "node:fs";
+import { closeSync, constants, openSync, statSync, utimesSync } from "node:fs";
 import { open, stat, statfs, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { errnoOf } from "@skerry/base";
 import {
   ioctlInBackground,
@@ -23,6 +24,8 @@ import { type ImageSkeleton, makeSkeleton, writeSkeleton } from "./image-skeleto
 import { attachLoopDevice } from "./loop-device.privileged.ts";
 
 const KEPT = 8;
+const ATTEMPTS = 40;
+const RELEASE_PAUSE_MS = 50;
 const LARGEST_KEPT_MB = 65_536;
 /** Tables that were never written are holes of the image, which read as zeros: nobody has to write zeros there later. */
 const MOUNT_DATA = "discard,noinit_itable,errors=remount-ro";
@@ -38,9 +41,10 @@ const BTRFS_MAGIC = 0x9123683e;
 export class ImageMaker {
   readonly #skeletons = new Map<number, Promise<ImageSkeleton>>();
 
-  /** Preconditions: `path` is a real path where nothing is. */
-  async make(path: string, sizeMb: number): Promise<void> {
-    const skeleton = await this.#skeletonOf(sizeMb);
+  /** `isOnlyOne`: what it looks like need not be known any more. Preconditions: `path` is a real path where nothing is. */
+  async make(path: string, sizeMb: number, { isOnlyOne = false } = {}): Promise<void> {
+    const known = this.#skeletons.get(sizeMb);
+    const skeleton = await (isOnlyOne ? (known ?? makeSkeleton(imageSizeFor(sizeMb))) : this.#skeletonOf(sizeMb));
     await using file = await open(path, "wx", 0o600);
     const { type } = await statfs(path);
     if (type === BTRFS_MAGIC) await writeInPlace(file.fd, path);
@@ -73,9 +77,26 @@ async function writeInPlace(fd: number, subject: string): Promise<void> {
   await ioctlInBackground({ fd, request: FS_IOC_SETFLAGS, argument: flags, subject });
 }
 
-/** Mounts an image, once. Devices don't work in it; set-user-id programs do, as everywhere in a sandbox. */
+/**
+ * Mounts an image, once. Devices don't work in it; set-user-id programs do, as everywhere in a sandbox. A file system that the kernel has
+ * made read-only, after an error of the machine's disk, is mounted anew for writing.
+ */
 export async function mountImage({ image, target, readOnly }: { image: string; target: string; readOnly: boolean }): Promise<void> {
-  if (isMountPoint(target)) return setMount(target, { readOnly });
+  if (isMountPoint(target)) {
+    setMount(target, { readOnly });
+    if (readOnly || isWritable(target)) return;
+    await unmountInBackground(target, { detach: true });
+  }
+  for (let attempt = 1; ; attempt += 1) {
+    await mountDevice({ image, target, readOnly });
+    if (readOnly || attempt === ATTEMPTS || isWritable(target)) return;
+    // Its former file system, which an error has made read-only, is there still: a process that was just starting held the old mount.
+    await unmountInBackground(target, { detach: true });
+    await setTimeout(RELEASE_PAUSE_MS);
+  }
+}
+
+async function mountDevice({ image, target, readOnly }: { image: string; target: string; readOnly: boolean }): Promise<void> {
   const device = await attachLoopDevice(image);
   const options = { source: device.path, target, type: "ext4", data: MOUNT_DATA };
   try {
@@ -159,6 +180,17 @@ async function syncFile(path: string): Promise<void> {
 /** Bytes that an image takes of its host's disk. */
 export async function imageHostBytes(image: string): Promise<number> {
   return (await stat(image)).blocks * 512;
+}
+
+/** Asked by writing: newer kernels don't call a file system read-only that is so after an error. Takes no room. */
+function isWritable(path: string): boolean {
+  try {
+    const now = new Date();
+    utimesSync(path, now, now);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function isMountPoint(path: string): boolean {

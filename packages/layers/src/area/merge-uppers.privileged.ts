@@ -1,75 +1,72 @@
 // Several frozen uppers as one that means the same above any layers: what the higher ones replaced or deleted is gone, and what they say
 // of the layers below (deleted, opaque) stays said. Chains of snapshots would grow for ever otherwise.
 //
-// An overlay says "deleted" by a device file 0:0, and "nothing of below is in this folder" by an attribute of the folder. With
-// `redirect_dir=off` and `metacopy=off`, as all our roots are mounted, there is nothing else to know.
+// An overlay of the uppers alone shows what is left of them, so only that is copied, however much was deleted. What it does not show are
+// the two things that an overlay says of layers below: "deleted" is a device file 0:0, and "nothing of below is in this folder" an
+// attribute of the folder. With `redirect_dir=off` and `metacopy=off`, as all our roots are mounted, there is nothing else to know.
 
-import { closeSync, lstatSync, openSync, readdirSync, rmSync, type Stats } from "node:fs";
-import { PlatformError, runCommand } from "@skerry/base";
-import { listXattrs, readXattr, removeXattr } from "@skerry/base/linux";
+import { constants, lstatSync, mkdtempSync, rmdirSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { runCommand } from "@skerry/base";
+import { listXattrs, makeNode, readXattr, unmount, writeXattr } from "@skerry/base/linux";
+import { mountLayers } from "../root-mount.privileged.ts";
+import { copyTree } from "./copy-tree.privileged.ts";
+import { walkTrees } from "./descent.privileged.ts";
 
-const COPY_TIMEOUT_MS = 3_600_000;
-const ENTRIES_AT_ONCE = 1_000;
-const OVERLAY_PREFIX = "trusted.overlay.";
+const COUNT_TIMEOUT_MS = 600_000;
 const OPAQUE = "trusted.overlay.opaque";
+/** Without it a folder that only one layer has is listed with its "deleted" files. Empty: from where is not known. */
+const ORIGIN = "trusted.overlay.origin";
 
-/** Preconditions: root; nothing writes to `uppers`, lowest first; `target` is empty. What is there after a failure is for the caller to remove. */
+/**
+ * Preconditions: root; nothing writes to `uppers`, lowest first, at least two; `target` is empty, and beside it on its file system is room
+ * for a folder. What is there after a failure is for the caller to remove.
+ */
 export async function mergeUppers(uppers: readonly string[], target: string): Promise<void> {
-  for (const [at, upper] of uppers.entries()) {
-    if (at > 0) await makeWay(upper, target);
-    const options = ["--archive", "--reflink=auto", "--sparse=auto", "--no-target-directory"];
-    await runCommand("nice", ["cp", ...options, "--", upper, target], { timeoutMs: COPY_TIMEOUT_MS });
-  }
+  await withView(uppers, dirname(target), (view) => copyTree(view, target));
+  for (const upper of uppers) await sayOfBelow(upper, target);
 }
 
-/** Removes from `target` whatever `upper` replaces. Folders that are in both stay, with the attributes that `upper` gives them. */
-async function makeWay(upper: string, target: string): Promise<void> {
-  const folders: [Buffer, Buffer][] = [[Buffer.from(upper), Buffer.from(target)]];
-  let count = 0;
-  for (let pair = folders.pop(); pair !== undefined; pair = folders.pop()) {
-    const [from, to] = pair;
-    // Names as bytes: guests use what is no text.
-    for (const entry of readdirSync(from, { withFileTypes: true, encoding: "buffer" })) {
-      count += 1;
-      if (count % ENTRIES_AT_ONCE === 0) await new Promise((resolve) => setImmediate(resolve));
-      const [higher, lower] = [join(from, entry.name), join(to, entry.name)];
-      const there = lstatSync(lower, { throwIfNoEntry: false });
-      if (there === undefined) continue;
-      if (mergesWith(higher, there)) {
-        takeAttributes(higher, lower);
-        folders.push([higher, lower]);
-      } else rmSync(lower, { recursive: true, force: true });
-    }
-  }
-}
-
-function mergesWith(higher: Buffer, lower: Stats): boolean {
-  if (!lstatSync(higher).isDirectory()) return false;
-  const isOpaque = withPath(higher, (path) => listXattrs(path).includes(OPAQUE) && readXattr(path, OPAQUE).toString() === "y");
-  if (isOpaque) return false;
-  // A folder in the place of anything else is opaque: the kernel saw to that.
-  if (!lower.isDirectory()) throw new PlatformError("layer_chain_invalid", "a folder that is not opaque lies on something that is none");
-  return true;
-}
-
-/** `cp` adds attributes and takes none away. */
-function takeAttributes(higher: Buffer, lower: Buffer): void {
-  const kept = new Set(withPath(higher, listXattrs));
-  withPath(lower, (path) => {
-    for (const name of listXattrs(path)) if (!kept.has(name) && !name.startsWith(OVERLAY_PREFIX)) removeXattr(path, name);
+/** Bytes of what is left of these when they are merged. `dir` takes a folder for the moment. Preconditions as above. */
+export function mergedBytes(uppers: readonly string[], dir: string): Promise<number> {
+  return withView(uppers, dir, async (view) => {
+    const { stdout } = await runCommand("nice", ["du", "--summarize", "--block-size=1", "--", view], { timeoutMs: COUNT_TIMEOUT_MS });
+    return Number.parseInt(stdout, 10);
   });
 }
 
-/** A name for a folder that is text, whatever its own is. */
-function withPath<T>(folder: Buffer, work: (path: string) => T): T {
-  const fd = openSync(folder, "r");
+async function withView<T>(uppers: readonly string[], dir: string, work: (view: string) => Promise<T>): Promise<T> {
+  const view = mkdtempSync(join(dir, "view-"));
   try {
-    return work(`/proc/self/fd/${fd}/.`);
+    mountLayers({ layers: uppers, target: view });
+    return await work(view);
   } finally {
-    closeSync(fd);
+    unmount(view, { detach: true });
+    rmdirSync(view);
   }
 }
 
-function join(folder: Buffer, name: Buffer): Buffer {
-  return Buffer.concat([folder, Buffer.from("/"), name]);
+/** Whatever else there is now at the same place was made later, and hides by itself what is below. */
+async function sayOfBelow(upper: string, target: string): Promise<void> {
+  await walkTrees([upper, target], {
+    async enter([from, to], { pace }) {
+      if (!from || !to) return [];
+      if (isOpaque(from.path(".").toString())) writeXattr(to.path(".").toString(), OPAQUE, "y");
+      const folders: Buffer[] = [];
+      for (const entry of from.entries()) {
+        const there = lstatSync(to.path(entry.name), { throwIfNoEntry: false });
+        if (entry.isDirectory() && there?.isDirectory()) folders.push(entry.name);
+        if (entry.isCharacterDevice() && there === undefined && lstatSync(from.path(entry.name)).rdev === 0) {
+          makeNode(to.path(entry.name), { mode: constants.S_IFCHR, device: 0 });
+          writeXattr(to.path(".").toString(), ORIGIN, "");
+        }
+        await pace.keep();
+      }
+      return folders;
+    },
+  });
+}
+
+function isOpaque(folder: string): boolean {
+  return listXattrs(folder).includes(OPAQUE) && readXattr(folder, OPAQUE).toString() === "y";
 }

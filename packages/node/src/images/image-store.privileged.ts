@@ -1,7 +1,7 @@
 // Images on disk: `images/<id>/image.json` beside `images/<id>/memory/`. The record is written last and forced to disk, so a
 // folder without one is an image whose writing was cut off. Whatever a paused sandbox needs is there when its pause is answered.
 
-import { existsSync, linkSync, mkdirSync, readdirSync, statSync, truncateSync } from "node:fs";
+import { existsSync, linkSync, mkdirSync, readdirSync, rmdirSync, statSync, truncateSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { errnoOf, PlatformError } from "@skerry/base";
@@ -23,10 +23,12 @@ export class ImageStore {
     this.#paths = paths;
   }
 
-  /** Reads what is there and discards what was cut off. */
+  /** Reads what is there, then discards what was cut off. Throws PlatformError("record_newer") before it has changed anything. */
   load(): void {
-    for (const imageId of readdirSync(this.#paths.images)) {
-      const found = readRecordFile<ImageRecord>(this.#paths.image(imageId).record, 1);
+    const all = readdirSync(this.#paths.images).map(
+      (imageId) => [imageId, readRecordFile<ImageRecord>(this.#paths.image(imageId).record, 1)] as const,
+    );
+    for (const [imageId, found] of all) {
       if (found === "damaged") this.#damaged.add(imageId);
       else if (found === "missing") this.discard(imageId);
       else this.#records.set(imageId, found.record);
@@ -58,7 +60,12 @@ export class ImageStore {
       if (errnoOf(error) === "EEXIST") throw new PlatformError("already_exists", `image ${imageId} exists`);
       throw error;
     }
-    mkdirSync(memory, { mode: 0o700 });
+    try {
+      mkdirSync(memory, { mode: 0o700 });
+    } catch (error) {
+      rmdirSync(dir);
+      throw error;
+    }
     return memory;
   }
 

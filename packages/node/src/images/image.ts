@@ -1,6 +1,7 @@
 import type { MemoryImage } from "@skerry/runtime";
 import type { AgentIdentity } from "../sandboxes/agent-client.ts";
 import type { SandboxMakeup } from "../sandboxes/journal.privileged.ts";
+import type { UnaskedEnd } from "../sandboxes/unasked-ends.ts";
 
 /**
  * A sandbox on disk. `pause`: it is what a paused sandbox is kept in, and its start uses it up. `snapshot`: any number of
@@ -23,6 +24,8 @@ export interface ImageRecord extends SandboxMakeup {
   /** Its agent did not answer when this was written. */
   readonly agentUnresponsive: boolean;
   readonly createdAtMs: number;
+  /** Nobody asked for this pause: the sandbox had ended by itself, for this reason, or it was filling the disk of this machine. */
+  readonly kept?: UnaskedEnd | "disk";
 }
 
 export type StoredMemory = Omit<MemoryImage, "dir"> & { readonly files: readonly MemoryFile[] };

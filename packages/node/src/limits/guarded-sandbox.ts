@@ -8,7 +8,8 @@ export interface GuardedSandbox {
   readonly pid: number;
   readonly cgroupPath: string;
   readonly address: string;
-  readonly limitBytes: number;
+  /** It may be higher for a while. */
+  limitBytes(): number;
   /** Asked each time, because a sandbox gets its name and token only when somebody claims it. */
   identity(): { readonly sandboxId: string; readonly accessToken: string };
   /** Nothing helps: the sandbox has to end. Called at most once. */

@@ -158,13 +158,14 @@ export class MemoryGuard {
     if (now - watched.kernelKillsToldAt >= TELL_INTERVAL_MS) this.#tellKernelKills(watched);
     // All that is charged is one cheap number, and never less than what is held.
     const usage = group.usageBytes();
-    const held = usage <= sandbox.limitBytes ? usage : group.heldBytes();
-    watched.nextLookAt = now + nextLookMs(held, sandbox.limitBytes);
+    const limitBytes = sandbox.limitBytes();
+    const held = usage <= limitBytes ? usage : group.heldBytes();
+    watched.nextLookAt = now + nextLookMs(held, limitBytes);
     const change = held - watched.lastHeld;
     watched.bytesPerMs = Math.max(change / Math.max(now - watched.lastLookAt, 1), watched.bytesPerMs * SPEED_KEPT, 0);
     watched.lastHeld = held;
     watched.lastLookAt = now;
-    if (held <= sandbox.limitBytes) {
+    if (held <= limitBytes) {
       watched.helplessSince = undefined;
       return;
     }
@@ -180,7 +181,8 @@ export class MemoryGuard {
 
   /** Never throws. */
   async #relieve(watched: Watched, held: number): Promise<void> {
-    const { address, limitBytes } = watched.sandbox;
+    const { address } = watched.sandbox;
+    const limitBytes = watched.sandbox.limitBytes();
     const { sandboxId, accessToken } = watched.sandbox.identity();
     const facts = { sandbox_id: sandboxId, held_bytes: held, limit_bytes: limitBytes };
     watched.isRelieving = true;
@@ -215,7 +217,7 @@ export class MemoryGuard {
     const { sandbox } = watched;
     const { sandboxId } = sandbox.identity();
     this.#logger.error(
-      { sandbox_id: sandboxId, held_bytes: held, limit_bytes: sandbox.limitBytes, reason: "memory" },
+      { sandbox_id: sandboxId, held_bytes: held, limit_bytes: sandbox.limitBytes(), reason: "memory" },
       "ending processes brings no memory back: the sandbox is ended",
     );
     this.unwatch(sandbox.key);

@@ -3,7 +3,7 @@ import type { RuntimeName } from "@skerry/runtime";
 const MIB = 1024 * 1024;
 
 /** What runtime and agent need beside the guest: gVisor's own kernel and file server live in the sandbox's control group. */
-const OVERHEAD_BYTES = 128 * MIB;
+export const OVERHEAD_BYTES = 128 * MIB;
 /**
  * Between the limit that the guard keeps and the one that the kernel does. On the host's kernel the latter is as good: it ends the
  * largest process, whose memory is back at once. gVisor's kernel is held up itself there, and gives nothing back: the host ends one

@@ -1,12 +1,15 @@
 import { availableParallelism, totalmem } from "node:os";
 import { Code, ConnectError, type ServiceImpl } from "@connectrpc/connect";
 import { PlatformError } from "@skerry/base";
+import { NODE_CAUSE_HEADER, SCARCITY_CAUSE, SILENT_CAUSE, UNSAVABLE_CAUSE } from "@skerry/wire";
 import { type NodeService, StartKind } from "@skerry/wire/node";
 import type { NodeConfig } from "../config.ts";
-import { memoryBytes } from "../images/image.ts";
+import { type ImageRecord, memoryBytes } from "../images/image.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
+import { memoryLostBy } from "../sandboxes/keeper.privileged.ts";
 import type { Sandboxes } from "../sandboxes/sandboxes.ts";
 import type { Started } from "../sandboxes/starter.ts";
+import { scarcityOf } from "./scarcity.privileged.ts";
 
 const CODES: Readonly<Record<string, Code>> = {
   invalid_argument: Code.InvalidArgument,
@@ -14,10 +17,23 @@ const CODES: Readonly<Record<string, Code>> = {
   capacity_unavailable: Code.ResourceExhausted,
   runtime_unavailable: Code.FailedPrecondition,
   layer_missing: Code.FailedPrecondition,
+  disk_space_unavailable: Code.ResourceExhausted,
+  layer_chain_too_long: Code.ResourceExhausted,
+  root_read_only: Code.ResourceExhausted,
   network_pool_empty: Code.ResourceExhausted,
   sandbox_gone: Code.NotFound,
   image_missing: Code.NotFound,
+  image_damaged: Code.DataLoss,
   guest_unresponsive: Code.Unavailable,
+  state_not_savable: Code.Aborted,
+};
+
+const CAUSES: Readonly<Record<string, string>> = {
+  guest_unresponsive: SILENT_CAUSE,
+  state_not_savable: UNSAVABLE_CAUSE,
+  disk_space_unavailable: SCARCITY_CAUSE,
+  layer_chain_too_long: SCARCITY_CAUSE,
+  root_read_only: SCARCITY_CAUSE,
 };
 
 /** The node's RPC (spec/node/node.proto) on top of its sandboxes. */
@@ -36,44 +52,59 @@ export function nodeService(config: NodeConfig, sandboxes: Sandboxes, images: Im
     },
     async createSandbox({ spec }) {
       if (!spec) throw new ConnectError("spec is missing", Code.InvalidArgument);
-      return encodeStarted(await encodeErrors(() => sandboxes.create(spec)));
+      return encodeStarted(await encodeErrors(config, () => sandboxes.create(spec)));
     },
     async killSandbox({ sandboxId }) {
-      return { existed: await encodeErrors(() => sandboxes.kill(sandboxId)) };
+      return { existed: await encodeErrors(config, () => sandboxes.kill(sandboxId)) };
     },
     async pauseSandbox(request) {
       assertImageId(request.imageId);
-      const { image, sizeBytes } = await encodeErrors(() => sandboxes.pause(request));
-      return { hasMemory: image.memory !== undefined, agentUnresponsive: image.agentUnresponsive, sizeBytes: BigInt(sizeBytes) };
+      const image = await encodeErrors(config, () => sandboxes.pause(request));
+      const memoryLostReason = request.memory ? memoryLostBy(image) : "";
+      return { ...encodeImage(image), agentUnresponsive: image.agentUnresponsive, memoryLostReason };
     },
     async resumeSandbox({ spec }) {
       if (!spec) throw new ConnectError("spec is missing", Code.InvalidArgument);
-      return encodeStarted(await encodeErrors(() => sandboxes.resume(spec)));
+      return encodeStarted(await encodeErrors(config, () => sandboxes.resume(spec)));
     },
     async snapshotSandbox(request) {
       assertImageId(request.imageId);
-      const image = await encodeErrors(() => sandboxes.snapshot(request));
-      return { hasMemory: image.memory !== undefined, sizeBytes: BigInt(memoryBytes(image)) };
+      const { image, memoryLostReason } = await encodeErrors(config, () => sandboxes.snapshot(request));
+      return { ...encodeImage(image), memoryLostReason };
     },
     async deleteImage({ imageId }) {
-      return { existed: await encodeErrors(() => sandboxes.deleteImage(imageId)) };
+      return { existed: await encodeErrors(config, () => sandboxes.deleteImage(imageId)) };
     },
     async listImages() {
       const theirs = images.list().filter(({ kind }) => kind !== "template");
-      return { imageIds: theirs.map(({ imageId }) => imageId) };
+      const diskOnly = theirs.filter(({ memory }) => memory === undefined);
+      return {
+        imageIds: [...theirs.map(({ imageId }) => imageId), ...images.damaged],
+        diskOnlyIds: diskOnly.map(({ imageId }) => imageId),
+      };
     },
     async listSandboxes() {
-      return { sandboxes: sandboxes.list(), unaskedEnds: sandboxes.unaskedEnds() };
+      const kept = sandboxes.kept().map((image) => {
+        const { imageId, identity, kept: reason } = image;
+        return { sandboxId: identity.sandboxId, imageId, reason: reason ?? "exited", ...encodeImage(image) };
+      });
+      return { sandboxes: sandboxes.list(), unaskedEnds: sandboxes.unaskedEnds(), kept };
     },
   };
 }
 
-async function encodeErrors<T>(work: () => Promise<T>): Promise<T> {
+async function encodeErrors<T>({ dir }: NodeConfig, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    if (!(error instanceof PlatformError)) throw error;
-    throw new ConnectError(error.publicMessage ?? error.message, CODES[error.code] ?? Code.Internal, undefined, undefined, error);
+    const scarcity = scarcityOf(error, dir);
+    if (scarcity !== undefined) {
+      throw new ConnectError(scarcity, Code.ResourceExhausted, { [NODE_CAUSE_HEADER]: SCARCITY_CAUSE }, undefined, error);
+    }
+    if (!(error instanceof PlatformError)) throw new ConnectError("an operation failed", Code.Internal, undefined, undefined, error);
+    const cause = CAUSES[error.code];
+    const metadata = cause === undefined ? undefined : { [NODE_CAUSE_HEADER]: cause };
+    throw new ConnectError(error.publicMessage ?? error.message, CODES[error.code] ?? Code.Internal, metadata, undefined, error);
   }
 }
 
@@ -81,6 +112,10 @@ const START_KINDS = { boot: StartKind.BOOT, restore: StartKind.RESTORE, claim: S
 
 function encodeStarted({ record, kind, memoryLostReason }: Started) {
   return { runtime: record.runtime, agentVersion: record.agentVersion, startKind: START_KINDS[kind], memoryLostReason };
+}
+
+function encodeImage(image: ImageRecord) {
+  return { hasMemory: image.memory !== undefined, sizeBytes: BigInt(memoryBytes(image)) };
 }
 
 /** It becomes the name of a folder. */

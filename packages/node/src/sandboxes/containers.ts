@@ -2,17 +2,20 @@
 // started, given back and found again; what that means for a sandbox is decided above.
 
 import { randomBytes } from "node:crypto";
-import { asError, errnoOf, type Logger, PlatformError, type RelaySocket } from "@skerry/base";
+import { asError, errnoOf, isOutOfSpace, type Logger, PlatformError, type RelaySocket } from "@skerry/base";
+import { setMemoryLimit } from "@skerry/runtime";
 import { crashPoint } from "../crash-points.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
+import { ExtraMemory } from "../limits/extra-memory.ts";
 import { memoryPlan } from "../limits/memory-plan.ts";
 import { SandboxGuard } from "../limits/sandbox-guard.ts";
 import type { SlotPool } from "../network/slot-pool.privileged.ts";
-import { type HostDeps, release, type StartRequest, takeAndStart } from "./host.privileged.ts";
-import { areaIdsOf, type SandboxRecord, writeRecord } from "./journal.privileged.ts";
+import { type HostDeps, release, runtimeOf, type StartRequest, takeAndStart } from "./host.privileged.ts";
+import { areaIdsOf, hasFolder, refOf, removeRecord, type SandboxRecord, writeRecord } from "./journal.privileged.ts";
 import { processStartTime } from "./process-identity.ts";
+import { RecordFlush } from "./record-flush.ts";
 import { emptyTrash } from "./recover.privileged.ts";
-import { UnaskedEnds } from "./unasked-ends.ts";
+import { type UnaskedEnd, UnaskedEnds } from "./unasked-ends.ts";
 
 const CLOSE_AFTER_MS = 5_000;
 const DEFAULT_EMPTY_TRASH_AFTER_MS = 1_000;
@@ -25,6 +28,8 @@ export interface LiveContainer {
   standstill: Promise<void> | undefined;
   /** While it is being given back: whoever wants that too waits for the same. */
   ending: Promise<void> | undefined;
+  /** It can't go on, although its processes still run. */
+  fatal: UnaskedEnd | undefined;
 }
 
 /** Does something during which nobody can talk to the sandbox: whoever comes waits until it is over, however it ends. */
@@ -51,17 +56,26 @@ export class Containers {
   readonly #options: ContainersOptions;
   readonly #live = new Map<string, LiveContainer>();
   readonly unaskedEnds = new UnaskedEnds();
+  readonly extraMemory: ExtraMemory;
   readonly #guard: SandboxGuard;
+  readonly #flush: RecordFlush;
   #emptying: NodeJS.Timeout | undefined;
   #cleaning: Promise<void> = Promise.resolve();
 
   constructor(options: ContainersOptions) {
     this.#options = options;
     this.#guard = new SandboxGuard(options.logger);
+    this.#flush = new RecordFlush(options.deps.paths, options.logger);
+    this.extraMemory = new ExtraMemory(options.logger);
   }
 
   newId(): string {
     return `c${randomBytes(10).toString("hex").slice(0, 20)}`;
+  }
+
+  /** Whether a container may have this name: no other one has it, and nothing is left of one that had it. */
+  isNameFree(id: string): boolean {
+    return !this.#live.has(id) && !hasFolder(this.#options.deps.paths, id);
   }
 
   all(): LiveContainer[] {
@@ -83,23 +97,29 @@ export class Containers {
 
   /** Takes one in without starting it. From here on its areas are in use. */
   add(record: SandboxRecord): LiveContainer {
-    const live: LiveContainer = { record, connections: new Set(), standstill: undefined, ending: undefined };
+    const live: LiveContainer = { record, connections: new Set(), standstill: undefined, ending: undefined, fatal: undefined };
     this.#live.set(record.containerId, live);
     this.#guardLimits(live);
     return live;
   }
 
-  /** A record whose folder is not there yet or no more is kept in memory alone. */
+  /**
+   * A record whose folder is not there yet or no more is kept in memory alone. One that is to be given back is so without a record, too:
+   * that is what it gets on a full disk, where giving back makes the room.
+   */
   set(record: SandboxRecord): void {
     const live = this.#live.get(record.containerId);
+    const before = live?.record;
     if (live) live.record = record;
     if (record.state === "running") this.unaskedEnds.delete(record.sandboxId);
     if (live) this.#guardLimits(live);
     try {
       writeRecord(this.#options.deps.paths, record);
     } catch (error) {
-      if (errnoOf(error) !== "ENOENT") throw error;
+      if (isOutOfSpace(error) && record.state === "killing") removeRecord(this.#options.deps.paths, record.containerId);
+      else if (errnoOf(error) !== "ENOENT") throw error;
     }
+    if (record.state === "running" && before?.state !== "running") this.#flush.add(record.containerId);
   }
 
   /** Answers when its first process runs, with its record. On failure the caller gives it back. */
@@ -152,26 +172,58 @@ export class Containers {
     this.#live.set(successor.containerId, live);
   }
 
-  /** Whether it ended, or is about to, because there was no memory left in it. */
-  isOutOfMemory({ record }: LiveContainer): boolean {
-    return this.#guard.isOutOfMemory(record.containerId);
+  /** Why it has ended by itself, or is about to. */
+  unaskedEndOf({ record, fatal }: LiveContainer): UnaskedEnd {
+    return fatal ?? (this.#guard.isOutOfMemory(record.containerId) ? "memory" : "exited");
+  }
+
+  /** Lets one that stands still have so much more memory than its limits. They go back to what they were when it runs again. */
+  raiseLimits(containerId: string, bytes: number): void {
+    const live = this.#live.get(containerId);
+    if (!live) return;
+    const { record } = live;
+    const extraMemoryBytes = (record.extraMemoryBytes ?? 0) + bytes;
+    // First: whatever happens from here on, somebody lowers it again.
+    this.set({ ...record, extraMemoryBytes });
+    setMemoryLimit(record.cgroupPath, memoryPlan(record.size.memoryMb, record.runtime).hostBytes + extraMemoryBytes);
+  }
+
+  #takeBackExtra(live: LiveContainer): void {
+    const { containerId, cgroupPath, size, runtime } = live.record;
+    const ofThis = () => (this.#live.get(containerId) === live && live.record.state === "running" ? live.record : undefined);
+    this.extraMemory.takeBack({
+      key: containerId,
+      cgroupPath,
+      plan: memoryPlan(size.memoryMb, runtime),
+      extraBytes: () => ofThis()?.extraMemoryBytes ?? 0,
+      reduce: () => runtimeOf(this.#options.deps.config, runtime).reduceMemory(refOf(live.record)),
+      keep: (extraMemoryBytes) => {
+        const { extraMemoryBytes: _before, ...record } = live.record;
+        this.set(extraMemoryBytes > 0 ? { ...record, extraMemoryBytes } : record);
+      },
+    });
   }
 
   #guardLimits(live: LiveContainer): void {
-    const { containerId, runtime, cgroupPath, slot, size, state, process } = live.record;
-    if (!process || (state !== "running" && state !== "pooled") || this.#guard.watches(containerId)) return;
+    const { containerId, runtime, cgroupPath, slot, size, state, process, extraMemoryBytes } = live.record;
+    if (!process || (state !== "running" && state !== "pooled")) return;
+    if (extraMemoryBytes !== undefined && state === "running") this.#takeBackExtra(live);
+    if (this.#guard.watches(containerId)) return;
     this.#guard.watch({
       key: containerId,
       runtime,
       pid: process.pid,
       cgroupPath,
       address: slot.addresses.guest,
-      limitBytes: memoryPlan(size.memoryMb, runtime).guardBytes,
+      limitBytes: () => {
+        // While it stands still, none of its processes can be ended: the kernel's limit holds alone.
+        if (live.record.state !== "running" && live.record.state !== "pooled") return Number.POSITIVE_INFINITY;
+        return memoryPlan(size.memoryMb, runtime).guardBytes + (live.record.extraMemoryBytes ?? 0);
+      },
       identity: () => ({ sandboxId: live.record.sandboxId, accessToken: live.record.identity.accessToken }),
-      // Whoever watches for what has ended gives it back.
+      // Whoever watches for what has ended takes it from here.
       onFatal: () => {
-        this.unaskedEnds.add(live.record.sandboxId, "memory");
-        this.set({ ...live.record, state: "killing" });
+        live.fatal = "memory";
       },
     });
   }
@@ -256,8 +308,9 @@ export class Containers {
 
   async close(): Promise<void> {
     this.#guard.close();
+    this.extraMemory.close();
     await Promise.allSettled(this.all().map(({ ending }) => ending));
     if (this.#emptying) this.#emptyTrashNow();
-    await this.#cleaning;
+    await Promise.all([this.#cleaning, this.#flush.done()]);
   }
 }

@@ -15,7 +15,6 @@ import {
   type MemoryImage,
   type NetworkNames,
   type Runtime,
-  type RuntimeName,
   type StartedContainer,
 } from "@skerry/runtime";
 import type { NodeConfig } from "../config.ts";
@@ -24,7 +23,7 @@ import { memoryPlan } from "../limits/memory-plan.ts";
 import { hostProcessLimit } from "../limits/process-limit.ts";
 import type { NodePaths } from "../paths.ts";
 import { moveToTrash } from "../trash.privileged.ts";
-import { type SandboxRecord, type SandboxSize, writeRecord } from "./journal.privileged.ts";
+import { type SandboxRecord, writeRecord } from "./journal.privileged.ts";
 import { markTmp, writeRootFiles } from "./root-files.privileged.ts";
 
 /** The same in every sandbox: a prepared one does not know yet whose it will be. */
@@ -42,8 +41,10 @@ export type ReleaseDeps = Pick<HostDeps, "config" | "paths" | "names">;
 
 export interface StartRequest {
   readonly record: SandboxRecord;
-  /** Its area was written to before and is there. */
-  readonly hasArea: boolean;
+  /** `written`: it is there and was written to before. `prepared`: it is there, and empty. `new`: it has to be made. */
+  readonly area: "written" | "prepared" | "new";
+  /** Whoever asks can't go back: its area is made as long as there is any space at all. */
+  readonly isDue?: boolean;
   /** Brought back instead of booted. */
   readonly memory?: MemoryImage;
 }
@@ -53,7 +54,7 @@ export function cgroupPathOf(instance: string, containerId: string): string {
 }
 
 /** Takes everything and starts the sandbox. On failure the caller releases. */
-export async function takeAndStart(deps: HostDeps, { record, hasArea, memory }: StartRequest): Promise<StartedContainer> {
+export async function takeAndStart(deps: HostDeps, { record, area, isDue = false, memory }: StartRequest): Promise<StartedContainer> {
   const { config, paths, names, areas } = deps;
   const own = paths.container(record.containerId);
   const ownerId = record.slot.userNamespace?.idBase ?? 0;
@@ -64,14 +65,16 @@ export async function takeAndStart(deps: HostDeps, { record, hasArea, memory }: 
   writeRecord(paths, record);
   crashPoint("start.recorded");
   for (const dir of [own.bundle, own.root]) mkdirSync(dir, { mode: 0o755 });
-  for (const area of record.frozenAreas) await areas.open(area, { readOnly: true });
-  if (hasArea) await areas.open(record.area);
-  else await areas.create(record.area, { sizeMb: record.size.diskSizeMb, ownerId });
+  for (const frozen of record.frozenAreas) await areas.open(frozen, { readOnly: true });
+  if (area === "new") await areas.create(record.area, { sizeMb: record.size.diskSizeMb, ownerId, isDue });
+  else await areas.open(record.area);
   crashPoint("start.area-made");
+  if (area !== "written" && record.frozenAreas.length > 0) areas.charge(record.area, record.frozenAreas);
   const { upper } = areas.paths(record.area);
   // An area above others finds these files there.
-  if (!hasArea && record.frozenAreas.length === 0) writeRootFiles({ upper, hostname: HOSTNAME, resolvers: config.resolvers, ownerId });
-  else if (!memory) markTmp(upper, ownerId);
+  if (area !== "written" && record.frozenAreas.length === 0)
+    writeRootFiles({ upper, hostname: HOSTNAME, resolvers: config.resolvers, ownerId });
+  else if (!memory) areas.withRoom(record.area, () => markTmp(upper, ownerId));
   await mountRoot(deps, record);
   crashPoint("start.mounted");
   if (!record.allowInternetAccess) await blockInternet(names, record.slot.hostInterface);
@@ -88,13 +91,9 @@ async function mountRoot({ config, paths, areas }: HostDeps, record: SandboxReco
   const frozen = record.frozenAreas.map((area) => areas.paths(area).upper);
   const usernsFd = record.slot.userNamespace ? openSync(record.slot.userNamespace.path, "r") : undefined;
   try {
-    mountRootFilesystem({
-      layers: [...layers, ...frozen],
-      upper,
-      work,
-      target: paths.container(record.containerId).root,
-      ...(usernsFd === undefined ? {} : { usernsFd }),
-    });
+    const target = paths.container(record.containerId).root;
+    const root = { layers: [...layers, ...frozen], upper, work, target, ...(usernsFd === undefined ? {} : { usernsFd }) };
+    areas.withRoom(record.area, () => mountRootFilesystem(root));
   } finally {
     if (usernsFd !== undefined) closeSync(usernsFd);
   }
@@ -113,7 +112,7 @@ function planOf({ config, paths }: HostDeps, record: SandboxRecord): ContainerPl
     networkNamespacePath: record.slot.namespacePath,
     ...(userNamespace ? { userNamespace } : {}),
     cgroupPath: record.cgroupPath,
-    limits: containerLimits(record.size, record.runtime),
+    limits: containerLimits(record),
   };
 }
 
@@ -141,12 +140,12 @@ export function runtimeOf(config: NodeConfig, name: string): Runtime {
   return runtime;
 }
 
-function containerLimits(size: SandboxSize, runtime: RuntimeName): ContainerLimits {
+function containerLimits({ size, runtime, extraMemoryBytes = 0 }: SandboxRecord): ContainerLimits {
   const { guestBytes, hostBytes } = memoryPlan(size.memoryMb, runtime);
   return {
     cpuCount: Math.min(size.cpuCount, availableParallelism()),
     memoryBytes: guestBytes,
-    overheadBytes: hostBytes - guestBytes,
+    overheadBytes: hostBytes - guestBytes + extraMemoryBytes,
     pids: hostProcessLimit(size.memoryMb, runtime),
   };
 }

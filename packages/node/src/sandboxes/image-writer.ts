@@ -1,13 +1,18 @@
 // Writing a running sandbox to an image. It stands still from the beginning; after a failure it goes on as before.
 
-import { asError, type Logger, PlatformError } from "@skerry/base";
-import type { Runtime } from "@skerry/runtime";
+import { asError, isOutOfSpace, type Logger, PlatformError } from "@skerry/base";
+import { notSavable, type Runtime, type SavingNeeds } from "@skerry/runtime";
 import { crashPoint } from "../crash-points.ts";
+import { readDiskSpace } from "../disk/disk-space.privileged.ts";
 import type { ImageKind, ImageRecord } from "../images/image.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
+import { bytesToRestore, bytesToSaveHeap } from "../limits/extra-memory.ts";
 import type { Containers } from "./containers.ts";
 import { type HostDeps, runtimeOf } from "./host.privileged.ts";
 import { refOf, type SandboxRecord } from "./journal.privileged.ts";
+
+/** They say themselves what it is that can't be done. */
+const REFUSALS = ["state_not_savable", "disk_space_unavailable"];
 
 export interface ImageRequest {
   readonly record: SandboxRecord;
@@ -15,6 +20,8 @@ export interface ImageRequest {
   readonly kind: ImageKind;
   readonly withMemory: boolean;
   readonly agentUnresponsive: boolean;
+  /** Why this node pauses it by itself. */
+  readonly kept?: ImageRecord["kept"];
   /** Frozen areas that mean the same as the sandbox's own, where those are too many. */
   readonly frozenAreas?: readonly string[];
   /** Makes the layer of the image that stands for the sandbox's area, where the area itself can't be it. */
@@ -39,16 +46,17 @@ export class ImageWriter {
    * is no image and the sandbox runs.
    */
   async write(request: ImageRequest): Promise<ImageRecord> {
-    const { record, imageId, kind } = request;
+    const { imageId, kind } = request;
+    const { memoryLost: _former, ...record } = request.record;
     const state = kind === "pause" ? "pausing" : "snapshotting";
     // First: where an image of that id exists already, nothing has changed and that one stays.
     const dir = this.#images.begin(imageId);
     crashPoint("write.folder-made");
-    this.#containers.set({ ...record, state, imageId });
-    crashPoint("write.recorded");
     const runtime = runtimeOf(this.#deps.config, record.runtime);
     const target = refOf(record);
     try {
+      this.#containers.set({ ...record, state, imageId });
+      crashPoint("write.recorded");
       await runtime.freeze(target);
       crashPoint("write.frozen");
       const memory = request.withMemory ? await this.#writeMemory(runtime, record, dir) : undefined;
@@ -58,9 +66,14 @@ export class ImageWriter {
       crashPoint("write.committed");
       return image;
     } catch (error) {
+      this.#logger.warn(
+        { sandbox_id: record.sandboxId, image_id: imageId, err: asError(error) },
+        "a sandbox could not be written to an image",
+      );
       this.#images.discard(imageId);
       this.#containers.emptyTrash();
       await this.goOn(record);
+      if (error instanceof PlatformError && REFUSALS.includes(error.code)) throw error;
       throw new PlatformError("image_not_written", `sandbox ${record.sandboxId} was not written: ${asError(error).message}`, {
         publicMessage: "the sandbox could not be written to disk; it runs on as before",
         cause: error,
@@ -79,23 +92,50 @@ export class ImageWriter {
       // It was never frozen, or its runtime is gone: then the watch finds it ended.
       this.#logger.warn({ sandbox_id: record.sandboxId, err: asError(error) }, "sandbox could not be thawed");
     }
-    const { imageId: _imageId, ...rest } = record;
-    this.#containers.set({ ...rest, state: "running" });
+    const { imageId: _imageId, successorArea: _successorArea, ...rest } = this.#containers.get(record.containerId)?.record ?? record;
+    try {
+      this.#containers.set({ ...rest, state: "running" });
+    } catch (error) {
+      // The record of before says the same without its image: a sandbox that runs.
+      if (!isOutOfSpace(error)) throw error;
+      this.#logger.warn({ sandbox_id: record.sandboxId, err: asError(error) }, "there was no room to write down that a sandbox runs on");
+    }
   }
 
   async #writeMemory(runtime: Runtime, record: SandboxRecord, dir: string) {
-    const { bundle } = this.#deps.paths.container(record.containerId);
+    const { bundle, root } = this.#deps.paths.container(record.containerId);
     const target = { ...refOf(record), bundleDir: bundle };
-    const written = await runtime.checkpoint(target, dir);
+    const needs = await runtime.survey({ pid: record.process?.pid ?? 0, rootDir: root });
+    if (needs.diskBytes > readDiskSpace(root).freeBytes) throw notSavable(`${needs.cause}, for which its disk has no room`);
+    const written = await this.#withExtraMemory(record, needs, () => runtime.checkpoint(target, dir));
     crashPoint("write.checkpointed");
-    const memory = await this.#images.seal(written);
+    const extraMemoryBytes = bytesToRestore(record.cgroupPath);
+    const memory = await this.#images.seal(extraMemoryBytes > 0 ? { ...written, extraMemoryBytes } : written);
     crashPoint("write.sealed");
     return memory;
   }
+
+  /** What is in gVisor's heap gets as much memory as there is: it may need all of that, and mostly needs a fraction. */
+  async #withExtraMemory<T>(record: SandboxRecord, needs: SavingNeeds, work: () => Promise<T>): Promise<T> {
+    const { extraMemory } = this.#containers;
+    const forHeap = Math.min(bytesToSaveHeap(record.cgroupPath), Math.max(0, extraMemory.spareBytes() - needs.memoryBytes));
+    const bytes = needs.memoryBytes + forHeap;
+    if (bytes === 0) return work();
+    try {
+      return await extraMemory.lend(bytes, () => {
+        this.#containers.raiseLimits(record.containerId, bytes);
+        return work();
+      });
+    } catch (error) {
+      if (!(error instanceof PlatformError) || error.code !== "capacity_unavailable") throw error;
+      throw notSavable(`${needs.cause}, for which this machine has not enough memory now`);
+    }
+  }
 }
 
-function imageOf(request: ImageRequest, memory: ImageRecord["memory"], area: string): ImageRecord {
-  const { record, imageId, kind, agentUnresponsive } = request;
+/** The record of an image that has `area` above the frozen areas. */
+export function imageOf(request: ImageRequest, memory: ImageRecord["memory"], area: string): ImageRecord {
+  const { record, imageId, kind, agentUnresponsive, kept } = request;
   const { runtime, templateId, buildId, size, layers, agentDir, agentVersion, allowInternetAccess, identity, slot } = record;
   const frozenAreas = request.frozenAreas ?? record.frozenAreas;
   return {
@@ -114,6 +154,7 @@ function imageOf(request: ImageRequest, memory: ImageRecord["memory"], area: str
     agentUnresponsive,
     createdAtMs: Date.now(),
     ...(memory ? { memory } : {}),
+    ...(kept === undefined ? {} : { kept }),
     ...(kind === "pause"
       ? { frozenAreas, area, ...(slot.userNamespace ? { owner: { slotNumber: slot.number, idBase: slot.userNamespace.idBase } } : {}) }
       : { frozenAreas: [...frozenAreas, area] }),

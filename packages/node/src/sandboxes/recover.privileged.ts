@@ -1,7 +1,7 @@
 // After a start: what a former daemon left. Sandboxes that still run and answer are adopted; everything else of this
 // instance that has no living owner is given back: half-made and half-killed sandboxes, runtime states, cgroups, mounts.
 
-import { chmodSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { asError, type Logger, runCommand } from "@skerry/base";
 import { type DiskAreas, unmountRootFilesystem } from "@skerry/layers";
@@ -11,6 +11,7 @@ import type { ImageStore } from "../images/image-store.privileged.ts";
 import type { NodePaths } from "../paths.ts";
 import { type HostDeps, type ReleaseDeps, release, runtimeOf } from "./host.privileged.ts";
 import { areaIdsOf, type JournalEntry, readJournal, refOf, type SandboxRecord, writeRecord } from "./journal.privileged.ts";
+import { commitKept, isKept, isToBeKept } from "./keeper.privileged.ts";
 import { isSameProcess } from "./process-identity.ts";
 
 /** Hears of each thing that could not be given back; the others are. */
@@ -55,18 +56,22 @@ export interface Adopted {
   readonly restored: readonly SandboxRecord[];
 }
 
-type Fate = "adopt" | "continue" | "finish" | "release";
+type Fate = "adopt" | "continue" | "finish" | "keep" | "release";
 
 /**
  * Which recorded sandboxes are still alive; the others are released here. Its process is what counts: a guest that keeps
  * its processors busy answers nobody in time, and must not lose its work for that.
  */
-export async function adoptSandboxes(deps: HostDeps, images: ImageStore, { logger, onFailure }: Hears): Promise<Adopted> {
+export async function adoptSandboxes(
+  deps: HostDeps,
+  { images, journal }: { images: ImageStore; journal: readonly JournalEntry[] },
+  { logger, onFailure }: Hears,
+): Promise<Adopted> {
   await endLeftCommands(deps, onFailure);
   const running: SandboxRecord[] = [];
   const interrupted: SandboxRecord[] = [];
   const restored: SandboxRecord[] = [];
-  for (const { containerId, record, fate } of fatesOf(deps, images, readJournal(deps.paths))) {
+  for (const { containerId, record, fate, isDamaged } of fatesOf(deps, images, journal)) {
     const facts = { sandbox_id: record?.sandboxId, container_id: containerId, state: record?.state ?? "unrecorded" };
     // Traffic is held before the record says why; what is left of that would go on to hold whoever gets the address next.
     if (record && fate !== "continue") await attempt(`traffic of ${containerId}`, () => letTrafficGo(record.slot), onFailure);
@@ -79,12 +84,43 @@ export async function adoptSandboxes(deps: HostDeps, images: ImageStore, { logge
     } else if (record && fate === "finish") {
       logger.info(facts, "sandbox that was being resumed adopted");
       restored.push(record);
+    } else if (record && fate === "keep" && !(await keepEnded(images, record, { logger, onFailure }))) {
+      // Whoever watches the sandboxes that run tries it again.
+      running.push({ ...record, state: "running" });
     } else {
+      if (isDamaged) await attempt(`record of ${containerId}`, () => setAside(deps.paths, containerId, logger), onFailure);
       logger.info(facts, "remains of a sandbox released");
       await attempt(`sandbox ${containerId}`, () => release(deps, containerId, record?.runtime), onFailure);
     }
   }
   return { running, interrupted, restored };
+}
+
+/** False when it could not be. Nothing of it may be given back then. */
+async function keepEnded(images: ImageStore, record: SandboxRecord, { logger, onFailure }: Hears): Promise<boolean> {
+  try {
+    await destroyCgroup(record.cgroupPath);
+    const image = commitKept(images, record, { reason: "exited" });
+    logger.warn({ sandbox_id: record.sandboxId, image_id: image.imageId }, "a sandbox ended while nobody looked: it is paused now");
+    // It was brought back from this one, and has run since.
+    const { imageId: before } = record;
+    if (before !== undefined && images.get(before)?.kind === "pause") images.discard(before);
+    return true;
+  } catch (error) {
+    onFailure(error, `disk of ${record.sandboxId}`);
+    return false;
+  }
+}
+
+/** What can't be read is for people to look at. */
+export function setAside(paths: NodePaths, containerId: string, logger: Logger): void {
+  mkdirSync(paths.damaged, { recursive: true, mode: 0o700 });
+  const file = join(paths.damaged, `${containerId}.json`);
+  copyFileSync(paths.container(containerId).record, file);
+  logger.error(
+    { container_id: containerId, file },
+    "the record of a sandbox can't be read: it is set aside, and no disk is deleted while it is there",
+  );
 }
 
 /** What a former daemon asked a runtime for when it ended: nothing that is decided here may change under us. */
@@ -98,7 +134,7 @@ async function endLeftCommands({ config }: HostDeps, onFailure: OnFailure): Prom
  */
 function fatesOf(deps: HostDeps, images: ImageStore, journal: readonly JournalEntry[]): (JournalEntry & { fate: Fate })[] {
   const fates = journal.map((entry) => ({ ...entry, fate: entry.record ? fateOf(deps, images, entry.record) : ("release" as const) }));
-  const owners = new Set(fates.flatMap(({ record, fate }) => (record && fate === "adopt" ? [record.sandboxId] : [])));
+  const owners = new Set(fates.flatMap(({ record, fate }) => (record && (fate === "adopt" || fate === "keep") ? [record.sandboxId] : [])));
   return fates.map((entry) => {
     if (entry.fate !== "continue" || !entry.record) return entry;
     if (owners.has(entry.record.sandboxId)) return { ...entry, fate: "release" };
@@ -107,23 +143,28 @@ function fatesOf(deps: HostDeps, images: ImageStore, journal: readonly JournalEn
   });
 }
 
-function fateOf({ config }: HostDeps, images: ImageStore, record: SandboxRecord): Fate {
+function fateOf({ config, areas }: HostDeps, images: ImageStore, record: SandboxRecord): Fate {
   // Nobody's: it is made again in no time.
   if (record.sandboxId === "") return "release";
   const isAlive = isSameProcess(record.process);
+  // It ended although nobody had asked: a crash of its runtime, or of the whole machine.
+  const ended = isKept(images, record) || !isToBeKept(areas, record) ? "release" : "keep";
   const image = record.imageId === undefined ? undefined : images.get(record.imageId);
   switch (record.state) {
     case "running":
-      return isAlive ? "adopt" : "release";
+      return isAlive ? "adopt" : ended;
     // Once its image is complete, the image is the sandbox.
     case "pausing":
-      return image || !isAlive ? "release" : "adopt";
+      if (image) return "release";
+      return isAlive ? "adopt" : ended;
     case "snapshotting":
       if (isAlive && image && isSuccessor(record, image)) return "adopt";
       if (image?.memory && runtimeOf(config, record.runtime).capabilities.checkpoint) return "continue";
-      return isAlive ? "adopt" : "release";
+      return isAlive ? "adopt" : ended;
     case "creating":
-      return isAlive && record.isRestored && image?.kind === "pause" ? "finish" : "release";
+      // Brought back from its image, it runs on: that image is of the past from then on, whether it still runs or not.
+      if (!record.process || !record.isRestored || image?.kind !== "pause") return "release";
+      return isAlive ? "finish" : ended;
     case "pooled":
     case "killing":
       return "release";
@@ -141,19 +182,37 @@ async function goneOn(deps: HostDeps, images: ImageStore, record: SandboxRecord,
   const image = record.imageId === undefined ? undefined : images.get(record.imageId);
   if (!image || !isSuccessor(record, image))
     await attempt(`thaw of ${record.sandboxId}`, () => runtimeOf(deps.config, record.runtime).thaw(target), onFailure);
-  const { imageId: _imageId, ...rest } = record;
+  const { imageId: _imageId, successorArea: _successorArea, ...rest } = record;
   const running: SandboxRecord = { ...rest, state: "running" };
-  writeRecord(deps.paths, running);
+  // On a full disk the one of before stays, which means the same.
+  await attempt(`record of ${record.sandboxId}`, () => writeRecord(deps.paths, running), onFailure);
   return running;
 }
 
-/** Areas that neither a container nor an image refers to. None while there are damaged images: they may be theirs. */
+/** All records, before anything is changed. Throws PlatformError("record_newer"), and gives up the lock then. */
+export function readRecords(paths: NodePaths, images: ImageStore, lock: { release(): void }): JournalEntry[] {
+  try {
+    const journal = readJournal(paths);
+    images.load();
+    return journal;
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
+}
+
+/** Whether there are records that could not be read, now or earlier. */
+export function hasSetAside(paths: NodePaths): boolean {
+  return existsSync(paths.damaged) && readdirSync(paths.damaged).length > 0;
+}
+
+/** Areas that neither a container nor an image refers to. None while there are records that can't be read: they may be theirs. */
 export async function removeStrayAreas(
   areas: DiskAreas,
   images: ImageStore,
-  { keep, onFailure }: { keep: readonly SandboxRecord[]; onFailure: OnFailure },
+  { keep, hasSetAside, onFailure }: { keep: readonly SandboxRecord[]; hasSetAside: boolean; onFailure: OnFailure },
 ): Promise<void> {
-  if (images.damaged.size > 0) return;
+  if (images.damaged.size > 0 || hasSetAside) return;
   const used = new Set([...keep, ...images.list()].flatMap(areaIdsOf));
   for (const area of areas.list()) {
     if (!used.has(area)) await attempt(`area ${area}`, () => areas.destroy(area), onFailure);

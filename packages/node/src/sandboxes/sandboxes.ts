@@ -6,24 +6,28 @@ import { destroyCgroup } from "@skerry/runtime";
 import { parseSandboxId } from "@skerry/wire";
 import type { SandboxSpec } from "@skerry/wire/node";
 import { crashPoint } from "../crash-points.ts";
+import { assertAboveFloor } from "../disk/disk-full.privileged.ts";
 import { type ImageRecord, memoryBytes } from "../images/image.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
+import type { DiskUser } from "../limits/disk-guard.ts";
 import type { WarmPool } from "../pool/warm-pool.ts";
-import { type AgentIdentity, isAgentHealthy } from "./agent-client.ts";
+import { isAgentHealthy } from "./agent-client.ts";
 import { type Containers, type LiveContainer, whileStandingStill } from "./containers.ts";
+import { DiskPauses } from "./disk-pauses.ts";
+import { EndWatch } from "./end-watch.ts";
 import { type HostDeps, runtimeOf } from "./host.privileged.ts";
+import { identityOf } from "./identity-of.ts";
 import type { ImageUses } from "./image-uses.ts";
 import type { ImageWriter } from "./image-writer.ts";
 import type { SandboxMakeup, SandboxRecord } from "./journal.privileged.ts";
+import type { Keeper } from "./keeper.privileged.ts";
 import { Phases } from "./phases.ts";
 import { isSameProcess } from "./process-identity.ts";
-import type { Snapshots } from "./snapshots.ts";
+import type { SnapshotRequest, Snapshots, Taken } from "./snapshots.ts";
 import type { StartGate } from "./start-gate.ts";
 import type { Started, Starter } from "./starter.ts";
 import type { UnaskedEnd } from "./unasked-ends.ts";
 
-const WATCH_INTERVAL_MS = 500;
-const RETRY_RELEASE_MS = 5_000;
 const HEALTH_TIMEOUT_MS = 2_000;
 
 export interface SandboxesOptions {
@@ -33,6 +37,7 @@ export interface SandboxesOptions {
   readonly starter: Starter;
   readonly writer: ImageWriter;
   readonly snapshots: Snapshots;
+  readonly keeper: Keeper;
   readonly uses: ImageUses;
   readonly pool: WarmPool;
   readonly gate: StartGate;
@@ -49,28 +54,30 @@ export interface PauseRequest {
 export class Sandboxes {
   readonly #options: SandboxesOptions;
   readonly #lock = new KeyedLock();
-  /** Given back by the watch, or tried a moment ago. */
-  readonly #releasing = new Set<string>();
-  #watch: NodeJS.Timeout | undefined;
+  readonly #diskPauses: DiskPauses;
+  readonly #watch: EndWatch;
 
   constructor(options: SandboxesOptions) {
     this.#options = options;
+    this.#watch = new EndWatch({ ...options, lock: this.#lock });
+    this.#diskPauses = new DiskPauses({ ...options, lock: this.#lock });
   }
 
   /** Begins to notice what ends by itself. */
   watch(): void {
-    this.#watch = setInterval(() => this.#releaseEnded(), WATCH_INTERVAL_MS);
-    this.#watch.unref();
+    this.#watch.start();
   }
 
-  list(): { sandboxId: string; state: string }[] {
+  list(): { sandboxId: string; state: string; memoryLostReason: string }[] {
     return this.#options.containers
       .all()
       .filter(({ record }) => record.sandboxId !== "")
-      .map(({ record }) => ({
-        sandboxId: record.sandboxId,
-        state: record.state === "snapshotting" ? "running" : record.state,
-      }));
+      .map(({ record }) => ({ sandboxId: record.sandboxId, state: record.state, memoryLostReason: record.memoryLost ?? "" }));
+  }
+
+  /** The images that this node made by itself, of sandboxes that had ended although nobody had asked for it. */
+  kept(): ImageRecord[] {
+    return this.#options.images.list().filter(({ kind, kept }) => kind === "pause" && kept !== undefined);
   }
 
   /** Of the last minutes. */
@@ -104,7 +111,9 @@ export class Sandboxes {
   }
 
   async #create(spec: SandboxSpec): Promise<Started> {
-    const { pool, gate, logger } = this.#options;
+    const { deps, pool, gate, logger } = this.#options;
+    // Also for one that is ready: it is about to write.
+    await deps.areas.assertRoom();
     if (spec.imageId !== "") return gate.run(() => this.#start(spec, this.#imageOf(spec), "sandbox created"));
     const phases = new Phases();
     const makeup = this.#makeupOf(spec, undefined);
@@ -120,10 +129,13 @@ export class Sandboxes {
     return this.#lock.run(checkedId(spec), async () => {
       const live = this.#live(spec.sandboxId);
       if (live?.record.state === "running" && live.record.imageId === spec.imageId) {
-        return { record: live.record, kind: live.record.isRestored ? "restore" : "boot", memoryLostReason: "" };
+        const { record } = live;
+        return { record, kind: record.isRestored ? "restore" : "boot", memoryLostReason: record.memoryLost ?? "" };
       }
       if (live) throw new PlatformError("already_exists", `sandbox ${spec.sandboxId} exists`);
       const image = this.#imageOf(spec);
+      // Else it would be paused again at once.
+      if (image.kept === "disk") assertAboveFloor(this.#options.deps.config.dir);
       await this.#untilGivenBack(image);
       const started = await this.#options.gate.run(() => this.#start(spec, image, "sandbox resumed"));
       await this.#options.containers.discardImage(image.imageId);
@@ -141,7 +153,7 @@ export class Sandboxes {
     try {
       const started = await starter.start({
         // Its own name where it is free: what lies on the host is easier to read.
-        containerId: this.#options.containers.get(sandboxId) ? this.#options.containers.newId() : sandboxId,
+        containerId: this.#options.containers.isNameFree(sandboxId) ? sandboxId : this.#options.containers.newId(),
         sandboxId,
         makeup,
         identity: identityOf(spec, image),
@@ -158,15 +170,22 @@ export class Sandboxes {
   }
 
   /** Writes it to an image and ends it. On failure it runs as before, and there is no image. */
-  async pause(request: PauseRequest): Promise<{ image: ImageRecord; sizeBytes: number }> {
+  async pause(request: PauseRequest): Promise<ImageRecord> {
     const { sandboxId, imageId } = request;
     return this.#lock.run(sandboxId, async () => {
       const written = this.#options.images.get(imageId);
-      if (written && !this.#live(sandboxId)) return { image: written, sizeBytes: memoryBytes(written) };
+      if (written && !this.#live(sandboxId)) return written;
       const live = this.#running(sandboxId);
       // Whoever comes from now on waits, and hears in the end that it is gone, or that it runs on.
-      const image = await whileStandingStill(live, () => this.#pause(live, request));
-      return { image, sizeBytes: memoryBytes(image) };
+      return await whileStandingStill(live, async () => {
+        try {
+          return await this.#pause(live, request);
+        } catch (error) {
+          const { sandboxId: owner, process } = live.record;
+          if (owner === "" || isSameProcess(process)) throw error;
+          return await this.#options.keeper.keep(live, { imageId, reason: this.#options.containers.unaskedEndOf(live) });
+        }
+      });
     });
   }
 
@@ -195,18 +214,39 @@ export class Sandboxes {
     return image;
   }
 
+  /** For one that fills the disk of this machine. */
+  pauseForDisk(user: DiskUser, facts: { freeBytes: number; grewBytes: number }): Promise<void> {
+    return this.#diskPauses.pause(user, facts);
+  }
+
   /** Writes an image of a sandbox that goes on, or of one that is paused in `sourceImageId`. */
-  async snapshot(request: { sandboxId: string; imageId: string; memory: boolean; sourceImageId: string }): Promise<ImageRecord> {
+  async snapshot(request: { sandboxId: string; imageId: string; memory: boolean; sourceImageId: string }): Promise<Taken> {
     const { snapshots, images } = this.#options;
     return this.#lock.run(request.sandboxId, async () => {
       const written = images.get(request.imageId);
-      if (written) return written;
-      if (request.sourceImageId === "") return snapshots.ofRunning(this.#running(request.sandboxId), request);
+      if (written) return { image: written, memoryLostReason: this.#live(request.sandboxId)?.record.memoryLost ?? "" };
+      if (request.sourceImageId === "") return this.#snapshot(this.#running(request.sandboxId), request);
       const source = images.get(request.sourceImageId);
       if (source?.kind !== "pause") throw new PlatformError("image_missing", `image ${request.sourceImageId} is not here`);
       await this.#untilGivenBack(source);
-      return snapshots.ofPaused(source, request);
+      return { image: await snapshots.ofPaused(source, request), memoryLostReason: "" };
     });
+  }
+
+  async #snapshot(live: LiveContainer, request: SnapshotRequest): Promise<Taken> {
+    const { snapshots, keeper, containers } = this.#options;
+    try {
+      return await snapshots.ofRunning(live, request);
+    } catch (error) {
+      const { sandboxId, state, process } = live.record;
+      if (state !== "running" || isSameProcess(process)) throw error;
+      await keeper.keep(live, { reason: containers.unaskedEndOf(live) });
+      throw new PlatformError("runtime_failed", `sandbox ${sandboxId} ended while an image of it was taken`, {
+        publicMessage:
+          "the sandbox's runtime ended while an image of it was taken: it is paused now, with its files and without its memory",
+        cause: asError(error),
+      });
+    }
   }
 
   /** Answers when it can't be used any more. False when there was none. */
@@ -218,11 +258,16 @@ export class Sandboxes {
     return true;
   }
 
-  /** Answers when nothing but files to delete is left. False when there was no such sandbox. Its images stay. */
+  /**
+   * Answers when nothing but files to delete is left. False when there was no such sandbox. Its images stay, but for one that this node
+   * made by itself: whoever kills the sandbox need not have heard of that.
+   */
   async kill(sandboxId: string): Promise<boolean> {
     return this.#lock.run(sandboxId, async () => {
+      const kept = this.kept().filter(({ identity }) => identity.sandboxId === sandboxId);
+      for (const { imageId } of kept) await this.deleteImage(imageId);
       const live = this.#live(sandboxId);
-      if (!live) return false;
+      if (!live) return kept.length > 0;
       const phases = new Phases();
       await this.#options.containers.giveBack(live.record);
       this.#options.logger.info({ sandbox_id: sandboxId, ...phases.fields() }, "sandbox killed");
@@ -243,17 +288,22 @@ export class Sandboxes {
   /** For one whose memory a former daemon had just brought back: it ran since, so the image that it came from must not be used again. */
   continueResume(live: LiveContainer): void {
     this.#continue(live, async () => {
-      const { starter, containers } = this.#options;
-      const { imageId = "" } = live.record;
-      await starter.finish(live);
-      await containers.discardImage(imageId);
+      const { starter, containers, keeper } = this.#options;
+      const { imageId = "", process } = live.record;
+      try {
+        await starter.finish(live);
+        await containers.discardImage(imageId);
+      } catch (error) {
+        if (!isSameProcess(process)) await keeper.keep(live, { reason: containers.unaskedEndOf(live) });
+        throw error;
+      }
     });
   }
 
-  #continue(live: LiveContainer, work: () => Promise<void>): Promise<void> {
+  #continue(live: LiveContainer, work: () => Promise<unknown>): Promise<void> {
     const { sandboxId } = live.record;
     const standstill = this.#lock
-      .run(sandboxId, work)
+      .run(sandboxId, async () => void (await work()))
       .catch((error: unknown) => {
         this.#options.logger.error({ sandbox_id: sandboxId, err: asError(error) }, "sandbox did not go on after it was interrupted");
       })
@@ -266,44 +316,8 @@ export class Sandboxes {
 
   /** Stops watching; the sandboxes go on and are adopted by the next start. */
   async close(): Promise<void> {
-    clearInterval(this.#watch);
+    this.#watch.stop();
     await this.#options.containers.close();
-  }
-
-  /**
-   * Guests end their sandbox by ending its first process, and the host may run out of memory: then it is released here.
-   * So is what a failed kill left.
-   */
-  #releaseEnded(): void {
-    for (const live of this.#options.containers.all()) {
-      const { containerId, sandboxId, state } = live.record;
-      if (this.#releasing.has(containerId) || !this.#needsRelease(live)) continue;
-      this.#options.logger.warn({ sandbox_id: sandboxId, container_id: containerId, state }, "sandbox ended by itself or was not released");
-      const { containers } = this.#options;
-      containers.unaskedEnds.add(sandboxId, containers.isOutOfMemory(live) ? "memory" : "exited");
-      this.#releasing.add(containerId);
-      this.#lock
-        .run(sandboxId === "" ? containerId : sandboxId, async () => {
-          // It may have been given back while this waited for its turn.
-          if (this.#options.containers.get(containerId) === live && this.#needsRelease(live))
-            await this.#options.containers.giveBack(live.record);
-        })
-        .catch((error: unknown) => {
-          this.#options.logger.error({ sandbox_id: sandboxId, err: asError(error) }, "sandbox not released, will be tried again");
-        })
-        .finally(() => setTimeout(() => this.#releasing.delete(containerId), RETRY_RELEASE_MS).unref());
-    }
-  }
-
-  #needsRelease({ record, ending }: LiveContainer): boolean {
-    if (ending) return false;
-    try {
-      if (record.state === "killing") return true;
-      return (record.state === "running" || record.state === "pooled") && !isSameProcess(record.process);
-    } catch (error) {
-      this.#options.logger.error({ sandbox_id: record.sandboxId, err: asError(error) }, "sandbox could not be looked at");
-      return false;
-    }
   }
 
   #live(sandboxId: string): LiveContainer | undefined {
@@ -324,7 +338,9 @@ export class Sandboxes {
   }
 
   #imageOf(spec: SandboxSpec): ImageRecord {
-    const image = this.#options.images.get(spec.imageId);
+    const { images } = this.#options;
+    const image = images.get(spec.imageId);
+    if (images.damaged.has(spec.imageId)) throw new PlatformError("image_damaged", `the record of image ${spec.imageId} can't be read`);
     if (!image) throw new PlatformError("image_missing", `image ${spec.imageId} is not on this machine`);
     return image;
   }
@@ -359,20 +375,6 @@ export class Sandboxes {
       agentVersion: agent.version,
     };
   }
-}
-
-function identityOf(spec: SandboxSpec, image: ImageRecord | undefined): AgentIdentity {
-  const { sandboxId, templateId, envVars, accessToken, defaultUser, defaultWorkdir, memoryMb } = spec;
-  const before = image?.identity;
-  return {
-    sandboxId,
-    templateId,
-    envVars: { ...before?.envVars, ...envVars },
-    accessToken,
-    defaultUser: defaultUser || (before?.defaultUser ?? ""),
-    defaultWorkdir: defaultWorkdir || (before?.defaultWorkdir ?? ""),
-    memoryMb: image?.size.memoryMb ?? memoryMb,
-  };
 }
 
 function checkedId({ sandboxId }: SandboxSpec): string {

@@ -1,10 +1,14 @@
 // An image of a sandbox that goes on. Its area becomes a layer that the image and the sandbox share, and the sandbox goes on
 // above it on a new one: nobody copies a disk. A process can't be moved onto another disk while it runs, so the sandbox
 // is brought back from its own image at once: the same address, the same connections, a moment's standstill.
+//
+// There is no way back once its process has ended. So what the sandbox goes on with is made before it is frozen, whatever else can be
+// missing is looked for before the image is complete, and a failure until then leaves it running. Later ones are only tried again; the
+// image stays, whatever happens.
 
 import { asError, type Logger, PlatformError } from "@skerry/base";
-import { newAreaId } from "@skerry/layers";
-import { holdTraffic, letTrafficGo, type MemoryImage, readdressSlot } from "@skerry/runtime";
+import { assertMountable, newAreaId } from "@skerry/layers";
+import { destroyCgroup, holdTraffic, letTrafficGo, readdressSlot } from "@skerry/runtime";
 import { crashPoint } from "../crash-points.ts";
 import type { ImageRecord } from "../images/image.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
@@ -13,11 +17,14 @@ import { agentWaitOf } from "./agent-wait.ts";
 import { AreaChain } from "./area-chain.privileged.ts";
 import { type Containers, type LiveContainer, whileStandingStill } from "./containers.ts";
 import { copyUpper } from "./copy-area.privileged.ts";
-import { cgroupPathOf, type HostDeps, release, runtimeOf } from "./host.privileged.ts";
+import { cgroupPathOf, type HostDeps, release, runtimeOf, type StartRequest } from "./host.privileged.ts";
 import type { ImageUses } from "./image-uses.ts";
 import type { ImageWriter } from "./image-writer.ts";
-import { type SandboxRecord, writeRecord } from "./journal.privileged.ts";
+import { areaIdsOf, type SandboxRecord, writeRecord } from "./journal.privileged.ts";
+import type { Keeper } from "./keeper.privileged.ts";
 import { Phases } from "./phases.ts";
+
+const RETRY_RELEASE_MS = 5_000;
 
 export interface SnapshotsOptions {
   readonly deps: HostDeps;
@@ -25,6 +32,7 @@ export interface SnapshotsOptions {
   readonly containers: Containers;
   readonly writer: ImageWriter;
   readonly uses: ImageUses;
+  readonly keeper: Keeper;
   readonly logger: Logger;
 }
 
@@ -33,9 +41,19 @@ export interface SnapshotRequest {
   readonly memory: boolean;
 }
 
+/** An image of a sandbox that goes on. */
+export interface Taken {
+  readonly image: ImageRecord;
+  /** Why the sandbox went on without its memory; "" when it has it. */
+  readonly memoryLostReason: string;
+}
+
 interface ChainOf {
   readonly frozenAreas: readonly string[];
 }
+
+/** How a sandbox that stands still, or has ended, goes on. */
+type Way = Pick<StartRequest, "area" | "memory"> & { readonly areaId: string; readonly memoryLost?: string };
 
 export class Snapshots {
   readonly #options: SnapshotsOptions;
@@ -46,23 +64,27 @@ export class Snapshots {
     this.#chain = new AreaChain(options.deps.areas, options.logger);
   }
 
-  async ofRunning(live: LiveContainer, request: SnapshotRequest): Promise<ImageRecord> {
+  async ofRunning(live: LiveContainer, request: SnapshotRequest): Promise<Taken> {
     const { deps, containers, logger } = this.#options;
     const { record } = live;
     const phases = new Phases();
-    const frozenAreas = await this.#chain.shortened(record.frozenAreas);
+    const { checkpoint } = runtimeOf(deps.config, record.runtime).capabilities;
+    const frozenAreas = await this.#chain.shortened(record);
     phases.mark("chain");
+    const successorArea = checkpoint ? await this.#prepareArea(record, frozenAreas) : undefined;
+    phases.mark("prepare");
     // What we would send now must not arrive before the sandbox's connections are there again.
     const held = [...live.connections];
     for (const socket of held) socket.cork();
     try {
-      const { checkpoint } = runtimeOf(deps.config, record.runtime).capabilities;
       const wanted = { ...request, frozenAreas };
-      const image = await whileStandingStill(live, () => (checkpoint ? this.#moveOn(live, wanted) : this.#copy(live, wanted)));
+      const taken = await whileStandingStill(live, () =>
+        successorArea === undefined ? this.#copy(live, wanted) : this.#moveOn(live, { ...wanted, successorArea }),
+      );
       logger.info({ sandbox_id: record.sandboxId, image_id: request.imageId, ...phases.fields() }, "snapshot taken");
-      return image;
+      return taken;
     } catch (error) {
-      await containers.collectAreas(frozenAreas);
+      await containers.collectAreas([...frozenAreas, ...(successorArea === undefined ? [] : [successorArea])]);
       throw error;
     } finally {
       for (const socket of held) socket.uncork();
@@ -73,17 +95,18 @@ export class Snapshots {
   async ofPaused(source: ImageRecord, { imageId, memory }: SnapshotRequest): Promise<ImageRecord> {
     const { images } = this.#options;
     const shared = await this.#share(source);
-    images.shareMemory(shared, imageId);
-    crashPoint("share.memory-linked");
-    const { memory: stored, ...disk } = shared;
-    const image: ImageRecord = {
-      ...disk,
-      imageId,
-      kind: "snapshot",
-      createdAtMs: Date.now(),
-      ...(memory && stored ? { memory: stored } : {}),
-    };
-    images.commit(image);
+    const { memory: stored, kept: _kept, ...disk } = shared;
+    const about = { imageId, kind: "snapshot", createdAtMs: Date.now() } as const;
+    const image: ImageRecord = { ...disk, ...about, ...(memory && stored ? { memory: stored } : {}) };
+    try {
+      images.shareMemory(shared, imageId);
+      crashPoint("share.memory-linked");
+      images.commit(image);
+    } catch (error) {
+      images.discard(imageId);
+      this.#options.containers.emptyTrash();
+      throw error;
+    }
     crashPoint("share.committed");
     return image;
   }
@@ -93,26 +116,66 @@ export class Snapshots {
     const { images, containers } = this.#options;
     const { area, owner, ...rest } = source;
     if (area === undefined) return source;
-    const chain = await this.#chain.shortened(source.frozenAreas);
-    const frozen = owner === undefined ? area : await this.#copyArea(area, { idBase: owner.idBase, sizeMb: source.size.diskSizeMb });
-    crashPoint("share.area-copied");
-    const shared: ImageRecord = { ...rest, frozenAreas: [...chain, frozen] };
-    images.commit(shared);
+    const chain = await this.#chain.shortened(source);
+    let frozen = area;
+    let shared: ImageRecord;
+    try {
+      // Itself, and the one that it gets.
+      assertMountable(source.layers.length + chain.length + 2);
+      if (owner !== undefined) {
+        frozen = newAreaId();
+        await this.#copyArea(area, { copy: frozen, idBase: owner.idBase, sizeMb: source.size.diskSizeMb });
+      }
+      crashPoint("share.area-copied");
+      shared = { ...rest, frozenAreas: [...chain, frozen] };
+      images.commit(shared);
+    } catch (error) {
+      await containers.collectAreas([...chain, frozen]);
+      throw error;
+    }
     crashPoint("share.source-committed");
     if (owner !== undefined) containers.releaseNumber(owner.slotNumber);
     await containers.collectAreas([area, ...source.frozenAreas]);
     return shared;
   }
 
-  async #moveOn(live: LiveContainer, { imageId, memory, frozenAreas }: SnapshotRequest & ChainOf): Promise<ImageRecord> {
-    const { writer } = this.#options;
+  /** What a sandbox goes on with once its own area is a layer, and nothing can be missing then: so it is made while it runs. */
+  async #prepareArea({ size, layers, slot }: SandboxRecord, frozenAreas: readonly string[]): Promise<string> {
+    const { areas } = this.#options.deps;
+    assertMountable(layers.length + frozenAreas.length + 1);
+    const prepared = newAreaId();
+    try {
+      await areas.create(prepared, { sizeMb: size.diskSizeMb, ownerId: slot.userNamespace?.idBase ?? 0 });
+    } catch (error) {
+      await this.#options.containers.collectAreas(frozenAreas);
+      throw error;
+    }
+    crashPoint("snapshot.area-prepared");
+    return prepared;
+  }
+
+  async #moveOn(live: LiveContainer, about: SnapshotRequest & ChainOf & { successorArea: string }): Promise<Taken> {
+    const { deps, writer } = this.#options;
+    const { imageId, memory, frozenAreas, successorArea } = about;
     await holdTraffic(live.record.slot);
     crashPoint("snapshot.traffic-held");
     try {
-      const { record } = live;
-      const image = await writer.write({ record, imageId, kind: "snapshot", withMemory: true, agentUnresponsive: false, frozenAreas });
-      await this.goOnFrom(live, image);
-      return memory ? image : this.#dropMemory(image);
+      const record = { ...live.record, successorArea };
+      const image = await writer.write({
+        record,
+        imageId,
+        kind: "snapshot",
+        withMemory: true,
+        agentUnresponsive: false,
+        frozenAreas,
+        layerOf: async () => {
+          // The last that can be missing: from here on nothing is written that is as large as its memory.
+          await deps.areas.assertRoom({ isUnderWay: true });
+          return record.area;
+        },
+      });
+      const memoryLostReason = await this.goOnFrom(live, image);
+      return { image: memory ? image : this.#dropMemory(image), memoryLostReason };
     } finally {
       await letTrafficGo(live.record.slot);
     }
@@ -126,87 +189,161 @@ export class Snapshots {
   }
 
   /** For a runtime that can't keep memory: the disk alone, copied while the sandbox stands still. */
-  async #copy({ record }: LiveContainer, { imageId, frozenAreas }: SnapshotRequest & ChainOf): Promise<ImageRecord> {
-    const { writer } = this.#options;
+  async #copy({ record }: LiveContainer, { imageId, frozenAreas }: SnapshotRequest & ChainOf): Promise<Taken> {
+    const { writer, containers } = this.#options;
     const idBase = record.slot.userNamespace?.idBase ?? 0;
-    const layerOf = () => this.#copyArea(record.area, { idBase, sizeMb: record.size.diskSizeMb });
+    const copy = newAreaId();
+    const layerOf = () => this.#copyArea(record.area, { copy, idBase, sizeMb: record.size.diskSizeMb });
     const about = { kind: "snapshot", withMemory: false, agentUnresponsive: false } as const;
-    const image = await writer.write({ ...about, record, imageId, frozenAreas, layerOf });
-    await writer.goOn(record);
-    return image;
+    try {
+      const image = await writer.write({ ...about, record, imageId, frozenAreas, layerOf });
+      await writer.goOn(record);
+      return { image, memoryLostReason: "" };
+    } catch (error) {
+      await containers.collectAreas([copy]);
+      throw error;
+    }
   }
 
   /**
    * A sandbox that stands still, or has ended, goes on from its image, which is complete. Also after a crash. Until it runs the image holds
-   * its only memory, so whoever deletes the image waits for that. Throws when it could not even be booted; then it has ended.
+   * its only memory, so whoever deletes the image waits for that. Answers why it goes on without its memory, "" when it goes on with it.
+   * Throws when it could not even be booted; then it is kept as a paused sandbox.
    */
-  goOnFrom(live: LiveContainer, image: ImageRecord): Promise<void> {
+  goOnFrom(live: LiveContainer, image: ImageRecord): Promise<string> {
     return this.#options.uses.during(image.imageId, this.#goOnFrom(live, image));
   }
 
-  async #goOnFrom(live: LiveContainer, image: ImageRecord): Promise<void> {
-    const { deps, containers, images, logger } = this.#options;
+  async #goOnFrom(live: LiveContainer, image: ImageRecord): Promise<string> {
+    const { deps, images, keeper, logger } = this.#options;
     const before = live.record;
-    await runtimeOf(deps.config, before.runtime).destroy({ id: before.containerId, cgroupPath: before.cgroupPath });
+    await this.#end(before);
     crashPoint("snapshot.predecessor-ended");
+    const areaId = preparedFor(before, image) ?? newAreaId();
     try {
-      await this.#succeed(live, before, image, await images.memoryOf(image));
+      await this.#succeed(live, before, image, { areaId, area: await this.#fresh(areaId), memory: await images.memoryOf(image) });
+      return "";
     } catch (error) {
       const facts = { sandbox_id: before.sandboxId, image_id: image.imageId, err: asError(error) };
       logger.error(facts, "sandbox could not go on with its memory after a snapshot: it is booted from its disk");
       try {
-        await this.#succeed(live, before, image, undefined);
+        const memoryLost = asError(error).message;
+        const area = deps.areas.list().includes(areaId) ? "written" : "new";
+        await this.#succeed(live, before, image, { areaId, area, memoryLost });
+        return memoryLost;
       } catch (cause) {
-        containers.unaskedEnds.add(before.sandboxId, "exited");
-        await containers.tryToGiveBack(live.record);
-        throw new PlatformError("runtime_failed", `sandbox ${before.sandboxId} did not go on after a snapshot`, { cause: asError(cause) });
+        await keeper.keepFrom(live, image);
+        throw new PlatformError("runtime_failed", `sandbox ${before.sandboxId} did not go on after a snapshot`, {
+          publicMessage: "the sandbox could not go on after its image was taken: it is paused now, as it was then",
+          cause: asError(cause),
+        });
       }
     } finally {
-      await release(deps, before.containerId, before.runtime);
-      await containers.collectAreas(before.frozenAreas);
-      crashPoint("snapshot.predecessor-released");
-      containers.emptyTrash();
+      await this.#releasePredecessor(before);
     }
   }
 
-  async #succeed(live: LiveContainer, before: SandboxRecord, image: ImageRecord, memory: MemoryImage | undefined): Promise<void> {
+  /** Its processes have to be gone. What the runtime keeps of it may be removed with the rest, later. */
+  async #end(before: SandboxRecord): Promise<void> {
+    const { deps, logger } = this.#options;
+    const { containerId, cgroupPath, sandboxId } = before;
+    await destroyCgroup(cgroupPath);
+    try {
+      await runtimeOf(deps.config, before.runtime).destroy({ id: containerId, cgroupPath });
+    } catch (error) {
+      logger.warn(
+        { sandbox_id: sandboxId, container_id: containerId, err: asError(error) },
+        "a runtime keeps something of an ended container",
+      );
+    }
+  }
+
+  /** Never throws: the sandbox has gone on, or is kept, without what is left here. It is tried until it works. */
+  async #releasePredecessor(before: SandboxRecord): Promise<void> {
+    const { deps, containers, logger } = this.#options;
+    try {
+      await release(deps, before.containerId, before.runtime);
+      await containers.collectAreas(areaIdsOf(before));
+      crashPoint("snapshot.predecessor-released");
+      containers.emptyTrash();
+    } catch (error) {
+      const facts = { sandbox_id: before.sandboxId, container_id: before.containerId, err: asError(error) };
+      logger.error(facts, "what a sandbox had before its snapshot is not released, will be tried again");
+      setTimeout(() => void this.#releasePredecessor(before), RETRY_RELEASE_MS).unref();
+    }
+  }
+
+  /**
+   * Memory is only brought back above a disk that nobody has written to since. Before a crash, a sandbox may have gone on for a moment on
+   * the area that was prepared; and there is none when a former version of this program was interrupted.
+   */
+  async #fresh(areaId: string): Promise<Way["area"]> {
+    const { areas } = this.#options.deps;
+    if (!areas.list().includes(areaId)) return "new";
+    await areas.open(areaId);
+    if (areas.isEmpty(areaId)) return "prepared";
+    await areas.destroy(areaId);
+    return "new";
+  }
+
+  async #succeed(live: LiveContainer, before: SandboxRecord, image: ImageRecord, way: Way): Promise<void> {
     const { deps, containers } = this.#options;
+    const { areaId, area, memory, memoryLost } = way;
     const successor = successorOf(before, image, {
       containerId: containers.newId(),
-      area: newAreaId(),
+      area: areaId,
       instance: deps.config.instance,
     });
     await readdressSlot(before.slot, deps.names, { quiet: memory !== undefined });
     crashPoint("snapshot.readdressed");
     containers.rekey(live, successor);
+    let started: Awaited<ReturnType<Containers["start"]>>;
     try {
-      const started = await containers.start({ record: successor, hasArea: false, ...(memory ? { memory } : {}) });
+      started = await containers.start({ record: successor, area, isDue: true, ...(memory ? { memory } : {}) });
       await letTrafficGo(before.slot);
       await initialiseAgent({
         ...agentWaitOf(started, { isRestored: memory !== undefined }),
         identity: before.identity,
         currentToken: memory ? before.identity.accessToken : "",
       });
-      const { imageId: _imageId, ...running } = started;
+    } catch (error) {
+      await release(deps, successor.containerId, successor.runtime);
+      throw error;
+    }
+    this.#recordSuccess(before, { ...started, ...(memoryLost === undefined ? {} : { memoryLost }) });
+  }
+
+  /** It runs: a record that can't be written costs nothing more. What the records of before say makes the same of both containers. */
+  #recordSuccess(before: SandboxRecord, started: SandboxRecord): void {
+    const { deps, containers, logger } = this.#options;
+    const { imageId: _imageId, ...running } = started;
+    try {
       containers.set({ ...running, state: "running" });
       crashPoint("snapshot.successor-recorded");
       // From here on it is nobody's sandbox, whatever of it can't be given back.
       writeRecord(deps.paths, { ...before, sandboxId: "", state: "killing" });
     } catch (error) {
-      await release(deps, successor.containerId, successor.runtime);
-      await deps.areas.destroy(successor.area);
-      throw error;
+      logger.error(
+        { sandbox_id: before.sandboxId, err: asError(error) },
+        "what became of a sandbox after a snapshot could not be recorded",
+      );
     }
   }
 
-  async #copyArea(area: string, options: { idBase: number; sizeMb: number }): Promise<string> {
+  /** What there is of the copy after a failure is for the caller to remove. */
+  async #copyArea(area: string, { copy, idBase, sizeMb }: { copy: string; idBase: number; sizeMb: number }): Promise<string> {
     const { areas } = this.#options.deps;
-    const copy = newAreaId();
-    await areas.create(copy, { sizeMb: options.sizeMb, ownerId: 0 });
     await areas.open(area);
-    await copyUpper(areas.paths(area).upper, areas.paths(copy).upper, options.idBase);
+    await areas.create(copy, { sizeMb, ownerId: 0, isOnlyOne: true, neededBytes: areas.ownBytes([area]) });
+    await copyUpper(areas.paths(area).upper, areas.paths(copy).upper, idBase);
     return copy;
   }
+}
+
+/** `before` may be a successor itself: one that a crash has ended before anybody heard of it. */
+function preparedFor(before: SandboxRecord, image: ImageRecord): string | undefined {
+  const wasSuccessor = before.frozenAreas.length > 0 && before.frozenAreas.at(-1) === image.frozenAreas.at(-1);
+  return wasSuccessor ? before.area : before.successorArea;
 }
 
 function successorOf(
@@ -214,7 +351,8 @@ function successorOf(
   image: ImageRecord,
   own: { containerId: string; area: string; instance: string },
 ): SandboxRecord {
-  const { process: _process, binary: _binary, ...rest } = before;
+  const { process: _process, binary: _binary, successorArea: _successorArea, extraMemoryBytes: _extra, ...rest } = before;
+  const extraMemoryBytes = image.memory?.extraMemoryBytes;
   return {
     ...rest,
     containerId: own.containerId,
@@ -223,5 +361,6 @@ function successorOf(
     frozenAreas: image.frozenAreas,
     area: own.area,
     cgroupPath: cgroupPathOf(own.instance, own.containerId),
+    ...(extraMemoryBytes === undefined ? {} : { extraMemoryBytes }),
   };
 }

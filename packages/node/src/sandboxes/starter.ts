@@ -13,6 +13,7 @@ import type { Containers, ContainersOptions, LiveContainer } from "./containers.
 import { cgroupPathOf, type HostDeps, runtimeOf } from "./host.privileged.ts";
 import type { ImageUses } from "./image-uses.ts";
 import type { SandboxMakeup, SandboxRecord } from "./journal.privileged.ts";
+import { memoryLostBy } from "./keeper.privileged.ts";
 import { isSameProcess } from "./process-identity.ts";
 import { warmUp } from "./warm-up.ts";
 
@@ -52,21 +53,24 @@ export class Starter {
 
   /** On failure nothing is left but the image, if there was one. */
   async start(plan: StartPlan): Promise<Started> {
-    if (!plan.image?.memory || !plan.withMemory) return { record: await this.#attempt(plan, false), kind: "boot", memoryLostReason: "" };
+    if (!plan.image?.memory || !plan.withMemory) {
+      const memoryLostReason = plan.image && plan.withMemory ? memoryLostBy(plan.image) : "";
+      return { record: await this.#attempt(plan, { memoryLost: memoryLostReason }), kind: "boot", memoryLostReason };
+    }
     try {
-      return { record: await this.#attempt(plan, true), kind: "restore", memoryLostReason: "" };
+      return { record: await this.#attempt(plan, "with memory"), kind: "restore", memoryLostReason: "" };
     } catch (error) {
       if (!isMemoryFault(error)) throw error;
       const memoryLostReason = asError(error).message;
       const facts = { sandbox_id: plan.sandboxId, image_id: plan.image.imageId, err: asError(error) };
       this.#options.logger.error(facts, "memory could not be brought back: the sandbox is booted from its disk");
-      return { record: await this.#attempt(plan, false), kind: "boot", memoryLostReason };
+      return { record: await this.#attempt(plan, { memoryLost: memoryLostReason }), kind: "boot", memoryLostReason };
     }
   }
 
   /**
-   * Goes on with one that a former daemon had brought back and not yet shaken hands with. Its process is what counts: it is given
-   * back only when that has ended.
+   * Goes on with one that a former daemon had brought back and not yet shaken hands with. Its process is what counts: throws when that
+   * has ended.
    */
   async finish(live: LiveContainer): Promise<void> {
     const { record } = live;
@@ -77,26 +81,30 @@ export class Starter {
         currentToken: record.identity.accessToken,
       });
     } catch (error) {
-      if (!isSameProcess(record.process)) {
-        await this.#options.containers.tryToGiveBack(record);
-        throw error;
-      }
+      if (!isSameProcess(record.process)) throw error;
       this.#options.logger.warn({ sandbox_id: record.sandboxId, err: asError(error) }, "the agent of a sandbox that was resumed is silent");
     }
     this.#options.containers.set({ ...record, state: "running" });
   }
 
-  async #attempt(plan: StartPlan, withMemory: boolean): Promise<SandboxRecord> {
+  async #attempt(plan: StartPlan, how: "with memory" | { readonly memoryLost: string }): Promise<SandboxRecord> {
     const { containers } = this.#options;
+    const withMemory = how === "with memory";
     const slot = await this.#slotFor(plan);
     if (plan.image && this.#options.images.get(plan.image.imageId) !== plan.image) {
       await containers.poolFor({ slot }).release(slot, { internetBlocked: false });
       throw new PlatformError("image_missing", `image ${plan.image.imageId} was deleted`);
     }
     // No wait from here to `add`: what the image refers to is in use from then on.
-    const record = { ...this.#newRecord(plan, slot), isRestored: withMemory };
+    const extraMemoryBytes = (withMemory && plan.image?.memory?.extraMemoryBytes) || 0;
+    const record: SandboxRecord = {
+      ...this.#newRecord(plan, slot),
+      isRestored: withMemory,
+      ...(withMemory || how.memoryLost === "" ? {} : { memoryLost: how.memoryLost }),
+      ...(extraMemoryBytes > 0 ? { extraMemoryBytes } : {}),
+    };
     containers.add(record);
-    const work = this.#run(plan, record, withMemory);
+    const work = containers.extraMemory.lend(extraMemoryBytes, () => this.#run(plan, record, withMemory));
     const imageId = plan.image?.imageId;
     if (imageId !== undefined) this.#options.uses.during(imageId, work);
     try {
@@ -110,8 +118,8 @@ export class Starter {
   async #run({ image, sandboxId }: StartPlan, record: SandboxRecord, withMemory: boolean): Promise<SandboxRecord> {
     const { containers, images } = this.#options;
     const memory = image && withMemory ? await images.memoryOf(image) : undefined;
-    const hasArea = image?.area === record.area;
-    const started = await containers.start({ record, hasArea, ...(memory ? { memory } : {}) });
+    const area = image?.area === record.area ? "written" : "new";
+    const started = await containers.start({ record, area, ...(memory ? { memory } : {}) });
     const wait = agentWaitOf(started, { isRestored: memory !== undefined });
     if (sandboxId === "") {
       await awaitAgent(wait);

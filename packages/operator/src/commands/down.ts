@@ -4,6 +4,7 @@ import type { OperatorContext } from "../context.ts";
 import { takeSetupLock } from "../daemon/setup-lock.ts";
 import { stopDaemon } from "../daemon/stop-daemon.ts";
 import { type DataFolder, DEFAULT_DATA_DIR, dataFolder } from "../data-folder.ts";
+import { makeRoom } from "../make-room.ts";
 import { OperatorError } from "../operator-error.ts";
 import { requireRoot } from "../require-root.ts";
 import { dataDirOf, readSettings } from "../settings.ts";
@@ -37,6 +38,7 @@ export async function down(context: OperatorContext, options: DownOptions): Prom
 
 /** The daemon first, so that nothing new appears; then everything it made on this machine. */
 export async function shutDown(context: OperatorContext, folder: DataFolder, steps: Steps): Promise<void> {
+  await makeRoom(folder);
   await steps.run(
     "platform",
     () => stopDaemon(folder),

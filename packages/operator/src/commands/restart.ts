@@ -4,6 +4,8 @@
 
 import { realpath } from "node:fs/promises";
 import type { OperatorContext } from "../context.ts";
+import { findDaemon } from "../daemon/find-daemon.ts";
+import { assertPortsFree } from "../daemon/free-ports.ts";
 import { takeSetupLock } from "../daemon/setup-lock.ts";
 import { startDaemon } from "../daemon/start-daemon.ts";
 import { stopDaemon } from "../daemon/stop-daemon.ts";
@@ -11,9 +13,9 @@ import { type DataFolder, dataFolder } from "../data-folder.ts";
 import { writeJsonFile } from "../json-file.ts";
 import { OperatorError } from "../operator-error.ts";
 import { requireRoot } from "../require-root.ts";
-import { clientUrls, dataDirOf, type PlatformSettings, readSettings, resolveSettings, type SettingOptions } from "../settings.ts";
+import { dataDirOf, type PlatformSettings, readSettings, resolveSettings, type SettingOptions } from "../settings.ts";
 import { createSteps } from "../terminal/steps.ts";
-import { assertPortFree, interruptible, prepareMachine, printConnection, type StartOptions, tryFirstSandbox } from "./start-platform.ts";
+import { interruptible, prepareMachine, printConnection, type StartOptions, tryFirstSandbox } from "./start-platform.ts";
 
 export interface RestartOptions extends SettingOptions {
   readonly data?: string;
@@ -28,8 +30,10 @@ export async function restart(context: OperatorContext, options: RestartOptions)
   await interruptible(async (signal) => {
     await using _lock = await takeSetupLock(folder.lockFile);
     const start = { context, folder, settings, steps: createSteps(), signal };
+    // While the platform still answers: those that it has itself are free once it is stopped.
+    const isRunning = (await findDaemon(folder)) !== undefined;
+    await assertPortsFree(settings, (port) => isRunning && (port === before.apiPort || port === before.edgePort));
     await prepareMachine(start);
-    if (clientUrls(settings).api !== clientUrls(before).api) await assertPortFree(settings);
     signal.throwIfAborted();
     await replaceDaemon(start, before);
     await tryFirstSandbox(start).catch((error: unknown) => {

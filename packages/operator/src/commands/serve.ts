@@ -1,4 +1,5 @@
 import type { OperatorContext } from "../context.ts";
+import { holdDaemonLock } from "../daemon/daemon-lock.privileged.ts";
 import { rotateOwnLog } from "../daemon/log-rotation.ts";
 import { dataFolder } from "../data-folder.ts";
 import { dataDirOf } from "../settings.ts";
@@ -11,7 +12,9 @@ export interface ServeOptions {
 
 /** Runs the platform in this process until it is told to stop. Everything is a SKERRY_ setting; the options are short forms. */
 export async function serve(context: OperatorContext, options: ServeOptions): Promise<void> {
-  const { logFile } = dataFolder(dataDirOf(options.data, context.env));
+  const { logFile, daemonLockFile } = dataFolder(dataDirOf(options.data, context.env));
+  // Without it, where it can't be had, the other commands know this process by the pid file alone.
+  holdDaemonLock(daemonLockFile);
   using _rotation = rotateOwnLog(logFile);
   await context.serve({
     ...context.env,

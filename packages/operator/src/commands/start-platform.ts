@@ -1,10 +1,10 @@
 // What `up` and `restart` have in common: the machine made ready, a first sandbox through the public API, how to connect.
 
 import type { OperatorContext } from "../context.ts";
-import { isHealthy } from "../daemon/health.ts";
 import { type DataFolder, dataFolder } from "../data-folder.ts";
-import { runFirstSandbox } from "../first-sandbox.ts";
+import { NoRoomError, runFirstSandbox } from "../first-sandbox.ts";
 import { readJsonFile } from "../json-file.ts";
+import { makeRoom } from "../make-room.ts";
 import { OperatorError } from "../operator-error.ts";
 import { readSecrets } from "../secrets.ts";
 import { clientUrls, dataDirOf, type PlatformSettings } from "../settings.ts";
@@ -39,6 +39,7 @@ export async function interruptible(work: (signal: AbortSignal) => Promise<void>
 
 /** Makes the machine and the data folder ready for this checkout's platform. A platform that runs is not touched. Needs the set-up lock. */
 export async function prepareMachine({ context, folder, settings, steps, signal }: StartOptions): Promise<void> {
+  await makeRoom(folder);
   const agentBefore = await readJsonFile<CurrentAgent>(folder.agentFile);
   await setUp(folder, { repoRoot: context.repoRoot, runtime: settings.runtime, baseImage: context.env.SKERRY_BASE_IMAGE, steps, signal });
   const agentNow = await readJsonFile<CurrentAgent>(folder.agentFile);
@@ -46,22 +47,18 @@ export async function prepareMachine({ context, folder, settings, steps, signal 
   await removeOldAgents(folder, new Set([agentBefore, agentNow].flatMap((agent) => agent?.digest ?? [])));
 }
 
-/** Throws when another platform, or another server, answers where this one is to. */
-export async function assertPortFree(settings: PlatformSettings): Promise<void> {
-  const { api } = clientUrls(settings);
-  if (!(await isHealthy(api))) return;
-  throw new OperatorError(`something else answers on ${api} already`, {
-    mend: ["Another platform? Choose other ports: --api-port 4780 --edge-port 4781"],
-  });
-}
-
 export async function tryFirstSandbox({ folder, settings, steps }: Pick<StartOptions, "folder" | "settings" | "steps">): Promise<void> {
   const { apiKey } = await readSecrets(folder);
-  await steps.run(
-    "first sandbox",
-    () => runFirstSandbox({ ...clientUrls(settings), apiKey }),
-    ({ sandboxId, firstOutputMs }) => `${sandboxId} said hello after ${Math.round(firstOutputMs)} ms`,
-  );
+  try {
+    await steps.run(
+      "first sandbox",
+      () => runFirstSandbox({ ...clientUrls(settings), apiKey }),
+      ({ sandboxId, firstOutputMs }) => `${sandboxId} said hello after ${Math.round(firstOutputMs)} ms`,
+    );
+  } catch (error) {
+    if (!(error instanceof NoRoomError)) throw error;
+    steps.warn(`The platform is up, but there is no room for another sandbox now: ${error.message}`);
+  }
 }
 
 export function printConnection(folder: DataFolder, settings: PlatformSettings, elapsedMs: number): void {

@@ -1,6 +1,6 @@
 import type { OperatorContext } from "../context.ts";
+import { findDaemon } from "../daemon/find-daemon.ts";
 import { isHealthy } from "../daemon/health.ts";
-import { readLiveProcess } from "../daemon/process-record.ts";
 import { type DataFolder, dataFolder } from "../data-folder.ts";
 import { EXIT_CODES } from "../exit-codes.ts";
 import { readJsonFile } from "../json-file.ts";
@@ -35,7 +35,7 @@ export async function status(context: OperatorContext, options: { data?: string;
 
 async function readStatus(folder: DataFolder): Promise<Status> {
   const settings = await readSettings(folder);
-  const live = await readLiveProcess(folder.pidFile);
+  const live = await findDaemon(folder);
   const urls = settings && clientUrls(settings);
   const healthy = live !== undefined && urls !== undefined && (await isHealthy(urls.api));
   const tools = await readTools(folder);

@@ -1,7 +1,9 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { OperatorContext } from "../context.ts";
-import { type ProcessRecord, readLiveProcess } from "../daemon/process-record.ts";
+import { findDaemon } from "../daemon/find-daemon.ts";
+import { assertPortsFree } from "../daemon/free-ports.ts";
+import type { ProcessRecord } from "../daemon/process-record.ts";
 import { takeSetupLock } from "../daemon/setup-lock.ts";
 import { startDaemon } from "../daemon/start-daemon.ts";
 import { stopDaemon } from "../daemon/stop-daemon.ts";
@@ -13,7 +15,7 @@ import { clientUrls, dataDirOf, readSettings, resolveSettings, type SettingOptio
 import { createSteps } from "../terminal/steps.ts";
 import { shutDown } from "./down.ts";
 import { stayInForeground } from "./foreground.ts";
-import { assertPortFree, interruptible, prepareMachine, printConnection, type StartOptions, tryFirstSandbox } from "./start-platform.ts";
+import { interruptible, prepareMachine, printConnection, type StartOptions, tryFirstSandbox } from "./start-platform.ts";
 
 export interface UpOptions extends SettingOptions {
   readonly data?: string;
@@ -26,7 +28,7 @@ export async function up(context: OperatorContext, options: UpOptions): Promise<
   requireRoot("up");
   await interruptible(async (signal) => {
     const folder = await createDataFolder(dataDirOf(options.data, context.env));
-    const running = await readLiveProcess(folder.pidFile);
+    const running = await findDaemon(folder);
     if (running) return await alreadyUp({ context, folder, options, running });
     const settings = resolveSettings(options, context.env, await readSettings(folder));
     await start({ context, folder, settings, steps: createSteps(), signal });
@@ -38,15 +40,14 @@ export async function up(context: OperatorContext, options: UpOptions): Promise<
 async function start(options: StartOptions): Promise<void> {
   const { context, folder, settings, steps, signal } = options;
   await using _lock = await takeSetupLock(folder.lockFile);
+  // A first set-up takes minutes: not for ports that can't be had.
+  await assertPortsFree(settings);
   await prepareMachine(options);
   await writeJsonFile(folder.settingsFile, settings);
   const hasSandboxes = (await readdir(join(folder.root, "node/sandboxes")).catch(() => [])).length > 0;
   await steps.run(
     "platform",
-    async () => {
-      await assertPortFree(settings);
-      return await startDaemon(folder, { settings, mainScript: context.mainScript, env: context.env, signal });
-    },
+    () => startDaemon(folder, { settings, mainScript: context.mainScript, env: context.env, signal }),
     (pid) => `process ${pid}, API ${clientUrls(settings).api}`,
   );
   try {

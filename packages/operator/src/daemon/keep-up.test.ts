@@ -1,18 +1,22 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { spawnCommand } from "@skerry/base";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { startLockHolder } from "../../test/lock-holder.ts";
 import { type DataFolder, dataFolder } from "../data-folder.ts";
 import { type KeepUpTiming, keepUp } from "./keep-up.ts";
 import { readLiveProcess, removeProcessRecord, writeProcessRecord } from "./process-record.ts";
+import { takeSetupLock } from "./setup-lock.ts";
+import { stopDaemon } from "./stop-daemon.ts";
 
 const TIMING: KeepUpTiming = { pollMs: 5, firstDelayMs: 5, quickFallMs: 60_000, quickFalls: 3 };
+/** A process has to be started. */
+const PATIENCE = { timeout: 20_000 };
 
 let folder: DataFolder;
 let stop: AbortController;
 let said: string[];
-const children: ReturnType<typeof spawnCommand>[] = [];
+const children: Awaited<ReturnType<typeof startLockHolder>>[] = [];
 beforeEach(() => {
   folder = dataFolder(mkdtempSync(join(tmpdir(), "keep-up-")));
   stop = new AbortController();
@@ -24,9 +28,9 @@ afterEach(() => {
   rmSync(folder.root, { recursive: true, force: true });
 });
 
-/** Some process in the daemon's place: what it does is of no matter here. */
+/** A process in the daemon's place: what it does is of no matter here. */
 async function start(): Promise<void> {
-  const child = spawnCommand("sleep", ["100"]);
+  const child = await startLockHolder(folder.daemonLockFile);
   children.push(child);
   await writeProcessRecord(folder.pidFile, child.pid ?? 0);
 }
@@ -40,12 +44,24 @@ test("a killed daemon is started again, and nothing is ended", async () => {
   const keeping = keep();
   const first = await pid();
   children[0]?.kill("SIGKILL");
-  await vi.waitFor(() => expect(said).toHaveLength(2));
+  await vi.waitFor(() => expect(said).toHaveLength(2), PATIENCE);
   expect(await pid()).not.toBe(first);
   expect(said).toEqual([expect.stringMatching(/ended by itself. Its sandboxes go on/), "The platform is up again."]);
   stop.abort();
   expect(await keeping).toBe("interrupted");
   expect(await pid()).toBeDefined();
+});
+
+test("a pid file that is lost while the daemon runs is written again, so that its fall is not taken for an end on purpose", async () => {
+  await start();
+  const first = await pid();
+  const keeping = keep();
+  rmSync(folder.pidFile);
+  await vi.waitFor(async () => expect(await pid()).toBe(first), PATIENCE);
+  children[0]?.kill("SIGKILL");
+  await vi.waitFor(() => expect(said).toContain("The platform is up again."), PATIENCE);
+  stop.abort();
+  expect(await keeping).toBe("interrupted");
 });
 
 test("a daemon that falls again and again is given up, with what to do", async () => {
@@ -69,7 +85,10 @@ test("a daemon that falls again and again is given up, with what to do", async (
 test("a daemon that was ended on purpose stays down", async () => {
   await start();
   const keeping = keep();
-  await removeProcessRecord(folder.pidFile);
+  {
+    await using _lock = await takeSetupLock(folder.lockFile, { wait: true });
+    await stopDaemon(folder);
+  }
   expect(await keeping).toBe("ended");
   rmSync(folder.root, { recursive: true });
   expect(await keep()).toBe("ended");

@@ -1,8 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { isOutOfSpace } from "@skerry/base";
 import type { DataFolder } from "../data-folder.ts";
 import { readJsonFile, writeJsonFile } from "../json-file.ts";
 import { OperatorError } from "../operator-error.ts";
-import { isAlive, type ProcessRecord, readLiveProcess } from "./process-record.ts";
+import { findDaemon } from "./find-daemon.ts";
+import { type ProcessRecord, readLiveProcess } from "./process-record.ts";
 import { takeSetupLock } from "./setup-lock.ts";
 
 export interface KeepUpTiming {
@@ -35,10 +37,13 @@ export async function keepUp(options: KeepUpOptions): Promise<"interrupted" | "e
   let falls = 0;
   for (;;) {
     const since = performance.now();
-    while (!signal.aborted && (await readLiveProcess(folder.pidFile))) await pause(timing.pollMs, signal);
+    while (!signal.aborted && (await findDaemon(folder))) {
+      await restoreRecord(folder);
+      await pause(timing.pollMs, signal);
+    }
     if (signal.aborted) return "interrupted";
     falls = performance.now() - since < timing.quickFallMs ? falls + 1 : 1;
-    const state = await underLock(folder, async (record) => ((await isAlive(record)) ? "up" : "fell"));
+    const state = await underLock(folder, async () => ((await findDaemon(folder)) ? "up" : "fell"));
     if (state === "ended") return "ended";
     if (state === "up") continue;
     if (falls > timing.quickFalls) throw fellTooOften(folder, falls);
@@ -51,7 +56,7 @@ export async function keepUp(options: KeepUpOptions): Promise<"interrupted" | "e
 }
 
 async function startAgain({ folder, start, say, signal }: KeepUpOptions, fallen: ProcessRecord): Promise<void> {
-  if (await isAlive(fallen)) return;
+  if (await findDaemon(folder)) return;
   try {
     await start();
     say("The platform is up again.");
@@ -63,18 +68,34 @@ async function startAgain({ folder, start, say, signal }: KeepUpOptions, fallen:
   }
 }
 
+/** Writes the record of a running daemon again where it was lost: without one, its next fall would look like the work of `./skerry down`. */
+async function restoreRecord(folder: DataFolder): Promise<void> {
+  const isRecorded = async () => (await readLiveProcess(folder.pidFile).catch(() => undefined)) !== undefined;
+  if (await isRecorded()) return;
+  const lock = await takeSetupLock(folder.lockFile, { wait: true }).catch(ignoreMissing);
+  if (!lock) return;
+  await using _lock = lock;
+  const running = await findDaemon(folder);
+  // On a full disk it is written when there is room.
+  if (running && !(await isRecorded())) await writeJsonFile(folder.pidFile, running).catch(ignoreFullDisk);
+}
+
 /** `ended` without doing the work, when the record or the whole folder is gone: `./skerry down` removes them. */
 async function underLock<T>(folder: DataFolder, work: (record: ProcessRecord) => Promise<T>): Promise<T | "ended"> {
-  let lock: AsyncDisposable;
-  try {
-    lock = await takeSetupLock(folder.lockFile, { wait: true });
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return "ended";
-    throw error;
-  }
+  const lock = await takeSetupLock(folder.lockFile, { wait: true }).catch(ignoreMissing);
+  if (!lock) return "ended";
   await using _lock = lock;
   const record = await readJsonFile<ProcessRecord>(folder.pidFile);
   return record === undefined ? "ended" : await work(record);
+}
+
+function ignoreFullDisk(error: unknown): void {
+  if (!isOutOfSpace(error)) throw error;
+}
+
+/** The whole data folder is gone. */
+function ignoreMissing(error: unknown): undefined {
+  if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
 }
 
 function fellTooOften(folder: DataFolder, falls: number): OperatorError {

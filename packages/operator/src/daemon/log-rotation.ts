@@ -1,18 +1,31 @@
 // The log is copied aside and emptied, never renamed: the daemon writes to it by the descriptor that it was started with,
 // and whoever follows it keeps the same file. All at once, so that nothing can be written in between.
 
-import { chmodSync, copyFileSync, fstatSync, readFileSync, statSync, truncateSync } from "node:fs";
+import { chmodSync, copyFileSync, fstatSync, readFileSync, rmSync, statSync, truncateSync, writeSync } from "node:fs";
+import { isOutOfSpace } from "@skerry/base";
 
 const LOG_LIMIT_BYTES = 16 * 1024 * 1024;
 const LOOK_EVERY_MS = 60_000;
 const STDOUT = 1;
+const STDERR = 2;
 
-/** One older log is kept beside the current one. */
+/**
+ * One older log is kept beside the current one. The one before goes first: on a full disk it makes the room. Where that is not enough
+ * the log stays as it is, until the next time.
+ */
 export function rotateLog(path: string, limitBytes = LOG_LIMIT_BYTES): void {
   const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
   if (size <= limitBytes) return;
-  copyFileSync(path, `${path}.1`);
-  chmodSync(`${path}.1`, 0o640);
+  const older = `${path}.1`;
+  rmSync(older, { force: true });
+  try {
+    copyFileSync(path, older);
+  } catch (error) {
+    rmSync(older, { force: true });
+    if (isOutOfSpace(error)) return;
+    throw error;
+  }
+  chmodSync(older, 0o640);
   truncateSync(path);
 }
 
@@ -22,11 +35,20 @@ export function rotateOwnLog(path: string, options: { limitBytes?: number; every
     try {
       if (isOwnLog(path)) rotateLog(path, options.limitBytes);
     } catch (error) {
-      process.stderr.write(`the log could not be rotated: ${error instanceof Error ? error.message : String(error)}\n`);
+      say(`the log could not be rotated: ${error instanceof Error ? error.message : String(error)}\n`);
     }
   }, options.everyMs ?? LOOK_EVERY_MS);
   timer.unref();
   return { [Symbol.dispose]: () => clearInterval(timer) };
+}
+
+/** Standard error is that log, which may not take it. */
+function say(text: string): void {
+  try {
+    writeSync(STDERR, text);
+  } catch {
+    // Then nobody hears it.
+  }
 }
 
 /** True when standard output goes there, and always to its end: else what comes next would leave a hole. */

@@ -1,7 +1,7 @@
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { spawnCommand } from "@skerry/base";
+import { runCommand, spawnCommand } from "@skerry/base";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { describeProcess, readLiveProcess, writeProcessRecord } from "./process-record.ts";
 import { takeSetupLock } from "./setup-lock.ts";
@@ -36,7 +36,7 @@ test("a process that ended is gone", async () => {
   expect(await readLiveProcess(join(dir, "pid"))).toBeUndefined();
 });
 
-test("one set-up at a time; the lock of a dead process is taken over", async () => {
+test("one set-up at a time; what a dead process has left does not hold", async () => {
   const path = join(dir, "lock");
   {
     await using _lock = await takeSetupLock(path);
@@ -59,6 +59,30 @@ test("who waits gets the lock when it is free", async () => {
   await first[Symbol.asyncDispose]();
   await (await second)[Symbol.asyncDispose]();
   expect(order).toEqual(["first is done", "second"]);
+});
+
+test("a lock ends with its process, and needs no room on the disk", async () => {
+  const path = join(dir, "lock");
+  const disk = join(dir, "disk");
+  mkdirSync(disk);
+  await runCommand("mount", ["-t", "tmpfs", "-o", "size=16k,nr_inodes=3", "tmpfs", disk]);
+  try {
+    const full = join(disk, "lock");
+    writeFileSync(full, "");
+    expect(() => writeFileSync(join(disk, "rest"), Buffer.alloc(64 * 1024))).toThrow(/ENOSPC/);
+    await using _lock = await takeSetupLock(full);
+    await expect(takeSetupLock(full)).rejects.toThrow(/another \.\/skerry is setting up/);
+  } finally {
+    await runCommand("umount", [disk]);
+  }
+  const script = `
+    import { takeSetupLock } from ${JSON.stringify(join(import.meta.dirname, "setup-lock.ts"))};
+    await takeSetupLock(${JSON.stringify(path)});
+    process.kill(process.pid, "SIGKILL");`;
+  const child = spawnCommand(process.execPath, ["--input-type=module", "-e", script]);
+  await new Promise((resolve) => child.once("exit", resolve));
+  await using lock = await takeSetupLock(path);
+  expect(lock).toBeDefined();
 });
 
 test("of many who want the lock at the same moment one gets it", async () => {

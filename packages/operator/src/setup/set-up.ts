@@ -62,7 +62,10 @@ export async function setUp(folder: DataFolder, options: SetUpOptions): Promise<
   await steps.run(
     "keys and tokens",
     () => ensureSecrets(folder),
-    ({ created }) => (created ? `made, in ${folder.secretsFile}` : "present"),
+    ({ created, copyProblem }) => {
+      if (created) return `made, in ${folder.secretsFile}`;
+      return copyProblem === undefined ? "present" : `present, but without a good copy: ${copyProblem}`;
+    },
   );
   await setUpBaseTemplate(folder, options);
   signal.throwIfAborted();

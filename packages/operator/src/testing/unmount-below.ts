@@ -1,12 +1,12 @@
 import { readFile } from "node:fs/promises";
 import { runCommand } from "@skerry/base";
 
-/** Takes down every mount below a folder, innermost first, so that it can be removed without walking into one. */
+/** Takes down every mount at or below a folder, innermost first, so that it can be removed without walking into one. */
 export async function unmountBelow(dir: string): Promise<void> {
   const table = await readFile("/proc/self/mountinfo", "utf8");
   const mounted = table
     .split("\n")
     .map((line) => line.split(" ")[4] ?? "")
-    .filter((path) => path.startsWith(`${dir}/`));
+    .filter((path) => `${path}/`.startsWith(`${dir}/`));
   for (const path of mounted.reverse()) await runCommand("umount", [path]);
 }

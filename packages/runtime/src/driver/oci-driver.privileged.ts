@@ -52,6 +52,8 @@ export interface StartVerb {
   readonly args: readonly string[];
   readonly binary: string;
   readonly spec: OciSpec;
+  /** Time beyond the usual limit, in milliseconds. */
+  readonly extraMs?: number;
 }
 
 export async function startContainer(driver: OciDriver, plan: ContainerPlan): Promise<StartedContainer> {
@@ -79,7 +81,7 @@ export async function bringUp(driver: OciDriver, plan: ContainerPlan, verb: Star
         `--pid-file=${pidFile}`,
         plan.id,
       ],
-      { outputFd: nowhere, timeoutMs: driver.timeLimits.start },
+      { outputFd: nowhere, timeoutMs: driver.timeLimits.start + (verb.extraMs ?? 0) },
     );
     return { pid: Number(readFileSync(pidFile, "utf8")), binary: basename(verb.binary) };
   } catch (error) {

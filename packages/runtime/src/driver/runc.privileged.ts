@@ -24,6 +24,8 @@ export function createRuncRuntime(options: { binary: string; stateDir: string; h
     },
     restore: () => Promise.reject(noMemory()),
     checkpoint: () => Promise.reject(noMemory()),
+    survey: () => Promise.reject(noMemory()),
+    reduceMemory: () => Promise.resolve(),
     freeze: (target) => control(driver, target, ["pause"]),
     thaw: (target) => control(driver, target, ["resume"]),
     destroy: (target) => destroyContainer(driver, target),

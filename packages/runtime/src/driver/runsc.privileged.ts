@@ -1,20 +1,22 @@
 import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { unmount } from "@skerry/base/linux";
-import { setMemoryLimit } from "../cgroup.privileged.ts";
+import { deletedFilesOf } from "../deleted-files.privileged.ts";
 import type { Runtime } from "../runtime.ts";
 import type { HostFacts } from "../spec/build-spec.ts";
 import { endLeftCommands } from "./left-commands.privileged.ts";
 import {
+  bringUp,
   control,
   destroyContainer,
   fingerprintOf,
   type OciDriver,
-  startContainer,
   TIME_LIMITS,
   type TimeLimits,
 } from "./oci-driver.privileged.ts";
-import { checkpointContainer, restoreContainer } from "./runsc-image.privileged.ts";
+import { reduceMemory } from "./runsc-control.privileged.ts";
+import { checkpointContainer, restoreContainer, runscSpec } from "./runsc-image.privileged.ts";
+import { savingNeeds } from "./saving-needs.ts";
 
 /** gVisor: a kernel in user space between the guest and the host. `stateDir` is created; keep its path short, sockets live in it. */
 export function createRunscRuntime(options: {
@@ -51,15 +53,10 @@ export function createRunscRuntime(options: {
     fingerprint: fingerprintOf(driver),
     name: "gvisor",
     capabilities: { checkpoint: true, userNamespace: false },
-    async start(plan) {
-      // The limit at the start is what the guest's kernel takes for the size of its memory. What that kernel itself needs
-      // comes on top, so it is added once that has been read.
-      const { memoryBytes, overheadBytes } = plan.limits;
-      const started = await startContainer(driver, { ...plan, limits: { ...plan.limits, overheadBytes: 0 } });
-      setMemoryLimit(plan.cgroupPath, memoryBytes + overheadBytes);
-      return started;
-    },
+    start: (plan) => bringUp(driver, plan, { args: ["run"], binary: driver.binary, spec: runscSpec(plan, driver.host) }),
     restore: (plan, image) => restoreContainer(driver, plan, image),
+    survey: async ({ pid, rootDir }) => savingNeeds(await deletedFilesOf(pid, rootDir)),
+    reduceMemory: ({ id }) => reduceMemory(options.stateDir, id),
     freeze: (target) => control(driver, target, ["pause"]),
     thaw: (target) => control(driver, target, ["resume"]),
     checkpoint: (target, imageDir) => checkpointContainer(driver, target, imageDir),

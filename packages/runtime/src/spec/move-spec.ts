@@ -7,8 +7,10 @@ import type { OciSpec } from "./oci.ts";
 export function moveSpec(ran: OciSpec, now: OciSpec): OciSpec {
   const sources = new Map(now.mounts.map((mount) => [mount.destination, mount.source]));
   const networkPath = now.linux.namespaces.find(({ type }) => type === "network")?.path;
+  const { hooks: _hooks, ...rest } = ran;
   return {
-    ...ran,
+    ...rest,
+    ...(now.hooks ? { hooks: now.hooks } : {}),
     root: now.root,
     mounts: ran.mounts.map((mount) => ({ ...mount, source: sources.get(mount.destination) ?? mount.source })),
     linux: {

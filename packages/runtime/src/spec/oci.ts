@@ -14,6 +14,7 @@ export interface OciSpec {
   readonly root: { readonly path: string; readonly readonly: false };
   readonly hostname: string;
   readonly mounts: readonly OciMount[];
+  readonly hooks?: { readonly createRuntime: readonly OciHook[] };
   readonly linux: {
     readonly namespaces: readonly { readonly type: string; readonly path?: string }[];
     readonly uidMappings?: readonly OciIdMapping[];
@@ -38,6 +39,13 @@ export interface OciMount {
   readonly type: string;
   readonly source: string;
   readonly options: readonly string[];
+}
+
+/** A program of the host that the runtime runs and waits for. `timeout` is in seconds. */
+export interface OciHook {
+  readonly path: string;
+  readonly args: readonly string[];
+  readonly timeout: number;
 }
 
 export interface OciIdMapping {

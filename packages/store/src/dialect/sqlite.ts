@@ -4,6 +4,8 @@
 import { chmodSync, closeSync, openSync } from "node:fs";
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
+import { asError, PlatformError } from "@skerry/base";
+import { DISK_FULL_MESSAGE } from "@skerry/wire";
 import {
   CompiledQuery,
   type DatabaseConnection,
@@ -15,9 +17,13 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from "kysely";
+import { keepWalRoom } from "./wal-room.ts";
 
 const STATEMENTS_KEPT = 200;
 const SQLITE_BUSY = 5;
+const SQLITE_FULL = 13;
+/** There was no room for the index of the write-ahead log. */
+const SQLITE_IOERR_SHMSIZE = 4874;
 const BUSY_LIMIT_MS = 15_000;
 
 export function createSqliteDialect(path: string): Dialect {
@@ -47,6 +53,9 @@ class NodeSqliteDriver implements Driver {
     if (this.#path !== ":memory:") keepToOwner(this.#path);
     const db = new DatabaseSync(this.#path, { timeout: 20, enableForeignKeyConstraints: true });
     await retryWhileBusy(() => db.exec("pragma journal_mode = wal; pragma synchronous = full;"));
+    // The log is there from the first read on.
+    await retryWhileBusy(() => db.exec("select count(*) from sqlite_master"));
+    if (this.#path !== ":memory:") await keepWalRoom(this.#path);
     this.#connection = new NodeSqliteConnection(db);
   }
 
@@ -65,8 +74,9 @@ class NodeSqliteDriver implements Driver {
     await connection.executeQuery(CompiledQuery.raw("commit"));
   }
 
+  /** When the disk is full, SQLite may have done that itself. */
   async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
-    await connection.executeQuery(CompiledQuery.raw("rollback"));
+    if (this.#connection?.isInTransaction) await connection.executeQuery(CompiledQuery.raw("rollback"));
   }
 
   async releaseConnection(): Promise<void> {}
@@ -101,6 +111,10 @@ class NodeSqliteConnection implements DatabaseConnection {
 
   executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
     return retryWhileBusy(() => this.#execute<R>(query));
+  }
+
+  get isInTransaction(): boolean {
+    return this.#db.isTransaction;
   }
 
   streamQuery<R>(): AsyncIterableIterator<QueryResult<R>> {
@@ -140,10 +154,24 @@ async function retryWhileBusy<R>(work: () => R): Promise<R> {
     try {
       return work();
     } catch (error) {
+      if (isFull(error)) throw diskFull(error);
       if (!isBusy(error) || Date.now() > deadline) throw error;
     }
     await sleep(5);
   }
+}
+
+/** No statement has been carried out in part: it may be tried again. */
+function diskFull(cause: unknown): PlatformError {
+  return new PlatformError("capacity_unavailable", "the disk of the database is full", {
+    publicMessage: DISK_FULL_MESSAGE,
+    cause: asError(cause),
+  });
+}
+
+function isFull(error: unknown): boolean {
+  const code = (error as { errcode?: number }).errcode;
+  return code !== undefined && ((code & 0xff) === SQLITE_FULL || code === SQLITE_IOERR_SHMSIZE);
 }
 
 function isBusy(error: unknown): boolean {

@@ -2,10 +2,12 @@ import type { Migration } from "kysely/migration";
 import { init } from "./001-init.ts";
 import { images } from "./002-images.ts";
 import { processes } from "./003-processes.ts";
+import { kept } from "./004-kept.ts";
 
 /** In order, never edited after a release; a new step is a new file. */
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "001-init": init,
   "002-images": images,
   "003-processes": processes,
+  "004-kept": kept,
 };

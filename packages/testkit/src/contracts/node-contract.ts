@@ -33,7 +33,7 @@ export function nodeContract(options: NodeContractOptions): void {
       await node.clear();
       expect(await node.sandboxes()).toEqual([]);
       expect(await node.images()).toEqual([]);
-      expect((await node.client.listSandboxes({})).unaskedEnds).toEqual([]);
+      expect(await node.client.listSandboxes({})).toMatchObject({ unaskedEnds: [], kept: [] });
       expect((await node.client.getInfo({})).sandboxCount).toBe(0);
     });
 

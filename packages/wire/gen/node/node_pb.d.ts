@@ -285,6 +285,13 @@ export declare type PauseSandboxResponse = Message<"skerry.node.v1.PauseSandboxR
    * @generated from field: uint64 size_bytes = 3;
    */
   sizeBytes: bigint;
+
+  /**
+   * Why the memory that was asked for is not in the image although the runtime keeps memory: for people. "" otherwise.
+   *
+   * @generated from field: string memory_lost_reason = 4;
+   */
+  memoryLostReason: string;
 };
 
 /**
@@ -388,6 +395,13 @@ export declare type SnapshotSandboxResponse = Message<"skerry.node.v1.SnapshotSa
    * @generated from field: uint64 size_bytes = 2;
    */
   sizeBytes: bigint;
+
+  /**
+   * Why the sandbox went on without its own memory: for people. "" otherwise.
+   *
+   * @generated from field: string memory_lost_reason = 3;
+   */
+  memoryLostReason: string;
 };
 
 /**
@@ -448,6 +462,13 @@ export declare type ListImagesResponse = Message<"skerry.node.v1.ListImagesRespo
    * @generated from field: repeated string image_ids = 1;
    */
   imageIds: string[];
+
+  /**
+   * Those of them that have no memory, whatever was asked for.
+   *
+   * @generated from field: repeated string disk_only_ids = 2;
+   */
+  diskOnlyIds: string[];
 };
 
 /**
@@ -516,6 +537,13 @@ export declare type ListSandboxesResponse = Message<"skerry.node.v1.ListSandboxe
    * @generated from field: repeated skerry.node.v1.UnaskedEnd unasked_ends = 2;
    */
   unaskedEnds: UnaskedEnd[];
+
+  /**
+   * Those that ended without having been asked to and are paused now: this node wrote an image of each by itself.
+   *
+   * @generated from field: repeated skerry.node.v1.KeptSandbox kept = 3;
+   */
+  kept: KeptSandbox[];
 };
 
 /**
@@ -523,6 +551,44 @@ export declare type ListSandboxesResponse = Message<"skerry.node.v1.ListSandboxe
  * Use `create(ListSandboxesResponseSchema)` to create a new message.
  */
 export declare const ListSandboxesResponseSchema: GenMessage<ListSandboxesResponse>;
+
+/**
+ * @generated from message skerry.node.v1.KeptSandbox
+ */
+export declare type KeptSandbox = Message<"skerry.node.v1.KeptSandbox"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+
+  /**
+   * @generated from field: string image_id = 2;
+   */
+  imageId: string;
+
+  /**
+   * "exited", "memory", or "disk" for one that this node has paused because it was filling the disk of the machine.
+   *
+   * @generated from field: string reason = 3;
+   */
+  reason: string;
+
+  /**
+   * @generated from field: bool has_memory = 4;
+   */
+  hasMemory: boolean;
+
+  /**
+   * @generated from field: uint64 size_bytes = 5;
+   */
+  sizeBytes: bigint;
+};
+
+/**
+ * Describes the message skerry.node.v1.KeptSandbox.
+ * Use `create(KeptSandboxSchema)` to create a new message.
+ */
+export declare const KeptSandboxSchema: GenMessage<KeptSandbox>;
 
 /**
  * @generated from message skerry.node.v1.UnaskedEnd
@@ -557,11 +623,19 @@ export declare type NodeSandbox = Message<"skerry.node.v1.NodeSandbox"> & {
   sandboxId: string;
 
   /**
-   * "creating", "running", "pausing", "killing".
+   * "creating", "running", "snapshotting", "pausing", "killing".
    *
    * @generated from field: string state = 2;
    */
   state: string;
+
+  /**
+   * Why its start, or the last snapshot of it, cost it the memory that it was to have: for people. "" otherwise, and when another image
+   * of it is begun.
+   *
+   * @generated from field: string memory_lost_reason = 4;
+   */
+  memoryLostReason: string;
 };
 
 /**
@@ -643,7 +717,8 @@ export declare const NodeService: GenService<{
     output: typeof KillSandboxResponseSchema;
   },
   /**
-   * Writes the sandbox to an image and ends it. When this fails, the sandbox runs on as before and there is no image.
+   * Writes the sandbox to an image and ends it. When this fails, the sandbox runs on as before and there is no image. When its runtime
+   * ended while it was written, the image has the sandbox's disk alone, and the answer says so.
    * UNAVAILABLE: not now (its agent is silent and that was not allowed); nothing has changed.
    *
    * @generated from rpc skerry.node.v1.NodeService.PauseSandbox
@@ -685,7 +760,7 @@ export declare const NodeService: GenService<{
     output: typeof DeleteImageResponseSchema;
   },
   /**
-   * Every image that this node has anything of, except those that it keeps for itself.
+   * Every image that this node has anything of, also where its record can't be read, except those that it keeps for itself.
    *
    * @generated from rpc skerry.node.v1.NodeService.ListImages
    */

@@ -8,7 +8,6 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { KeyRecord, NewKeyRecord } from "@skerry/store";
 import { publicError, validationError } from "../../errors.ts";
 import type { Caller } from "../../keys/authenticate.ts";
-import { isOlder } from "../../sandboxes/reconcile.ts";
 import type { OperationResponse } from "../operation.ts";
 import { teamOf } from "../request-values.ts";
 import type { ApiServices } from "../services.ts";
@@ -45,13 +44,14 @@ export async function answerOnce(services: ApiServices, request: OnceRequest, on
   while (!request.signal.aborted && performance.now() < deadline) {
     const createdAt = services.clock.now();
     const record = { teamId, key, fingerprint, owner: services.moves.owner, createdAt, subjects: once.subjects() };
-    const held = await claim(services, record);
-    if (!held) return await carryOut(services, record, once);
+    const answer = await tryFirst(services, record, once);
+    if (answer.kind === "answered") return answer.response;
+    const { held } = answer;
     if (held.fingerprint !== fingerprint) throw mismatch();
     if (held.answer) return replay(services, held.answer);
     if (isLeft(services, held)) {
-      const answer = await takeUp(services, { held, record, once });
-      if (answer) return answer;
+      const response = await takeUp(services, { held, record, once });
+      if (response) return response;
     } else await sleep(POLL_MS, undefined, { signal: request.signal }).catch(() => {});
   }
   throw publicError("in_progress", "A request with this Idempotency-Key is still being carried out", {
@@ -59,24 +59,39 @@ export async function answerOnce(services: ApiServices, request: OnceRequest, on
   });
 }
 
-/** Keys that this process is at work for. */
+/** What this process is at work on: keys with the subjects of that try, from before the database knows of it until after. */
 const active = new WeakMap<ApiServices["moves"], Set<string>>();
 
-function activeKeys(services: ApiServices): Set<string> {
-  const keys = active.get(services.moves) ?? new Set();
-  active.set(services.moves, keys);
-  return keys;
+const nameOf = ({ teamId, key, subjects }: Pick<KeyRecord, "teamId" | "key" | "subjects">) => `${teamId}/${key}/${subjects.join()}`;
+
+function isActive(services: ApiServices, record: KeyRecord): boolean {
+  return active.get(services.moves)?.has(nameOf(record)) ?? false;
 }
 
-const nameOf = ({ teamId, key }: Pick<KeyRecord, "teamId" | "key">) => `${teamId}/${key}`;
+async function whileActive<T>(services: ApiServices, record: NewKeyRecord, work: () => Promise<T>): Promise<T> {
+  const names = active.get(services.moves) ?? new Set();
+  active.set(services.moves, names.add(nameOf(record)));
+  try {
+    return await work();
+  } finally {
+    names.delete(nameOf(record));
+  }
+}
+
+type FirstTry = { readonly kind: "answered"; readonly response: OperationResponse } | { readonly kind: "taken"; readonly held: KeyRecord };
+
+async function tryFirst(services: ApiServices, record: NewKeyRecord, once: Once): Promise<FirstTry> {
+  return await whileActive(services, record, async () => {
+    const held = await claim(services, record);
+    return held ? { kind: "taken", held } : { kind: "answered", response: await carryOut(services, record, once) };
+  });
+}
 
 async function claim(services: ApiServices, record: NewKeyRecord): Promise<KeyRecord | undefined> {
   return await services.store.idempotency.reserve(record, record.createdAt - services.timing.keepKeysMs);
 }
 
 async function carryOut(services: ApiServices, record: NewKeyRecord, once: Once): Promise<OperationResponse> {
-  const keys = activeKeys(services);
-  keys.add(nameOf(record));
   try {
     // Not the caller's: one who went away can come back for the answer.
     const response = await once.work(record.subjects, new AbortController().signal);
@@ -87,17 +102,15 @@ async function carryOut(services: ApiServices, record: NewKeyRecord, once: Once)
       services.logger.warn({ err: failure }, "an idempotency key could not be released");
     });
     throw error;
-  } finally {
-    keys.delete(nameOf(record));
   }
 }
 
-/** Nobody is at work for it any more: an earlier run of this process was, or this one failed to say so, or it is too long ago. */
+/** Nobody is at work for it any more: an earlier run of this process was, or this one failed to say so, or its process is gone or hangs. */
 function isLeft(services: ApiServices, held: KeyRecord): boolean {
-  const { moves, timing, clock } = services;
-  if (held.owner === moves.owner) return !activeKeys(services).has(nameOf(held));
+  const { moves, timing, leftOvers } = services;
+  if (held.owner === moves.owner) return !isActive(services, held);
   const longestMs = (Math.max(timing.snapshotTimeoutMs, timing.pauseTimeoutMs) + timing.createTimeoutMs) * 2;
-  return moves.isOrphaned(held.owner) || isOlder(held.createdAt, longestMs, clock.now());
+  return leftOvers.isLeft({ key: nameOf(held), owner: held.owner, longestMs });
 }
 
 /** Undefined when somebody else took it up first. */
@@ -108,12 +121,14 @@ async function takeUp(
   const { held, record, once } = work;
   const { idempotency } = services.store;
   const response = await once.recover(held.subjects);
-  const subjects = response ? held.subjects : record.subjects;
-  if (!(await idempotency.takeOver(held, { owner: record.owner, subjects }))) return undefined;
-  services.logger.warn({ status: response?.status, team_id: held.teamId }, "a request whose process is gone was taken up");
-  if (!response) return await carryOut(services, record, once);
-  await idempotency.finish(record, { status: response.status, body: withoutTokens(response.body) });
-  return response;
+  const taken: NewKeyRecord = { ...record, subjects: response ? held.subjects : record.subjects };
+  return await whileActive(services, taken, async () => {
+    if (!(await idempotency.takeOver(held, taken))) return undefined;
+    services.logger.warn({ status: response?.status, team_id: held.teamId }, "a request whose process is gone was taken up");
+    if (!response) return await carryOut(services, taken, once);
+    await idempotency.finish(taken, { status: response.status, body: withoutTokens(response.body) });
+    return response;
+  });
 }
 
 function mismatch(): Error {

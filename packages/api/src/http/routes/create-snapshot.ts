@@ -1,12 +1,13 @@
 import { randomUUID } from "node:crypto";
 import { Type } from "typebox";
 import { parseSnapshotName } from "../../templates/snapshot-name.ts";
+import { memoryLostHeaders } from "../encode-sandbox.ts";
 import { encodeSnapshot } from "../encode-snapshot.ts";
 import { answerOnce } from "../idempotency/answer-once.ts";
 import { recoverSnapshot } from "../idempotency/recover.ts";
 import { defineOperation } from "../operation.ts";
 import { actingOf, sandboxIdOf, teamOf } from "../request-values.ts";
-import { failures } from "../responses.ts";
+import { failures, STARTED } from "../responses.ts";
 import { SandboxIdParams, SnapshotSchema } from "../schemas.ts";
 
 export const createSnapshot = defineOperation({
@@ -28,7 +29,10 @@ export const createSnapshot = defineOperation({
     { title: "NewSnapshot" },
   ),
   idempotent: true,
-  responses: { 201: { description: "It is taken.", schema: SnapshotSchema }, ...failures(404, 409, 422, 501, 503) },
+  responses: {
+    201: { description: "It is taken.", schema: SnapshotSchema, headers: STARTED.headers ?? {} },
+    ...failures(404, 409, 422, 501, 503),
+  },
   repeatable: false,
   handle: async (services, request) => {
     const { body } = request;
@@ -40,8 +44,8 @@ export const createSnapshot = defineOperation({
       subjects: () => [randomUUID()],
       recover: (ids) => recoverSnapshot(services, ids),
       work: async ([buildId], signal) => {
-        const snapshot = await services.sandboxes.snapshot(actingOf(request.caller), id, { name, memory, buildId, signal });
-        return { status: 201, body: encodeSnapshot(snapshot) };
+        const { snapshot, memoryLost } = await services.sandboxes.snapshot(actingOf(request.caller), id, { name, memory, buildId, signal });
+        return { status: 201, body: encodeSnapshot(snapshot), headers: memoryLostHeaders(memoryLost) };
       },
     });
   },

@@ -67,8 +67,13 @@ async function answerFork(
     subjects: () => newForkIds(count),
     recover: (ids) => recoverFork(services, ids),
     work: async (ids, signal) => {
-      const results = await services.sandboxes.fork(actingOf(request.caller), id, { timeoutMs: timeout * 1000, ids, signal });
-      const lost = results.map((result) => (result.kind === "started" ? result.started.memoryLost : undefined)).find((reason) => reason);
+      const { results, memoryLost } = await services.sandboxes.fork(actingOf(request.caller), id, {
+        timeoutMs: timeout * 1000,
+        ids,
+        signal,
+      });
+      const ofForks = results.map((result) => (result.kind === "started" ? result.started.memoryLost : undefined));
+      const lost = [memoryLost, ...ofForks].find((reason) => reason);
       return { status: 201, body: results.map((result) => encodeResult(services, result)), headers: memoryLostHeaders(lost) };
     },
   });

@@ -1,7 +1,8 @@
 import { Type } from "typebox";
+import { memoryLostHeaders } from "../encode-sandbox.ts";
 import { defineOperation } from "../operation.ts";
 import { actingOf, sandboxIdOf } from "../request-values.ts";
-import { failures } from "../responses.ts";
+import { failures, STARTED } from "../responses.ts";
 import { SandboxIdParams } from "../schemas.ts";
 
 export const pauseSandbox = defineOperation({
@@ -25,12 +26,12 @@ export const pauseSandbox = defineOperation({
     { title: "PauseSandbox" },
   ),
   bodyOptional: true,
-  responses: { 204: { description: "It is paused." }, ...failures(404, 409, 501, 503) },
+  responses: { 204: { description: "It is paused.", headers: STARTED.headers ?? {} }, ...failures(404, 409, 422, 501, 503) },
   repeatable: true,
   handle: async (services, request) => {
     const { memory = true, requireHealthyGuest = false } = request.body ?? {};
     const options = { memory, requireHealthyGuest, signal: request.signal };
-    await services.sandboxes.pause(actingOf(request.caller), sandboxIdOf(request.params), options);
-    return { status: 204 };
+    const { memoryLost } = await services.sandboxes.pause(actingOf(request.caller), sandboxIdOf(request.params), options);
+    return { status: 204, headers: memoryLostHeaders(memoryLost) };
   },
 });

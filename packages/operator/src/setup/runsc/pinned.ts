@@ -5,10 +5,10 @@
 export const GVISOR_MODULE = "gvisor.dev/gvisor";
 export const GVISOR_VERSION = "v0.0.0-20260905035102-160fafc42237";
 
-/** SHA-512 of the reproducible build, per Go architecture. */
+/** SHA-512 of the reproducible build of `module/go.mod`, which names every module that goes into it, per Go architecture. */
 export const GVISOR_BUILD_SHA512: Readonly<Record<GoArch, string>> = {
-  amd64: "1c753653af3b4138aea77c017b754d9ed5f5b78b27a147d0b99033933666a80f187e15be194fece74c59edee976b88659a43f0d71a442131e8bd83130b79da2c",
-  arm64: "a6386d6b5493c59f982ef434f28db367b19df61535b724f53c6f5b4847fef03c88775d628a2465c079ed9cd36f368623492fb35431e0f8ca320b3f688dfb6156",
+  amd64: "6946512cea8153f9ec3c5b29bd11857832624ba1777b7e1abc35c8f2382b2d23e87c9f2dd4c317a80ae7dd4ff4e41e22ddae2a8498451f624965cef712e1b0da",
+  arm64: "d7941fd505676e5a4e6558bf31b3df672a0817f3445aadb8a227be214711b458bf6042cafb3b984a54692bd894e2fddc392391066f340663a5e975cc2b7ee061",
 };
 
 /** The official release of the same days, as a directory name on gVisor's release server. */

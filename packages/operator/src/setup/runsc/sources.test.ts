@@ -1,9 +1,10 @@
 import { createHash } from "node:crypto";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { parseModuleProxies } from "./module-proxies.ts";
+import { GVISOR_MODULE, GVISOR_VERSION } from "./pinned.ts";
 import { findRunsc } from "./sources.ts";
 
 let dir: string;
@@ -37,4 +38,9 @@ test("module proxies are the servers in GOPROXY", () => {
   expect(parseModuleProxies("https://a.example/go/,direct")).toEqual(["https://a.example/go"]);
   expect(parseModuleProxies("https://a.example|http://b.example,off")).toEqual(["https://a.example", "http://b.example"]);
   expect(parseModuleProxies("off")).toEqual([]);
+});
+
+test("gVisor is built from the version that is pinned", () => {
+  const module = readFileSync(join(import.meta.dirname, "module/go.mod"), "utf8");
+  expect(module).toContain(`\n\t${GVISOR_MODULE} ${GVISOR_VERSION}\n`);
 });

@@ -59,18 +59,26 @@ export async function fetchRelease(options: SourceOptions): Promise<RunscBinary>
   return { path: staging, version: `release-${GVISOR_RELEASE}`, sha512, source: "official release" };
 }
 
-/** Built from the Go module proxy with the pinned Go. The result has to be the pinned binary, bit for bit. */
+/** A module that needs gVisor, with the digests of all that it needs in turn. */
+const BUILD_MODULE = join(import.meta.dirname, "module");
+
+/**
+ * Built from the Go module proxy with the pinned Go. The result has to be the pinned binary, bit for bit. As a tool of a module of
+ * ours and not by `go install`: that would take the versions that gVisor's own go.mod names, one of which is a commit between two
+ * releases that not every proxy serves.
+ */
 export async function buildFromModules(options: SourceOptions): Promise<RunscBinary> {
   const { staging, workDir, report, signal } = options;
   const goRoot = await ensureGo({ dir: workDir, report, signal });
   report("building gVisor from source (1 to 3 minutes)");
   const work = join(workDir, "gvisor-build");
   await mkdir(work, { recursive: true });
+  for (const name of ["go.mod", "go.sum"]) await copyFile(join(BUILD_MODULE, name), join(work, name));
+  const built = join(work, "runsc");
   const env = toolEnvironment({
     GOROOT: goRoot,
     GOPATH: join(work, "path"),
     GOCACHE: join(work, "cache"),
-    GOBIN: join(work, "bin"),
     GOENV: join(toolEnvironment().HOME ?? "/root", ".config/go/env"),
     GOTOOLCHAIN: "local",
     GOFLAGS: "-modcacherw",
@@ -79,14 +87,14 @@ export async function buildFromModules(options: SourceOptions): Promise<RunscBin
     // With cgo the sandbox process needs libraries that its empty root does not have.
     CGO_ENABLED: "0",
   });
-  await runCommand(join(goRoot, "bin/go"), ["install", "-trimpath", "-ldflags=-s -w", `${GVISOR_MODULE}/runsc@${GVISOR_VERSION}`], {
+  const flags = ["-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", built];
+  await runCommand(join(goRoot, "bin/go"), ["build", ...flags, `${GVISOR_MODULE}/runsc`], {
     env,
     cwd: work,
     timeoutMs: 1_200_000,
     maxOutputBytes: 16 * 1024 * 1024,
     signal,
   });
-  const built = join(work, "bin/runsc");
   const sha512 = await fileDigest(built, "sha512");
   if (sha512 !== GVISOR_BUILD_SHA512[goArch()]) throw new Error(`the build's SHA-512 is ${sha512}, not the pinned one`);
   await copyFile(built, staging);

@@ -1,0 +1,76 @@
+// Pauses sandboxes that fill the disk which all of them share. With their memory where there is room for it: that is taken from what the
+// disk guard keeps free, and never all of it. The control plane learns of it as of a sandbox that ended by itself.
+
+import { asError, type KeyedLock, type Logger } from "@skerry/base";
+import { MemoryGroup } from "@skerry/runtime";
+import { floorBytesOf } from "../disk/disk-full.privileged.ts";
+import { readDiskSpace } from "../disk/disk-space.privileged.ts";
+import type { DiskUser } from "../limits/disk-guard.ts";
+import { type Containers, type LiveContainer, whileStandingStill } from "./containers.ts";
+import { type HostDeps, runtimeOf } from "./host.privileged.ts";
+import type { ImageWriter } from "./image-writer.ts";
+import { type Keeper, newImageId } from "./keeper.privileged.ts";
+
+export interface DiskPausesOptions {
+  readonly deps: HostDeps;
+  readonly containers: Containers;
+  readonly writer: ImageWriter;
+  readonly keeper: Keeper;
+  readonly lock: KeyedLock;
+  readonly logger: Logger;
+}
+
+export class DiskPauses {
+  readonly #options: DiskPausesOptions;
+
+  constructor(options: DiskPausesOptions) {
+    this.#options = options;
+  }
+
+  /** In its sandbox's turn. Does nothing where that does not run any more. */
+  pause({ key, sandboxId }: DiskUser, facts: { freeBytes: number; grewBytes: number }): Promise<void> {
+    const { containers, lock, logger } = this.#options;
+    const live = containers.get(key);
+    return lock.run(sandboxId, async () => {
+      if (live === undefined || containers.get(key) !== live || live.record.state !== "running") return;
+      logger.error(
+        { sandbox_id: sandboxId, free_bytes: facts.freeBytes, grew_bytes: facts.grewBytes },
+        "the data disk is nearly full: the sandbox that fills it is paused",
+      );
+      await whileStandingStill(live, () => this.#pause(live));
+    });
+  }
+
+  async #pause(live: LiveContainer): Promise<void> {
+    const { keeper, logger } = this.#options;
+    for (const socket of live.connections) socket.resetAndDestroy();
+    if (this.#hasRoomForMemory(live)) {
+      try {
+        return await this.#pauseWithMemory(live);
+      } catch (error) {
+        const facts = { sandbox_id: live.record.sandboxId, err: asError(error) };
+        logger.error(facts, "a sandbox that fills the data disk could not be paused with its memory");
+      }
+    }
+    await keeper.keep(live, { reason: "disk" });
+  }
+
+  async #pauseWithMemory(live: LiveContainer): Promise<void> {
+    const { writer, keeper } = this.#options;
+    const about = { kind: "pause", withMemory: true, agentUnresponsive: false, kept: "disk" } as const;
+    const image = await writer.write({ ...about, record: live.record, imageId: newImageId() });
+    await keeper.leave(live, image);
+  }
+
+  #hasRoomForMemory({ record }: LiveContainer): boolean {
+    const { config } = this.#options.deps;
+    if (!runtimeOf(config, record.runtime).capabilities.checkpoint) return false;
+    const { freeBytes, totalBytes } = readDiskSpace(config.dir);
+    const group = MemoryGroup.open(record.cgroupPath);
+    try {
+      return freeBytes - group.unwrittenBytes() - group.heldBytes() > floorBytesOf(totalBytes) / 2;
+    } finally {
+      group.close();
+    }
+  }
+}

@@ -1,0 +1,87 @@
+// Notices which containers have ended by themselves, or were not given back, and sees to them, each in its sandbox's turn.
+
+import { asError, type KeyedLock, type Logger, PlatformError } from "@skerry/base";
+import type { Containers, LiveContainer } from "./containers.ts";
+import type { Keeper } from "./keeper.privileged.ts";
+import { isSameProcess } from "./process-identity.ts";
+
+const INTERVAL_MS = 500;
+const RETRY_MS = 5_000;
+
+export interface EndWatchOptions {
+  readonly containers: Containers;
+  readonly keeper: Keeper;
+  readonly lock: KeyedLock;
+  readonly logger: Logger;
+}
+
+export class EndWatch {
+  readonly #options: EndWatchOptions;
+  /** Being seen to, or tried a moment ago in vain. */
+  readonly #releasing = new Set<string>();
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(options: EndWatchOptions) {
+    this.#options = options;
+  }
+
+  start(): void {
+    this.#timer = setInterval(() => this.#look(), INTERVAL_MS);
+    this.#timer.unref();
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  /**
+   * A runtime may crash, and the host or the sandbox run out of memory: then the sandbox's disk is kept. What a failed kill left, and
+   * what was nobody's sandbox, is given back.
+   */
+  #look(): void {
+    for (const live of this.#options.containers.all()) {
+      const { containerId, sandboxId, state } = live.record;
+      if (this.#releasing.has(containerId) || !this.#needsRelease(live)) continue;
+      this.#options.logger.warn({ sandbox_id: sandboxId, container_id: containerId, state }, "sandbox ended by itself or was not released");
+      this.#releasing.add(containerId);
+      this.#options.lock
+        .run(sandboxId === "" ? containerId : sandboxId, async () => {
+          // It may have been given back while this waited for its turn.
+          if (this.#options.containers.get(containerId) === live && this.#needsRelease(live)) await this.#release(live);
+        })
+        .then(
+          () => this.#releasing.delete(containerId),
+          (error: unknown) => {
+            this.#options.logger.error({ sandbox_id: sandboxId, err: asError(error) }, "sandbox not released, will be tried again");
+            setTimeout(() => this.#releasing.delete(containerId), RETRY_MS).unref();
+          },
+        );
+    }
+  }
+
+  async #release(live: LiveContainer): Promise<void> {
+    const { containers, keeper } = this.#options;
+    const { sandboxId, state } = live.record;
+    if (sandboxId === "" || state === "killing") return containers.giveBack(live.record);
+    const reason = containers.unaskedEndOf(live);
+    try {
+      await keeper.keep(live, { reason });
+    } catch (error) {
+      if (!(error instanceof PlatformError) || error.code !== "not_kept") throw error;
+      containers.unaskedEnds.add(sandboxId, reason);
+      await containers.giveBack(live.record);
+    }
+  }
+
+  #needsRelease({ record, ending, fatal }: LiveContainer): boolean {
+    if (ending) return false;
+    try {
+      if (record.state === "killing") return true;
+      if (record.state === "running" && fatal !== undefined) return true;
+      return (record.state === "running" || record.state === "pooled") && !isSameProcess(record.process);
+    } catch (error) {
+      this.#options.logger.error({ sandbox_id: record.sandboxId, err: asError(error) }, "sandbox could not be looked at");
+      return false;
+    }
+  }
+}

@@ -1,0 +1,114 @@
+// A sandbox that ended although nobody had asked for that: its runtime crashed, or the host ran out of memory or was switched off. Its disk
+// is intact, so it becomes the image of a paused sandbox, and the control plane learns of it from the list of sandboxes. The image is
+// complete before anything of the sandbox is given back: until then it is tried again.
+
+import { randomBytes } from "node:crypto";
+import { lstatSync } from "node:fs";
+import { join } from "node:path";
+import { type Logger, PlatformError } from "@skerry/base";
+import type { DiskAreas } from "@skerry/layers";
+import { destroyCgroup } from "@skerry/runtime";
+import { END_MARK, sandboxIdFrom } from "@skerry/wire";
+import { crashPoint } from "../crash-points.ts";
+import type { ImageRecord } from "../images/image.ts";
+import type { ImageStore } from "../images/image-store.privileged.ts";
+import type { Containers, LiveContainer } from "./containers.ts";
+import type { HostDeps } from "./host.privileged.ts";
+import { imageOf } from "./image-writer.ts";
+import type { SandboxRecord } from "./journal.privileged.ts";
+import type { UnaskedEnd } from "./unasked-ends.ts";
+
+export interface KeepRequest {
+  readonly reason: UnaskedEnd | "disk";
+  /** The id that a caller wants its image to have; a new one by default. */
+  readonly imageId?: string;
+}
+
+export interface KeeperOptions {
+  readonly deps: HostDeps;
+  readonly images: ImageStore;
+  readonly containers: Containers;
+  readonly logger: Logger;
+}
+
+export class Keeper {
+  readonly #options: KeeperOptions;
+
+  constructor(options: KeeperOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Answers when the image is complete, and nothing of the sandbox runs. Throws PlatformError("not_kept") when there is no disk to keep,
+   * or the guest has asked for the end.
+   */
+  async keep(live: LiveContainer, request: KeepRequest): Promise<ImageRecord> {
+    const { deps, images } = this.#options;
+    const { record } = live;
+    await destroyCgroup(record.cgroupPath);
+    if (!isToBeKept(deps.areas, record))
+      throw new PlatformError("not_kept", `the disk of sandbox ${record.sandboxId} is gone or not wanted`);
+    const image = commitKept(images, record, request);
+    crashPoint("keep.committed");
+    await this.leave(live, image);
+    return image;
+  }
+
+  /** One that ended after its snapshot was complete, and could not go on from it: it is kept in what the snapshot has, also its memory. */
+  async keepFrom(live: LiveContainer, snapshot: ImageRecord): Promise<ImageRecord> {
+    const { images } = this.#options;
+    const imageId = newImageId();
+    images.shareMemory(snapshot, imageId);
+    const image: ImageRecord = { ...snapshot, imageId, kind: "pause", createdAtMs: Date.now(), kept: "exited" };
+    images.commit(image);
+    await this.leave(live, image);
+    return image;
+  }
+
+  /** The image is what counts from here: whatever of the container can't be given back now is nobody's sandbox any more. */
+  async leave({ record }: LiveContainer, image: ImageRecord): Promise<void> {
+    const { containers, images, logger } = this.#options;
+    const leftover: SandboxRecord = { ...record, sandboxId: "", state: "killing" };
+    containers.set(leftover);
+    crashPoint("keep.recorded");
+    // The one that it came from, if it was not removed yet: the sandbox has run since.
+    const { imageId: before } = record;
+    if (before !== undefined && before !== image.imageId && images.get(before)?.kind === "pause") await containers.discardImage(before);
+    const facts = { sandbox_id: record.sandboxId, image_id: image.imageId, reason: image.kept, with_memory: image.memory !== undefined };
+    logger.warn(facts, image.kept === "disk" ? "a sandbox was paused by its node" : "a sandbox ended by itself: it is paused now");
+    await containers.tryToGiveBack(leftover);
+  }
+}
+
+/** Writes the image of a sandbox that has ended. Preconditions: its area is there, and nothing of it runs. */
+export function commitKept(images: ImageStore, record: SandboxRecord, { reason, imageId = newImageId() }: KeepRequest): ImageRecord {
+  const about = { record, imageId, kind: "pause", withMemory: false, agentUnresponsive: false } as const;
+  const image: ImageRecord = { ...imageOf(about, undefined, record.area), kept: reason };
+  images.begin(imageId);
+  images.commit(image);
+  return image;
+}
+
+/** Whether a sandbox that ended has a disk, and its guest has not asked for the end. */
+export function isToBeKept(areas: DiskAreas, { area }: SandboxRecord): boolean {
+  return areas.list().includes(area) && lstatSync(join(areas.paths(area).upper, END_MARK), { throwIfNoEntry: false }) === undefined;
+}
+
+/** Whether a sandbox that ended has its image already: this process's predecessor was cut off in between. */
+export function isKept(images: ImageStore, record: SandboxRecord): boolean {
+  return images.list().some(({ kind, kept, area }) => kind === "pause" && kept !== undefined && area === record.area);
+}
+
+/** For people: why a sandbox that was kept has lost its memory. */
+export function memoryLostBy(image: Pick<ImageRecord, "kept" | "memory">): string {
+  if (image.kept === undefined || image.memory) return "";
+  if (image.kept === "disk") return "the sandbox was filling its machine's disk, which had no room for its memory";
+  return image.kept === "memory"
+    ? "the sandbox ran out of memory and ended"
+    : "the sandbox's runtime ended although nobody had asked for it";
+}
+
+/** 20 of `a-z` and `0-9`. */
+export function newImageId(): string {
+  return sandboxIdFrom(randomBytes).slice(1);
+}

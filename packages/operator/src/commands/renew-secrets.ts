@@ -1,0 +1,28 @@
+import { realpath } from "node:fs/promises";
+import type { OperatorContext } from "../context.ts";
+import { takeSetupLock } from "../daemon/setup-lock.ts";
+import { dataFolder } from "../data-folder.ts";
+import { OperatorError } from "../operator-error.ts";
+import { requireRoot } from "../require-root.ts";
+import { renewSecrets } from "../secrets.ts";
+import { dataDirOf, readSettings } from "../settings.ts";
+
+/** Makes new secrets for a platform whose own are lost. What its database and this machine have stays, and stays its own. */
+export async function renewSecretsCommand(context: OperatorContext, options: { data?: string }): Promise<void> {
+  requireRoot("renew-secrets");
+  const dataDir = dataDirOf(options.data, context.env);
+  const root = await realpath(dataDir).catch(() => undefined);
+  if (root === undefined) throw new OperatorError(`there is no platform in ${dataDir}`, { mend: ["To start one: ./skerry up"] });
+  const folder = dataFolder(root);
+  await using _lock = await takeSetupLock(folder.lockFile);
+  const owner = await context.readOwner({ ...context.env, SKERRY_DATA: root });
+  const { setAside } = await renewSecrets(folder, owner);
+  const next = (await readSettings(folder)) === undefined ? "up" : "restart";
+  const lines = [
+    `New secrets are in ${folder.secretsFile}.${setAside === undefined ? "" : ` The former file is now ${setAside}.`}`,
+    `They hold from the next start: ./skerry ${next} --data ${root}`,
+    `Clients need the new key: eval "$(./skerry env --data ${root})". Roles on other machines need the new internalSecret.`,
+    "Sandboxes that exist take their new tokens when they are paused and resumed.",
+  ];
+  process.stdout.write(`${lines.join("\n")}\n`);
+}

@@ -1,0 +1,32 @@
+import { readFile } from "node:fs/promises";
+import type { DataFolder } from "../data-folder.ts";
+import { OperatorError } from "../operator-error.ts";
+import { findLockHolder } from "./daemon-lock.privileged.ts";
+import { describeProcess, type ProcessRecord, readLiveProcess } from "./process-record.ts";
+
+/**
+ * The process that runs the platform of this data folder. Its lock says so, whatever the pid file names. The pid file counts only for
+ * a process without a lock: one that has just been started, or that an older version started. A user who may not ask for the lock has
+ * the pid file alone.
+ */
+export async function findDaemon(folder: DataFolder): Promise<ProcessRecord | undefined> {
+  for (let pid = findLockHolder(folder.daemonLockFile); pid !== undefined; pid = findLockHolder(folder.daemonLockFile)) {
+    if (pid === 0) throw outOfSight(folder);
+    const found = await describeProcess(pid);
+    // Described while it had the lock: not another process that has got its pid since.
+    if (found && findLockHolder(folder.daemonLockFile) === pid) return found;
+  }
+  const recorded = await readLiveProcess(folder.pidFile).catch(() => undefined);
+  return recorded && (await isServe(recorded.pid)) ? recorded : undefined;
+}
+
+async function isServe(pid: number): Promise<boolean> {
+  const commandLine = await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "");
+  return commandLine.split("\0").includes("serve");
+}
+
+function outOfSight(folder: DataFolder): OperatorError {
+  return new OperatorError(`the platform of ${folder.root} runs in a container whose processes can't be seen from here`, {
+    mend: ["Run this command in that container, or on the machine itself."],
+  });
+}

@@ -1,0 +1,60 @@
+// secrets.json and its copy are lost: the way on that the messages give, on a platform that has sandboxes.
+
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { runCommand, SubprocessError } from "@skerry/base";
+import { type Platform, startPlatform } from "@skerry/testkit";
+import { Sandbox } from "e2b";
+import { expect, it } from "vitest";
+import { callApi, clientOf } from "./client.ts";
+
+const SKERRY = join(import.meta.dirname, "../../skerry");
+const ENV = { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", HOME: "/root", LANG: "C.UTF-8" };
+
+async function messageOf(work: Promise<unknown>): Promise<string> {
+  const error = await work.then(() => undefined).catch((cause: unknown) => cause);
+  return error instanceof SubprocessError ? error.stderr : String(error);
+}
+
+/** The command that a message gives, as a person would type it. */
+async function runAdvised(message: string, pattern: RegExp): Promise<string> {
+  const command = message.match(pattern)?.[1] ?? "";
+  expect(command, message).not.toBe("");
+  const { stdout } = await runCommand("sh", ["-c", command], { cwd: join(SKERRY, ".."), env: ENV, timeoutMs: 60_000 });
+  return stdout;
+}
+
+const secretsOf = ({ dataDir }: Platform) => JSON.parse(readFileSync(join(dataDir, "secrets.json"), "utf8")) as Platform["secrets"];
+
+it("new secrets let the platform go on with everything that it has, and the lost key in no more", async () => {
+  await using platform = await startPlatform();
+  const env = () => runCommand(SKERRY, ["env", "--data", platform.dataDir], { env: ENV });
+  const client = clientOf(platform);
+  const running = await Sandbox.create(client);
+  const paused = await Sandbox.create(client);
+  for (const sandbox of [running, paused]) await sandbox.files.write("/dev/shm/mark", sandbox.sandboxId);
+  await paused.pause();
+  const snapshot = await running.createSnapshot();
+  await platform.stop();
+
+  for (const name of ["secrets.json", "secrets.backup.json"]) writeFileSync(join(platform.dataDir, name), "");
+  expect(await messageOf(platform.start())).toContain("run ./skerry up, which makes it or says what to do");
+  const said = await runAdvised(await messageOf(env()), /: (\.\/skerry renew-secrets .*)/);
+  expect(said).toContain("./skerry up");
+  await platform.start();
+  expect((await callApi(platform, "/sandboxes")).status).toBe(401);
+  await expectAll(platform, { running, paused, snapshotId: snapshot.snapshotId });
+});
+
+/** Everything is there for the new key, with its memory; a running sandbox takes its new token when it is paused and resumed. */
+async function expectAll(platform: Platform, has: { running: Sandbox; paused: Sandbox; snapshotId: string }): Promise<void> {
+  const renewed = { ...clientOf(platform), apiKey: secretsOf(platform).apiKey };
+  const expectMark = async (sandboxId: string) =>
+    expect(await (await Sandbox.connect(sandboxId, renewed)).files.read("/dev/shm/mark")).toBe(sandboxId);
+  await expectMark(has.paused.sandboxId);
+  const early = await Sandbox.connect(has.running.sandboxId, renewed);
+  await expect(early.files.read("/dev/shm/mark")).rejects.toThrow();
+  await early.pause();
+  await expectMark(has.running.sandboxId);
+  expect((await Sandbox.listSnapshots(renewed).nextItems()).map(({ snapshotId }) => snapshotId)).toEqual([has.snapshotId]);
+}

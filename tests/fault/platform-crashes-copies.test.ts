@@ -1,0 +1,16 @@
+import { describe } from "vitest";
+import { describePlatformCrashes } from "./platform-crashes/describe-platform-crashes.ts";
+
+// A sample of crash points is in platform-crashes.test.ts.
+describe("kill -9 of a platform on gvisor, in what begins, copies and ends sandboxes", { timeout: 120_000 }, () =>
+  describePlatformCrashes("gvisor", [
+    "create",
+    "create from a snapshot",
+    "snapshot of the disk",
+    "fork of a paused one",
+    "kill",
+    "kill of a paused one",
+    "deletion of a snapshot",
+    "death of its runtime",
+  ]),
+);

@@ -1,0 +1,19 @@
+import { describe } from "vitest";
+import { describePlatformCrashes } from "./platform-crashes/describe-platform-crashes.ts";
+
+// A sample of crash points is in platform-crashes.test.ts.
+describe("kill -9 of a platform on runc, which keeps no memory", { timeout: 120_000 }, () =>
+  describePlatformCrashes("runc", [
+    "create",
+    "create from a snapshot",
+    "pause",
+    "resume",
+    "snapshot",
+    "fork",
+    "fork of a paused one",
+    "kill",
+    "kill of a paused one",
+    "deletion of a snapshot",
+    "death of its runtime",
+  ]),
+);

@@ -1,0 +1,96 @@
+// What a sandbox has in its memory and on its disk, as a program inside it says: witness.py.
+
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { RunningPlatform } from "@skerry/testkit";
+import { waitUntil } from "@skerry/testkit/wait-until";
+import { Sandbox } from "e2b";
+import { expect } from "vitest";
+import { clientOf } from "../../e2e/client.ts";
+
+const PROGRAM = "/home/user/witness.py";
+const PORT = 8000;
+
+interface Alive {
+  readonly alive: true;
+  readonly nonce: string;
+  readonly pid: number;
+  readonly processes: readonly boolean[];
+  readonly count: number;
+  readonly countOnDisk: number;
+  readonly kept: Readonly<Record<"memory" | "shm" | "open" | "deleted", boolean>>;
+  readonly connection: true | string;
+}
+interface Gone {
+  readonly alive: false;
+  readonly why: string;
+  readonly shm: boolean;
+  readonly disk: boolean;
+  readonly countOnDisk: number;
+}
+type Testimony = Alive | Gone;
+
+/** What was there at some moment. */
+export type Seen = Alive;
+
+/** Starts the witness in a sandbox that runs. */
+export async function startWitness(platform: RunningPlatform, sandboxId: string): Promise<Seen> {
+  const sandbox = await reach(platform, sandboxId);
+  await sandbox.files.write(PROGRAM, readFileSync(join(import.meta.dirname, "witness.py"), "utf8"));
+  await sandbox.commands.run(`python3 ${PROGRAM} keep`, { background: true, timeoutMs: 0 });
+  let seen: Testimony | undefined;
+  await waitUntil("the witness answers", async () => {
+    seen = await ask(sandbox).catch(() => undefined);
+    return seen?.alive === true;
+  });
+  return seen as Seen;
+}
+
+/**
+ * Asks the witness of a sandbox that runs. True: processes, open files, `/dev/shm`, counters and connections are all as they were when
+ * they were `seen`, and go on. False: all of them are gone, and the disk is as it was. Fails for anything in between.
+ */
+export async function hasMemory(platform: RunningPlatform, sandboxId: string, seen: Seen): Promise<boolean> {
+  const sandbox = await reach(platform, sandboxId);
+  // From outside, on a new connection; by a command where nothing answers there.
+  const now = (await askFromOutside(platform, sandboxId)) ?? (await ask(sandbox));
+  expect(now.countOnDisk).toBeGreaterThanOrEqual(seen.countOnDisk);
+  if (!now.alive) {
+    expect(now).toMatchObject({ shm: false, disk: true });
+    return false;
+  }
+  expect(now).toMatchObject({
+    nonce: seen.nonce,
+    pid: seen.pid,
+    processes: [true, true],
+    kept: { memory: true, shm: true, open: true, deleted: true },
+    connection: true,
+  });
+  expect(now.count).toBeGreaterThanOrEqual(seen.count);
+  // The agent still knows it as its own, and it counts on, in both places.
+  expect((await sandbox.commands.list()).map(({ pid }) => pid)).toContain(seen.pid);
+  await waitUntil("it counts on", async () => {
+    const later = await askFromOutside(platform, sandboxId);
+    return later?.alive === true && later.count > now.count && later.countOnDisk > now.countOnDisk;
+  });
+  return true;
+}
+
+/** Asks it through the edge. Undefined where nothing listens. */
+async function askFromOutside(platform: RunningPlatform, sandboxId: string): Promise<Testimony | undefined> {
+  const headers = { "E2b-Sandbox-Id": sandboxId, "E2b-Sandbox-Port": String(PORT) };
+  const response = await fetch(platform.edgeUrl, { headers });
+  const text = await response.text();
+  if (response.status === 502 && text.includes("port is not open")) return undefined;
+  if (!response.ok) throw new Error(`the edge answered ${response.status}: ${text}`);
+  return JSON.parse(text) as Testimony;
+}
+
+async function ask(sandbox: Sandbox): Promise<Testimony> {
+  return JSON.parse((await sandbox.commands.run(`python3 ${PROGRAM} ask`)).stdout) as Testimony;
+}
+
+/** Without a request that could wake it: the tests do that themselves, and look at the answer. */
+function reach(platform: RunningPlatform, sandboxId: string): Promise<Sandbox> {
+  return Sandbox.connect(sandboxId, { ...clientOf(platform), timeoutMs: 3_600_000 });
+}

@@ -1,0 +1,250 @@
+// A daemon without descriptors, processes or loop devices, and a sandbox whose memory is used up to the last byte: each operation is
+// carried out or refused, never half of it; nothing is lost, nothing is left over, and everything works once there is enough again.
+
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { runCommand } from "@skerry/base";
+import { sampleOf } from "@skerry/testkit/depth";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { ChildNode } from "./node/child-node.ts";
+
+const OPERATIONS = ["create", "create from a snapshot", "pause", "resume", "snapshot", "kill"] as const;
+type Operation = (typeof OPERATIONS)[number];
+
+let count = 0;
+const newId = (letter: string, length: number) => {
+  count += 1;
+  return `${letter}${String(count).padStart(length - 1, "0")}`;
+};
+
+let node: ChildNode;
+beforeAll(async () => {
+  node = await ChildNode.start({ runtime: "gvisor", ownMounts: true });
+});
+afterAll(() => node?.[Symbol.asyncDispose]());
+afterEach(() => node.empty());
+
+const MARKS = ["disk", "memory"];
+async function marked(): Promise<string> {
+  const id = newId("i", 21);
+  await node.client.createSandbox({ spec: node.spec(id) });
+  await node.writeFile(id, "/root/file", "disk");
+  await node.writeFile(id, "/dev/shm/memory", "memory");
+  return id;
+}
+const marksOf = async (id: string, token?: string) => [
+  await node.readFile(id, "/root/file", token),
+  await node.readFile(id, "/dev/shm/memory", token),
+];
+const resume = (id: string, imageId: string) => node.client.resumeSandbox({ spec: node.spec(id, { imageId }) });
+const startOf = (id: string, imageId = "") =>
+  node.client.createSandbox({ spec: node.spec(id, imageId === "" ? {} : { imageId, accessToken: "b" }) });
+
+/** What a call answers that may cost a sandbox its memory. */
+interface Answer {
+  readonly memoryLostReason?: string;
+}
+
+/** Something is missing while the operation is carried out. Undefined: it was refused. */
+type Without = (operation: () => Promise<Answer>) => Promise<Answer | undefined>;
+
+async function tried(work: () => Promise<Answer>): Promise<Answer | undefined> {
+  try {
+    return await work();
+  } catch (error) {
+    // In words that say what is missing or that it was not done; never the text of a system call.
+    expect(String(error)).not.toMatch(/\b(EMFILE|ENFILE|EAGAIN|ENOMEM|ENOTTY|ioctl|spawn)\b/);
+    return undefined;
+  }
+}
+
+/** The sandbox is there once, whole unless the answer says that it is not, whatever became of the operation; then the operation works. */
+async function proves(operation: Operation, without: Without): Promise<void> {
+  const id = await marked();
+  const imageId = newId("m", 20);
+  const again = newId("m", 20);
+  const other = newId("i", 21);
+  const snapshot = (image: string) => node.client.snapshotSandbox({ sandboxId: id, imageId: image, memory: true });
+  const pause = (image: string) => node.client.pauseSandbox({ sandboxId: id, imageId: image, memory: true });
+  /** It runs, or its node has paused it because its runtime could not go on, and it can be resumed. */
+  const stillThere = async (answer: Answer = {}) => {
+    const found = async () => {
+      const { sandboxes, kept } = await node.client.listSandboxes({});
+      if (sandboxes.some(({ sandboxId, state }) => sandboxId === id && state === "running")) return "running";
+      return kept.find(({ sandboxId }) => sandboxId === id)?.imageId;
+    };
+    await expect.poll(found, { timeout: 30_000 }).toBeDefined();
+    const where = await found();
+    const resumed: Answer = where === "running" ? answer : await resume(id, where ?? "");
+    expect(await marksOf(id)).toEqual(resumed.memoryLostReason ? ["disk", 404] : MARKS);
+  };
+  switch (operation) {
+    case "create": {
+      // What could not be given back at once is in the way of nobody but its own id.
+      // Of a size of its own: none is prepared.
+      const start = (one: string) => node.client.createSandbox({ spec: node.spec(one, { diskSizeMb: 64 + count }) });
+      if (!(await without(() => start(other)))) await start(newId("i", 21));
+      return stillThere();
+    }
+    case "create from a snapshot": {
+      await snapshot(imageId);
+      const done = await without(() => startOf(other, imageId));
+      const started = done ? other : newId("i", 21);
+      if (!done) await startOf(started, imageId);
+      expect(await marksOf(started, "b")).toEqual(done?.memoryLostReason ? ["disk", 404] : MARKS);
+      return stillThere();
+    }
+    case "pause": {
+      const done = await without(() => pause(imageId));
+      if (!done) {
+        await stillThere();
+        await pause(again);
+      }
+      expect(await node.images()).toEqual([done ? imageId : again]);
+      expect(await node.running()).toEqual([]);
+      await resume(id, done ? imageId : again);
+      return stillThere(done);
+    }
+    case "resume": {
+      await pause(imageId);
+      const done = await without(() => resume(id, imageId));
+      if (!done) {
+        expect(await node.images()).toEqual([imageId]);
+        await expect.poll(() => node.running(), { timeout: 30_000 }).toEqual([]);
+        await resume(id, imageId);
+      }
+      return stillThere(done);
+    }
+    case "snapshot": {
+      const done = await without(() => snapshot(imageId));
+      await stillThere(done);
+      const [, hasMemory] = await marksOf(id);
+      if (!done) await snapshot(again);
+      await startOf(other, done ? imageId : again);
+      // An image that was complete has the memory of then, whatever became of the sandbox.
+      expect(await marksOf(other, "b")).toEqual(done ? MARKS : ["disk", hasMemory]);
+      expect(await marksOf(id)).toEqual(["disk", hasMemory]);
+      return;
+    }
+    case "kill": {
+      await without(() => node.client.killSandbox({ sandboxId: id }).then(() => ({})));
+      await expect.poll(() => node.running(), { timeout: 30_000 }).toEqual([]);
+    }
+  }
+}
+
+describe("descriptors", () => {
+  const limit = (files: string) => runCommand("prlimit", [`--pid=${node.pid}`, `--nofile=${files}`]);
+  const openFiles = () => readdirSync(`/proc/${node.pid}/fd`).length;
+  const withSpare =
+    (spare: number): Without =>
+    async (operation) => {
+      // The connection that the calls take is open from here on.
+      await node.running();
+      const [, soft = "", hard = ""] = /^Max open files\s+(\S+)\s+(\S+)/m.exec(readFileSync(`/proc/${node.pid}/limits`, "utf8")) ?? [];
+      await limit(`${openFiles() + spare}:${hard}`);
+      try {
+        return await tried(operation);
+      } finally {
+        await limit(`${soft}:${hard}`);
+      }
+    };
+  const CASES = OPERATIONS.flatMap((operation) => [0, 1, 2, 4, 8, 16].map((spare) => ({ operation, spare })));
+  it.each(sampleOf("counts of descriptors", CASES, ({ operation, spare }) => spare === 2 && operation === "snapshot"))(
+    "$operation with $spare to spare",
+    async ({ operation, spare }) => {
+      await proves(operation, withSpare(spare));
+    },
+  );
+});
+
+describe("processes", () => {
+  const root = existsSync("/sys/fs/cgroup/pids") ? "/sys/fs/cgroup/pids" : "/sys/fs/cgroup";
+  let group = "";
+  let before = "";
+  const pidsOf = (dir: string) => readFileSync(join(dir, "cgroup.procs"), "utf8").trim().split("\n").filter(Boolean);
+  beforeAll(() => {
+    const own = readFileSync(`/proc/${node.pid}/cgroup`, "utf8");
+    before = join(root, /^\d+:(?:[^:]*,)?pids(?:,[^:]*)?:(.*)$/m.exec(own)?.[1] ?? /^0::(.*)$/m.exec(own)?.[1] ?? "/");
+    group = join(root, `skerry-scarce-${node.options.instance}`);
+    mkdirSync(group);
+    writeFileSync(join(group, "cgroup.procs"), String(node.pid));
+  });
+  afterAll(async () => {
+    for (const pid of pidsOf(group)) writeFileSync(join(before, "cgroup.procs"), pid);
+    for (let attempt = 0; attempt < 100 && pidsOf(group).length > 0; attempt += 1) await sleep(20);
+    rmdirSync(group);
+  });
+  const withSpare =
+    (spare: number): Without =>
+    async (operation) => {
+      await node.running();
+      writeFileSync(join(group, "pids.max"), String(Number(readFileSync(join(group, "pids.current"), "utf8")) + spare));
+      try {
+        return await tried(operation);
+      } finally {
+        writeFileSync(join(group, "pids.max"), "max");
+      }
+    };
+  const CASES = OPERATIONS.flatMap((operation) => [0, 1, 4, 8, 12].map((spare) => ({ operation, spare })));
+  it.each(
+    sampleOf(
+      "counts of processes",
+      CASES,
+      ({ operation, spare }) => (spare === 1 && operation === "pause") || (spare === 4 && operation === "snapshot"),
+    ),
+  )("$operation with $spare to spare", async ({ operation, spare }) => {
+    await proves(operation, withSpare(spare));
+  });
+});
+
+describe("loop devices", () => {
+  const inMounts = (...command: string[]) => runCommand("nsenter", [`--target=${node.pid}`, "--mount", ...command]);
+  let wasRefused = false;
+  const without: Without = async (operation) => {
+    await inMounts("mount", "--bind", "/dev/null", "/dev/loop-control");
+    try {
+      const answer = await tried(operation);
+      wasRefused = answer === undefined;
+      return answer;
+    } finally {
+      await inMounts("umount", "/dev/loop-control");
+    }
+  };
+  it.each(sampleOf("operations without loop devices", OPERATIONS, (operation) => operation === "create"))(
+    "%s without any",
+    async (operation) => {
+      await proves(operation, without);
+      if (operation === "create") expect(wasRefused).toBe(true);
+    },
+  );
+});
+
+describe("memory of the sandbox", () => {
+  /** The group of the sandbox may take what it has and `spare` bytes more. */
+  const withSpare =
+    (spare: number): Without =>
+    async (operation) => {
+      const [id] = await node.running();
+      const record = JSON.parse(readFileSync(join(node.dir, "sandboxes", id ?? "", "sandbox.json"), "utf8")) as { cgroupPath: string };
+      const v1 = existsSync("/sys/fs/cgroup/memory");
+      const dir = join(v1 ? "/sys/fs/cgroup/memory" : "/sys/fs/cgroup", record.cgroupPath);
+      const [usage, max] = v1 ? ["memory.usage_in_bytes", "memory.limit_in_bytes"] : ["memory.current", "memory.max"];
+      const before = readFileSync(join(dir, max), "utf8");
+      writeFileSync(join(dir, max), String(Number(readFileSync(join(dir, usage), "utf8")) + spare));
+      try {
+        return await tried(operation);
+      } finally {
+        if (existsSync(dir)) writeFileSync(join(dir, max), before);
+      }
+    };
+  const MEMORY_OPERATIONS = ["pause", "snapshot", "kill"] as const;
+  const CASES = MEMORY_OPERATIONS.flatMap((operation) => [0, 4 * 2 ** 20, 32 * 2 ** 20].map((spare) => ({ operation, spare })));
+  it.each(sampleOf("amounts of spare memory", CASES, ({ operation, spare }) => spare === 0 && operation === "snapshot"))(
+    "$operation with $spare bytes to spare",
+    async ({ operation, spare }) => {
+      await proves(operation, withSpare(spare));
+    },
+  );
+});
