@@ -183,6 +183,25 @@ describeOnEachDatabase("requests with an Idempotency-Key", { inSample: "both" },
     expect((await waiting).status).toBe(201);
   });
 
+  it("make nothing twice where the answer could not be stored: repetitions find out what was made", async () => {
+    const { idempotency } = api().store;
+    const finish = idempotency.finish.bind(idempotency);
+    let failures = 2;
+    idempotency.finish = async (...about) => {
+      failures -= 1;
+      if (failures >= 0) throw new Error("the connection was lost");
+      return await finish(...about);
+    };
+    const first = await create("k-unstored");
+    expect(first.status).toBe(201);
+    for (const _ of [1, 2, 3]) expect(original(await create("k-unstored"))).toEqual(original(first));
+    expect(failures).toBeLessThan(0);
+    expect(countHeld()).toBe(1);
+    const forks = await Promise.all([1, 2].map(() => post(`/sandboxes/${first.body.sandboxID}/fork`, "k-fork", { count: 2 })));
+    expect(new Set(forks.map(({ status }) => status))).toEqual(new Set([201]));
+    expect(countHeld()).toBe(3);
+  });
+
   it("are found out for forks: those that are up, and those that are not", async () => {
     const id = await api().create();
     const forked = await post(`/sandboxes/${id}/fork`, "k-1", { count: 2 });

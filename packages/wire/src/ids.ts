@@ -32,6 +32,11 @@ export function sandboxIdFrom(randomBytes: (length: number) => Uint8Array): Sand
   return id as SandboxId;
 }
 
+/** The id of an image that a node keeps: 20 of `a-z` and `0-9`. */
+export function imageIdFrom(randomBytes: (length: number) => Uint8Array): string {
+  return sandboxIdFrom(randomBytes).slice(1);
+}
+
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
 export function isUuid(text: string): boolean {

@@ -2,7 +2,7 @@
 
 import { randomBytes } from "node:crypto";
 import type { ImageKind, NewImage, Sandbox, TransitionReason } from "@skerry/store";
-import { sandboxIdFrom } from "@skerry/wire";
+import { imageIdFrom } from "@skerry/wire";
 import { findNode } from "../nodes/find-node.ts";
 import { pauseErrorFrom } from "../nodes/node-error.ts";
 import { lostReason } from "./create-sandbox.ts";
@@ -30,7 +30,7 @@ export function newImage(
   about: { readonly kind: ImageKind; readonly memory: boolean },
 ): NewImage {
   return {
-    id: newImageId(),
+    id: imageIdFrom(randomBytes),
     teamId: sandbox.teamId,
     nodeId: sandbox.nodeId,
     sandboxId: sandbox.id,
@@ -39,11 +39,6 @@ export function newImage(
     hasMemory: about.memory,
     createdAt: deps.clock.now(),
   };
-}
-
-/** 20 of `a-z` and `0-9`. */
-export function newImageId(): string {
-  return sandboxIdFrom(randomBytes).slice(1);
 }
 
 /** Answers with the paused sandbox. It must be in `pausing`, with its image's entry; when this throws, it runs on or is being found out. */

@@ -1,15 +1,17 @@
 // Pauses sandboxes that fill the disk which all of them share. With their memory where there is room for it: that is taken from what the
 // disk guard keeps free, and never all of it. The control plane learns of it as of a sandbox that ended by itself.
 
+import { randomBytes } from "node:crypto";
 import { asError, type KeyedLock, type Logger } from "@skerry/base";
 import { MemoryGroup } from "@skerry/runtime";
+import { imageIdFrom } from "@skerry/wire";
 import { floorBytesOf } from "../disk/disk-full.privileged.ts";
 import { readDiskSpace } from "../disk/disk-space.privileged.ts";
 import type { DiskUser } from "../limits/disk-guard.ts";
 import { type Containers, type LiveContainer, whileStandingStill } from "./containers.ts";
 import { type HostDeps, runtimeOf } from "./host.privileged.ts";
 import type { ImageWriter } from "./image-writer.ts";
-import { type Keeper, newImageId } from "./keeper.privileged.ts";
+import type { Keeper } from "./keeper.privileged.ts";
 
 export interface DiskPausesOptions {
   readonly deps: HostDeps;
@@ -58,7 +60,7 @@ export class DiskPauses {
   async #pauseWithMemory(live: LiveContainer): Promise<void> {
     const { writer, keeper } = this.#options;
     const about = { kind: "pause", withMemory: true, agentUnresponsive: false, kept: "disk" } as const;
-    const image = await writer.write({ ...about, record: live.record, imageId: newImageId() });
+    const image = await writer.write({ ...about, record: live.record, imageId: imageIdFrom(randomBytes) });
     await keeper.leave(live, image);
   }
 

@@ -75,6 +75,11 @@ export function areaIdsOf({ area, frozenAreas, successorArea }: RefersToAreas): 
   return [area, ...frozenAreas, successorArea].filter((id) => id !== undefined);
 }
 
+/** What is left of a container whose sandbox has moved into an image or another container: nobody's, and to be given back. */
+export function leftoverOf(record: SandboxRecord): SandboxRecord {
+  return { ...record, sandboxId: "", state: "killing" };
+}
+
 /** How the runtime knows the container. */
 export function refOf({ containerId, binary }: SandboxRecord): ContainerRef {
   return { id: containerId, ...(binary === undefined ? {} : { binary }) };

@@ -8,14 +8,14 @@ import { join } from "node:path";
 import { type Logger, PlatformError } from "@skerry/base";
 import type { DiskAreas } from "@skerry/layers";
 import { destroyCgroup } from "@skerry/runtime";
-import { END_MARK, sandboxIdFrom } from "@skerry/wire";
+import { END_MARK, imageIdFrom } from "@skerry/wire";
 import { crashPoint } from "../crash-points.ts";
 import type { ImageRecord } from "../images/image.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
 import type { Containers, LiveContainer } from "./containers.ts";
 import type { HostDeps } from "./host.privileged.ts";
 import { imageOf } from "./image-writer.ts";
-import type { SandboxRecord } from "./journal.privileged.ts";
+import { leftoverOf, type SandboxRecord } from "./journal.privileged.ts";
 import type { UnaskedEnd } from "./unasked-ends.ts";
 
 export interface KeepRequest {
@@ -57,7 +57,7 @@ export class Keeper {
   /** One that ended after its snapshot was complete, and could not go on from it: it is kept in what the snapshot has, also its memory. */
   async keepFrom(live: LiveContainer, snapshot: ImageRecord): Promise<ImageRecord> {
     const { images } = this.#options;
-    const imageId = newImageId();
+    const imageId = imageIdFrom(randomBytes);
     images.shareMemory(snapshot, imageId);
     const image: ImageRecord = { ...snapshot, imageId, kind: "pause", createdAtMs: Date.now(), kept: "exited" };
     images.commit(image);
@@ -68,7 +68,7 @@ export class Keeper {
   /** The image is what counts from here: whatever of the container can't be given back now is nobody's sandbox any more. */
   async leave({ record }: LiveContainer, image: ImageRecord): Promise<void> {
     const { containers, images, logger } = this.#options;
-    const leftover: SandboxRecord = { ...record, sandboxId: "", state: "killing" };
+    const leftover = leftoverOf(record);
     containers.set(leftover);
     crashPoint("keep.recorded");
     // The one that it came from, if it was not removed yet: the sandbox has run since.
@@ -81,7 +81,11 @@ export class Keeper {
 }
 
 /** Writes the image of a sandbox that has ended. Preconditions: its area is there, and nothing of it runs. */
-export function commitKept(images: ImageStore, record: SandboxRecord, { reason, imageId = newImageId() }: KeepRequest): ImageRecord {
+export function commitKept(
+  images: ImageStore,
+  record: SandboxRecord,
+  { reason, imageId = imageIdFrom(randomBytes) }: KeepRequest,
+): ImageRecord {
   const about = { record, imageId, kind: "pause", withMemory: false, agentUnresponsive: false } as const;
   const image: ImageRecord = { ...imageOf(about, undefined, record.area), kept: reason };
   images.begin(imageId);
@@ -106,9 +110,4 @@ export function memoryLostBy(image: Pick<ImageRecord, "kept" | "memory">): strin
   return image.kept === "memory"
     ? "the sandbox ran out of memory and ended"
     : "the sandbox's runtime ended although nobody had asked for it";
-}
-
-/** 20 of `a-z` and `0-9`. */
-export function newImageId(): string {
-  return sandboxIdFrom(randomBytes).slice(1);
 }

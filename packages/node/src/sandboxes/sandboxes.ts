@@ -19,7 +19,7 @@ import { type HostDeps, runtimeOf } from "./host.privileged.ts";
 import { identityOf } from "./identity-of.ts";
 import type { ImageUses } from "./image-uses.ts";
 import type { ImageWriter } from "./image-writer.ts";
-import type { SandboxMakeup, SandboxRecord } from "./journal.privileged.ts";
+import { leftoverOf, type SandboxMakeup } from "./journal.privileged.ts";
 import type { Keeper } from "./keeper.privileged.ts";
 import { Phases } from "./phases.ts";
 import { isSameProcess } from "./process-identity.ts";
@@ -201,7 +201,7 @@ export class Sandboxes {
     const image = await writer.write({ record, imageId, kind: "pause", withMemory, agentUnresponsive: !isHealthy });
     phases.mark("write");
     // The image is what counts from here: whatever of this container can't be given back now is nobody's sandbox any more.
-    const leftover: SandboxRecord = { ...record, sandboxId: "", state: "killing" };
+    const leftover = leftoverOf(record);
     containers.set(leftover);
     crashPoint("pause.recorded");
     await destroyCgroup(record.cgroupPath);

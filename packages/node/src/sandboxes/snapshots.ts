@@ -20,7 +20,7 @@ import { copyUpper } from "./copy-area.privileged.ts";
 import { cgroupPathOf, type HostDeps, release, runtimeOf, type StartRequest } from "./host.privileged.ts";
 import type { ImageUses } from "./image-uses.ts";
 import type { ImageWriter } from "./image-writer.ts";
-import { areaIdsOf, type SandboxRecord, writeRecord } from "./journal.privileged.ts";
+import { areaIdsOf, leftoverOf, type SandboxRecord, writeRecord } from "./journal.privileged.ts";
 import type { Keeper } from "./keeper.privileged.ts";
 import { Phases } from "./phases.ts";
 
@@ -321,7 +321,7 @@ export class Snapshots {
       containers.set({ ...running, state: "running" });
       crashPoint("snapshot.successor-recorded");
       // From here on it is nobody's sandbox, whatever of it can't be given back.
-      writeRecord(deps.paths, { ...before, sandboxId: "", state: "killing" });
+      writeRecord(deps.paths, leftoverOf(before));
     } catch (error) {
       logger.error(
         { sandbox_id: before.sandboxId, err: asError(error) },

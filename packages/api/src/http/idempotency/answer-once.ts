@@ -92,16 +92,26 @@ async function claim(services: ApiServices, record: NewKeyRecord): Promise<KeyRe
 }
 
 async function carryOut(services: ApiServices, record: NewKeyRecord, once: Once): Promise<OperationResponse> {
-  try {
-    // Not the caller's: one who went away can come back for the answer.
-    const response = await once.work(record.subjects, new AbortController().signal);
-    await services.store.idempotency.finish(record, { status: response.status, body: withoutTokens(response.body) });
-    return response;
-  } catch (error) {
+  // Not the caller's: one who went away can come back for the answer.
+  const response = await once.work(record.subjects, new AbortController().signal).catch(async (error: unknown) => {
     await services.store.idempotency.release(record).catch((failure: unknown) => {
       services.logger.warn({ err: failure }, "an idempotency key could not be released");
     });
     throw error;
+  });
+  await keepAnswer(services, record, response);
+  return response;
+}
+
+/** Where that fails, the key stays reserved: a repetition finds out what was made, and nothing is made twice. */
+async function keepAnswer(services: ApiServices, record: NewKeyRecord, { status, body }: OperationResponse): Promise<void> {
+  try {
+    await services.store.idempotency.finish(record, { status, body: withoutTokens(body) });
+  } catch (error) {
+    services.logger.warn(
+      { err: error, status, team_id: record.teamId },
+      "the answer to a request with an idempotency key could not be stored",
+    );
   }
 }
 
@@ -126,7 +136,7 @@ async function takeUp(
     if (!(await idempotency.takeOver(held, taken))) return undefined;
     services.logger.warn({ status: response?.status, team_id: held.teamId }, "a request whose process is gone was taken up");
     if (!response) return await carryOut(services, taken, once);
-    await idempotency.finish(taken, { status: response.status, body: withoutTokens(response.body) });
+    await keepAnswer(services, taken, response);
     return response;
   });
 }
