@@ -61,6 +61,30 @@ describe.each(runtimesFor("a node's basic operations", "runc"))("node on %s", (r
     await nothingLeft();
   });
 
+  it("gives a network slot back once, also where its disk can't be let go of at once", async () => {
+    const slotOf = (id: string) => {
+      const records = readdirSync(join(under.config.dir, "sandboxes")).map(
+        (name) => JSON.parse(readFileSync(join(under.config.dir, "sandboxes", name, "sandbox.json"), "utf8")) as Record<string, unknown>,
+      );
+      return records.find(({ sandboxId }) => sandboxId === id) as { area: string; slot: { number: number } };
+    };
+    const [held, ...others] = [newId(), newId(), newId(), newId()];
+    await create(held ?? "");
+    const area = join(under.config.dir, "areas", slotOf(held ?? "").area);
+    // What is mounted can't be moved away.
+    execFileSync("mount", ["--bind", area, area]);
+    await expect(kill(held ?? "")).rejects.toThrow();
+    for (const id of others.slice(0, 2)) await create(id);
+    await expect(kill(held ?? "")).rejects.toThrow();
+    execFileSync("umount", [area]);
+    await kill(held ?? "");
+    await create(others[2] ?? "");
+    expect(new Set(others.map((id) => slotOf(id).slot.number)).size).toBe(3);
+    for (const id of others) expect(await healthOf(id)).toContain("204");
+    for (const id of others) await kill(id);
+    await nothingLeft();
+  });
+
   it("refuses a second sandbox of the same id, and ids that are none", async () => {
     const id = newId();
     await create(id);

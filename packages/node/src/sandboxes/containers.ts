@@ -28,6 +28,8 @@ export interface LiveContainer {
   standstill: Promise<void> | undefined;
   /** While it is being given back: whoever wants that too waits for the same. */
   ending: Promise<void> | undefined;
+  /** Somebody else may have its network slot by now: whoever tries again to give the rest back leaves the slot alone. */
+  hasSlot: boolean;
   /** It can't go on, although its processes still run. */
   fatal: UnaskedEnd | undefined;
 }
@@ -97,7 +99,7 @@ export class Containers {
 
   /** Takes one in without starting it. From here on its areas are in use. */
   add(record: SandboxRecord): LiveContainer {
-    const live: LiveContainer = { record, connections: new Set(), standstill: undefined, ending: undefined, fatal: undefined };
+    const live: LiveContainer = { record, connections: new Set(), standstill: undefined, ending: undefined, hasSlot: true, fatal: undefined };
     this.#live.set(record.containerId, live);
     this.#guardLimits(live);
     return live;
@@ -146,22 +148,28 @@ export class Containers {
   }
 
   async #giveBack(live: LiveContainer, record: SandboxRecord): Promise<void> {
-    const { deps, images } = this.#options;
+    const { deps } = this.#options;
     this.set({ ...record, state: "killing" });
     crashPoint("release.recorded");
     this.#guard.unwatch(record.containerId);
     for (const socket of live.connections) socket.resetAndDestroy();
     await release(deps, record.containerId, record.runtime);
-    await this.poolFor(record).release(record.slot, {
-      internetBlocked: !record.allowInternetAccess,
-      // The files of a paused sandbox may belong to the user namespace of its slot.
-      keepsNumber: images.list().some(({ area, owner }) => area === record.area && owner !== undefined),
-    });
+    await this.#releaseSlot(live, record);
     crashPoint("release.slot-released");
     await this.collectAreas(areaIdsOf(record), record.containerId);
     crashPoint("release.collected");
     this.#live.delete(record.containerId);
     this.emptyTrash();
+  }
+
+  async #releaseSlot(live: LiveContainer, record: SandboxRecord): Promise<void> {
+    if (!live.hasSlot) return;
+    live.hasSlot = false;
+    await this.poolFor(record).release(record.slot, {
+      internetBlocked: !record.allowInternetAccess,
+      // The files of a paused sandbox may belong to the user namespace of its slot.
+      keepsNumber: this.#options.images.list().some(({ area, owner }) => area === record.area && owner !== undefined),
+    });
   }
 
   /** One container takes the place of another: its connections stay. */
