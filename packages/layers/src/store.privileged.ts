@@ -4,9 +4,13 @@
 
 import { randomBytes } from "node:crypto";
 import { chmod, mkdir, open, readFile, rename, rm } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { PlatformError } from "@skerry/base";
+import { lockFile, syncFilesystemInBackground } from "@skerry/base/linux";
 import { digestTree } from "./digest.privileged.ts";
+
+const LOOK_MS = 20;
 
 /** "sha256:" and 64 hex digits. */
 export type LayerDigest = string & { readonly __brand: "LayerDigest" };
@@ -57,11 +61,14 @@ export async function openLayerStore(root: string): Promise<LayerStore> {
     async adopt(stagingDir) {
       const tree = await digestTree(stagingDir);
       const record: LayerRecord = { ...tree, digest: parseLayerDigest(tree.digest) };
+      // Before its record, which says after a power cut that all of it is there.
+      await syncTree(stagingDir);
+      await using _lock = await lockStore(root);
       if (await readRecord(record.digest)) {
         await rm(stagingDir, { recursive: true, force: true });
         return record.digest;
       }
-      // A tree without a record was left by an interrupted adoption; nothing uses it.
+      // A tree without a record was left by an interrupted adoption; nothing uses it, and nobody else is adopting now.
       await rm(treePath(record.digest), { recursive: true, force: true });
       await rename(stagingDir, treePath(record.digest));
       await writeDurably(`${treePath(record.digest)}.json`, JSON.stringify(record));
@@ -86,4 +93,32 @@ async function writeDurably(path: string, text: string): Promise<void> {
     await file.close();
   }
   await rename(`${path}.new`, path);
+  const folder = await open(dirname(path), "r");
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
+}
+
+/** All of its file system: asking for each file would take longer. */
+async function syncTree(path: string): Promise<void> {
+  const folder = await open(path, "r");
+  try {
+    await syncFilesystemInBackground(folder.fd, path);
+  } finally {
+    await folder.close();
+  }
+}
+
+/** One adoption at a time, whichever process it is in. The lock is the kernel's: it goes with its process. */
+async function lockStore(root: string): Promise<AsyncDisposable> {
+  const file = await open(join(root, "adopt.lock"), "a", 0o600);
+  try {
+    while (!lockFile(file.fd)) await sleep(LOOK_MS);
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
+  return { [Symbol.asyncDispose]: () => file.close() };
 }

@@ -7,6 +7,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   symlinkSync,
   utimesSync,
   writeFileSync,
@@ -46,6 +47,26 @@ describe("layer store", () => {
     expect(await store.has(first)).toBe(true);
     expect(readFileSync(join(await store.path(first), "etc/name"), "utf8")).toBe("skerry");
     expect(readdirSync(join(dir, "layers/staging"))).toEqual([]);
+  });
+
+  it("takes one of equal trees that come at once, here and from another process, and leaves it where it is", async () => {
+    const root = join(dir, "at-once");
+    const stores = [await openLayerStore(root), await openLayerStore(root)];
+    for (let round = 0; round < 10; round += 1) {
+      const places = await Promise.all(
+        Array.from({ length: 6 }, async (_, index) => {
+          const at = stores[index % 2] ?? store;
+          const staged = await at.stagingDir();
+          writeFileSync(join(staged, "name"), `${round}`);
+          utimesSync(join(staged, "name"), 1_700_000_000, 1_700_000_000);
+          utimesSync(staged, 1_700_000_000, 1_700_000_000);
+          const path = await at.path(await at.adopt(staged));
+          return { path, inode: statSync(join(path, "name")).ino };
+        }),
+      );
+      for (const place of places) expect(place).toEqual({ path: places[0]?.path, inode: statSync(join(place.path, "name")).ino });
+    }
+    expect(readdirSync(join(root, "staging"))).toEqual([]);
   });
 
   it.each<[string, (path: string) => void]>([

@@ -99,7 +99,14 @@ export class Containers {
 
   /** Takes one in without starting it. From here on its areas are in use. */
   add(record: SandboxRecord): LiveContainer {
-    const live: LiveContainer = { record, connections: new Set(), standstill: undefined, ending: undefined, hasSlot: true, fatal: undefined };
+    const live: LiveContainer = {
+      record,
+      connections: new Set(),
+      standstill: undefined,
+      ending: undefined,
+      hasSlot: true,
+      fatal: undefined,
+    };
     this.#live.set(record.containerId, live);
     this.#guardLimits(live);
     return live;
