@@ -56,6 +56,17 @@ describe("HTTP", () => {
     expect((await exchangeBytes(agent.port, [Buffer.from(offer)], "stay")).toString()).toMatch(/^HTTP\/1\.1 204 /);
   });
 
+  it.each(["49983-ID-00000000.127.0.0.1", "1.2.3", "[::", "%", "a_b:port", ""])("answers whatever its host is called: %s", async (host) => {
+    const send = async (path: string, type: string, body: Uint8Array) => {
+      const head = `POST ${path} HTTP/1.1\r\nHost: ${host}\r\nContent-Type: ${type}\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n`;
+      return (await exchangeBytes(agent.port, [Buffer.from(head), body], "stay", 5_000)).toString();
+    };
+    expect(await send(LIST, "application/json", Buffer.from("{}"))).toMatch(/^HTTP\/1\.1 200 /);
+    const started = await send(START, "application/connect+json", envelope(quick));
+    expect(started).toMatch(/^HTTP\/1\.1 200 [\s\S]*"exited":true/);
+    expect(await send("/files?path=/tmp/of-any-host", "application/octet-stream", Buffer.from("text"))).toMatch(/^HTTP\/1\.1 200 /);
+  });
+
   it("keeps idle connections longer than any proxy does", async () => {
     const answer = await exchangeBytes(agent.port, [Buffer.from("GET /health HTTP/1.1\r\nHost: a\r\n\r\n")], "stay");
     expect(answer.toString()).toMatch(/^Keep-Alive: timeout=640\r$/m);

@@ -78,5 +78,7 @@ function serve(handler: ReturnType<typeof connectNodeAdapter>, method: DescMetho
   delete req.headers["connect-accept-encoding"];
   const timeout = req.headers["connect-timeout-ms"];
   if (typeof timeout === "string" && /^\d{10}$/.test(timeout) && Number(timeout) > MAX_TIMER_MS) delete req.headers["connect-timeout-ms"];
+  // The library makes a URL of it, which no handler reads, and not every name that leads here is one that URLs take.
+  req.headers.host = "sandbox";
   handler(req, res);
 }
