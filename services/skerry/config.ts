@@ -1,3 +1,4 @@
+import { isIPv6 } from "node:net";
 import { join } from "node:path";
 import { ConfigReader } from "@skerry/base";
 
@@ -11,6 +12,8 @@ export interface ServeConfig {
   readonly apiPort: number;
   readonly edgePort: number;
   readonly nodePort: number;
+  /** Where the edges of other processes reach the node of this one. */
+  readonly nodeUrl: string;
   readonly controlPort: number;
   readonly databaseUrl: string | undefined;
   readonly nodes: readonly string[];
@@ -40,6 +43,7 @@ export const SETTINGS = [
   "API_PORT",
   "EDGE_PORT",
   "NODE_PORT",
+  "NODE_URL",
   "CONTROL_PORT",
   "DATABASE_URL",
   "NODES",
@@ -66,13 +70,16 @@ const PORT = { min: 0, max: 65_535 };
 export function parseServeConfig(env: Readonly<Record<string, string | undefined>>): ServeConfig {
   const reader = new ConfigReader(env, "SKERRY_");
   const edgePort = reader.integer("EDGE_PORT", 4681, PORT);
+  const nodePort = reader.integer("NODE_PORT", 4682, PORT);
+  const listen = reader.string("LISTEN", "127.0.0.1");
   const config: ServeConfig = {
     dataDir: reader.string("DATA", "/var/lib/skerry"),
     roles: parseRoles(reader),
-    listen: reader.string("LISTEN", "127.0.0.1"),
+    listen,
     apiPort: reader.integer("API_PORT", 4680, PORT),
     edgePort,
-    nodePort: reader.integer("NODE_PORT", 4682, PORT),
+    nodePort,
+    nodeUrl: reader.string("NODE_URL", `http://${isIPv6(listen) ? `[${listen}]` : listen}:${nodePort}`),
     controlPort: reader.integer("CONTROL_PORT", 4683, PORT),
     databaseUrl: reader.optional("DATABASE_URL"),
     nodes: reader.list("NODES", []),
@@ -121,7 +128,21 @@ function checkCombination(config: ServeConfig, reader: ConfigReader): void {
       "SKERRY_CONTROL_URL must name the api's control address (http://host:4683) when the edge role runs without the api role",
     );
   }
+  if (roles.has("api") && roles.has("node") && !roles.has("edge") && /^http:\/\/(0\.0\.0\.0|\[::\]):/.test(config.nodeUrl)) {
+    reader.problem(
+      "SKERRY_NODE_URL must say where edges reach this node (http://host:4682), because it listens on every address of its machine",
+    );
+  }
+  const urls = { NODES: config.nodes, NODE_URL: [config.nodeUrl], CONTROL_URL: config.controlUrl === undefined ? [] : [config.controlUrl] };
+  for (const [name, values] of Object.entries(urls)) {
+    for (const url of values) if (!isHttpUrl(url)) reader.problem(`SKERRY_${name} takes addresses such as http://host:4682, not "${url}"`);
+  }
   for (const address of config.dns) {
     if (!/^\d{1,3}(\.\d{1,3}){3}$/.test(address)) reader.problem(`SKERRY_DNS takes IPv4 addresses, not "${address}"`);
   }
+}
+
+function isHttpUrl(text: string): boolean {
+  const url = URL.parse(text);
+  return url !== null && (url.protocol === "http:" || url.protocol === "https:");
 }

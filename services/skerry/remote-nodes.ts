@@ -1,5 +1,6 @@
 // The nodes of split roles: a list of addresses from the configuration, each asked for its name until it answers.
 
+import { setTimeout as sleep } from "node:timers/promises";
 import { type Client, createClient, type Interceptor } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import type { NodeDirectory, NodeHandle } from "@skerry/api";
@@ -7,11 +8,12 @@ import { asError, type Logger, type Secret } from "@skerry/base";
 import { NodeService } from "@skerry/wire/node";
 
 const RETRY_MS = 1_000;
+const NODES_WAIT_MS = 5_000;
 const INFO_TIMEOUT_MS = 5_000;
 
 export interface RemoteNodes extends NodeDirectory {
-  /** Answers when every node has answered once. */
-  ready(): Promise<void>;
+  /** Answers when every node has answered once, or after `NODES_WAIT_MS`: a machine that is down keeps nobody from using the others. */
+  settled(): Promise<void>;
   close(): void;
 }
 
@@ -36,8 +38,11 @@ export function remoteNodes(options: RemoteNodesOptions): RemoteNodes {
   );
   return {
     list: () => [...known.values()],
-    ready: async () => {
-      await all;
+    settled: async () => {
+      if ((await Promise.race([all, sleep(NODES_WAIT_MS, "late" as const, { ref: false })])) !== "late") return;
+      const answered = [...known.values()].map(({ url }) => url);
+      const missing = options.urls.filter((url) => !answered.includes(url));
+      options.logger.warn({ node_urls: missing }, "starting without nodes that have not answered yet: they are taken in when they do");
     },
     close: () => stop.abort(),
   };
@@ -66,7 +71,7 @@ async function askName(
     } catch (error) {
       logger.warn({ node_url: url, err: asError(error) }, "node does not answer yet");
     }
-    await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+    await sleep(RETRY_MS, undefined, { signal }).catch(() => {});
   }
   return undefined;
 }

@@ -32,7 +32,7 @@ export async function serve(env: Readonly<Record<string, string | undefined>>): 
   const stopped = new Promise<string>((resolve) => {
     for (const signal of ["SIGTERM", "SIGINT"]) process.once(signal, () => resolve(signal));
   });
-  await using roles = await startRoles({ config, secrets, logger });
+  await using roles = await startRoles({ config, secrets, logger, stopped });
   const memory = new IdleMemory({ worthBytes: MEMORY_WORTH_BYTES });
   setInterval(() => memory.touch(), MEMORY_LOOK_MS).unref();
   logger.info({ roles: [...config.roles], pid: process.pid }, "platform ready");
@@ -47,6 +47,8 @@ interface RoleContext {
   readonly config: ServeConfig;
   readonly secrets: PlatformSecrets;
   readonly logger: Logger;
+  /** Settles when this process is to end. */
+  readonly stopped: Promise<unknown>;
 }
 
 async function startRoles(context: RoleContext): Promise<AsyncDisposableStack> {
@@ -82,7 +84,8 @@ async function startNode({ config, logger }: RoleContext, stack: AsyncDisposable
 }
 
 /** Returns the transport on which the route RPC is reached in this process. */
-async function startApi({ config, secrets, logger }: RoleContext, stack: AsyncDisposableStack, node: Node | undefined) {
+async function startApi(context: RoleContext, stack: AsyncDisposableStack, node: Node | undefined) {
+  const { config, secrets, logger } = context;
   if (!secrets.control) throw new PlatformError("config_invalid", "the secrets file has no tokenSeed, which the api role needs");
   const store = await openStore(databaseUrlOf(config), logger.child({ part: "store" }));
   stack.defer(() => store.close());
@@ -101,7 +104,7 @@ async function startApi({ config, secrets, logger }: RoleContext, stack: AsyncDi
     },
     {
       store,
-      nodes: await nodeDirectory({ config, secrets, logger }, stack, { node, clusterId: store.clusterId }),
+      nodes: await nodeDirectory(context, stack, { node, clusterId: store.clusterId }),
       secrets: secrets.control,
       clock: store.clock,
       logger: logger.child({ role: "api" }),
@@ -121,7 +124,7 @@ async function startApi({ config, secrets, logger }: RoleContext, stack: AsyncDi
 }
 
 async function nodeDirectory(
-  { config, secrets, logger }: RoleContext,
+  { config, secrets, logger, stopped }: RoleContext,
   stack: AsyncDisposableStack,
   { node, clusterId }: { node: Node | undefined; clusterId: string },
 ): Promise<NodeDirectory> {
@@ -139,12 +142,12 @@ async function nodeDirectory(
           `Use the database of before. To lose what is here instead, delete ${join(config.dataDir, "node/cluster.json")} and start again`,
       );
     }
-    const handle = { nodeId, url: `http://${config.listen}:${config.nodePort}`, client };
+    const handle = { nodeId, url: config.nodeUrl, client };
     return { list: () => [handle] };
   }
   const nodes = remoteNodes({ urls: config.nodes, secret: secrets.internalSecret, clusterId, interceptors, logger });
   stack.defer(() => nodes.close());
-  await nodes.ready();
+  await Promise.race([nodes.settled(), stopped]);
   return nodes;
 }
 

@@ -40,3 +40,25 @@ it("api, edge and node work as three processes over PostgreSQL", async () => {
   });
   expect(knock.status).toBe(401);
 });
+
+it("an api starts without a node that is down, takes it in when it answers, and stops while it waits for it", async () => {
+  await using platform = await startPlatform({ roles: ["node", "api", "edge"] });
+  const waits = () => platform.logs().split("node does not answer yet").length;
+  const sandbox = await Sandbox.create(clientOf(platform));
+  await platform.kill9();
+  await platform.start("api");
+  await expect(Sandbox.create(clientOf(platform))).rejects.toThrow("there is no machine to run it");
+  await platform.start();
+  await expect.poll(() => sandbox.commands.run("echo here").then(({ stdout }) => stdout, String), { timeout: 20_000 }).toBe("here\n");
+  await (await Sandbox.create(clientOf(platform))).kill();
+
+  await platform.kill9();
+  const before = waits();
+  const start = platform.start("api").catch(() => {});
+  await expect.poll(waits, { timeout: 20_000 }).toBeGreaterThan(before);
+  await platform.stop();
+  await start;
+  expect(platform.pids()).toEqual([]);
+  await platform.start();
+  await sandbox.kill();
+});

@@ -72,8 +72,8 @@ export interface Platform extends RunningPlatform, AsyncDisposable {
   arm(point: string): Promise<{ readonly ended: Promise<string | number | null> }>;
   /** Ends every process in an orderly way; sandboxes go on running. */
   stop(): Promise<void>;
-  /** Starts what does not run, and waits until it answers. */
-  start(): Promise<void>;
+  /** Starts what does not run (or only that of one role), and waits until it answers. */
+  start(role?: string): Promise<void>;
   /** Orderly end, then start. */
   restart(): Promise<void>;
   /** Stops, cleans up, and fails when anything of this platform is left on the host. */
@@ -130,8 +130,9 @@ async function createPlatform(folder: DataFolder, options: StartPlatformOptions)
     stop: async () => {
       await each((process) => process.end("SIGTERM"));
     },
-    start: async () => {
-      await each((process) => process.start());
+    // One after the other: an api that is up before its nodes are knows of no machine yet.
+    start: async (role) => {
+      for (const process of processes) if (role === undefined || process.has(role)) await process.start();
     },
     restart: async () => {
       await platform.stop();

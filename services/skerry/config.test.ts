@@ -1,0 +1,22 @@
+import { expect, it } from "vitest";
+import { parseServeConfig } from "./config.ts";
+
+it.each([
+  ["127.0.0.1", "http://127.0.0.1:4682"],
+  ["::1", "http://[::1]:4682"],
+  ["machine.example", "http://machine.example:4682"],
+])("a node that listens on %s is reached at %s", (listen, url) => {
+  expect(parseServeConfig({ SKERRY_LISTEN: listen }).nodeUrl).toBe(url);
+});
+
+it.each(["0.0.0.0", "::"])("edges elsewhere have to be told where a node is that listens on %s", (listen) => {
+  const split = { SKERRY_LISTEN: listen, SKERRY_ROLES: "api,node" };
+  expect(() => parseServeConfig(split)).toThrow("SKERRY_NODE_URL must say where edges reach this node");
+  const url = "http://10.0.0.7:4682";
+  expect(parseServeConfig({ ...split, SKERRY_NODE_URL: url }).nodeUrl).toBe(url);
+  expect(parseServeConfig({ SKERRY_LISTEN: listen }).roles.size).toBe(3);
+});
+
+it.each(["SKERRY_NODE_URL", "SKERRY_CONTROL_URL", "SKERRY_NODES"])("%s takes addresses of HTTP and nothing else", (name) => {
+  for (const url of ["10.0.0.7:4682", "ftp://10.0.0.7", "http://"]) expect(() => parseServeConfig({ [name]: url })).toThrow(`not "${url}"`);
+});
