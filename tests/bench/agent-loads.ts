@@ -2,7 +2,7 @@ import type { AgentSandbox } from "./agent-sandbox.ts";
 import { repeated, samplesOf, timed } from "./statistics.ts";
 
 const OUTPUT_MB = 100;
-const ENTRIES = 10_000;
+const ENTRIES = 100_000;
 
 export async function outputAndCat(sandbox: AgentSandbox): Promise<{ start: number[]; cat: number[] }> {
   await sandbox.shell(`head -c ${OUTPUT_MB}000000 /dev/urandom > /tmp/output && chmod 644 /tmp/output`);
@@ -19,16 +19,28 @@ export async function outputAndCat(sandbox: AgentSandbox): Promise<{ start: numb
   return { start: start.map(speed), cat: samplesOf(cat).slice(1).map(speed) };
 }
 
-export async function listings(sandbox: AgentSandbox): Promise<{ stat: number[]; list: number[]; find: number[] }> {
+/** The system calls of a listing and nothing else. Prints the milliseconds of each run. */
+const SCAN = `import os, sys, time
+for _ in range(int(sys.argv[1])):
+    start = time.perf_counter()
+    for entry in os.scandir("/tmp/many"):
+        os.lstat(entry.path)
+        os.listxattr(entry.path)
+    print((time.perf_counter() - start) * 1000)
+`;
+
+export async function listings(sandbox: AgentSandbox): Promise<{ stat: number[]; list: number[]; find: number[]; scan: number[] }> {
   await sandbox.shell(`mkdir -p /tmp/many && cd /tmp/many && seq ${ENTRIES} | xargs touch`);
+  await sandbox.sdk.files.write("/tmp/scan.py", SCAN);
   const list = () =>
     sandbox.filesystem.listDir({ path: "/tmp/many", depth: 1 }).then(({ entries }) => {
       if (entries.length !== ENTRIES) throw new Error(`${entries.length} entries were listed`);
     });
   const times = {
     stat: await repeated(1_000, () => sandbox.filesystem.stat({ path: "/etc/hostname" })),
-    list: await repeated(5, list),
-    find: samplesOf(await sandbox.shell(shellTimes(6, "find /tmp/many -ls > /dev/null"))).slice(1),
+    list: await repeated(3, list),
+    find: samplesOf(await sandbox.shell(shellTimes(4, "find /tmp/many -ls > /dev/null"))).slice(1),
+    scan: samplesOf(await sandbox.shell("python3 /tmp/scan.py 4")).slice(1),
   };
   await sandbox.shell("rm -r /tmp/many");
   return times;

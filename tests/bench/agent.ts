@@ -55,10 +55,11 @@ async function measure(
   const output = await outputAndCat(sandbox);
   add("100 MB of output through Start", "MB/s", output.start);
   add("  cat of the same into a file inside", "MB/s", output.cat);
-  const { stat, list, find } = await listings(sandbox);
+  const { stat, list, find, scan } = await listings(sandbox);
   add("Stat", "ms", stat);
-  add("ListDir of 10,000 entries", "ms", list);
+  add("ListDir of 100,000 entries", "ms", list);
   add("  find -ls of the same inside", "ms", find);
+  add("  scandir, lstat and listxattr of the same by Python", "ms", scan);
   for (const [name, samples] of await transfers(sandbox, { megabytes: options.transferMb, nginx })) add(name, "MB/s", samples);
   await runMany(sandbox, PROCESSES);
   add(`memory of the agent after ${PROCESSES} processes`, "MiB", [await memory.settled()]);

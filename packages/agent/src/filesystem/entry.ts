@@ -1,14 +1,27 @@
 import { type BigIntStats, lstatSync, realpathSync, statSync } from "node:fs";
 import { lstat, realpath, stat } from "node:fs/promises";
 import { posix } from "node:path";
-import type { MessageInitShape } from "@bufbuild/protobuf";
-import { type EntryInfoSchema, FileType } from "@skerry/wire/filesystem";
+import { FileType } from "@skerry/wire/filesystem";
 import type { NameTable } from "../accounts/accounts.ts";
 import { loadLibc } from "../native/libc.ts";
-import { readMetadata } from "./metadata.ts";
+import { type Metadata, readMetadata } from "./metadata.ts";
 import { permissionString } from "./permissions.ts";
 
-export type EntryInit = MessageInitShape<typeof EntryInfoSchema>;
+/** All fields of an EntryInfo. */
+export interface Entry {
+  readonly name: string;
+  readonly path: string;
+  readonly type: FileType;
+  readonly size: bigint;
+  readonly mode: number;
+  readonly permissions: string;
+  readonly owner: string;
+  readonly group: string;
+  readonly modifiedTime: { readonly seconds: bigint; readonly nanos: number };
+  readonly symlinkTarget?: string;
+  readonly metadata: Metadata;
+  readonly isSymlink: boolean;
+}
 
 interface Found {
   readonly own: BigIntStats;
@@ -20,7 +33,7 @@ interface Found {
  * One file as clients see it. Size, owner and times are the link's own; kind and mode bits are the target's.
  * `file` is for paths that are not UTF-8 and have no exact text.
  */
-export async function readEntry(path: string, names: NameTable, file: string | Buffer = path): Promise<EntryInit> {
+export async function readEntry(path: string, names: NameTable, file: string | Buffer = path): Promise<Entry> {
   await loadLibc();
   const own = await lstat(file, { bigint: true });
   const target = own.isSymbolicLink() ? await targetOf(file) : { stats: own, path: file };
@@ -28,17 +41,17 @@ export async function readEntry(path: string, names: NameTable, file: string | B
 }
 
 /** The same at once, for many files: handing each to another thread takes several times as long. Preconditions: `loadLibc` is done. */
-export function readEntryNow(path: string, names: NameTable, file: string | Buffer = path): EntryInit {
+export function readEntryNow(path: string, names: NameTable, file: string | Buffer = path): Entry {
   const own = lstatSync(file, { bigint: true });
   const target = own.isSymbolicLink() ? targetNow(file) : { stats: own, path: file };
   return describe(path, names, { own, target });
 }
 
-function describe(path: string, names: NameTable, { own, target }: Found): EntryInit {
+function describe(path: string, names: NameTable, { own, target }: Found): Entry {
   const isSymlink = own.isSymbolicLink();
   const metadata = target.stats?.isFile() || target.stats?.isDirectory() ? readMetadata(target.path) : {};
   return {
-    name: path === "/" ? "/" : posix.basename(path),
+    name: nameOf(path),
     path,
     type: fileType(target.stats),
     size: own.size,
@@ -48,9 +61,14 @@ function describe(path: string, names: NameTable, { own, target }: Found): Entry
     group: names.group(Number(own.gid)),
     modifiedTime: timestamp(own.mtimeNs),
     ...(isSymlink ? { symlinkTarget: target.path.toString() } : {}),
-    metadata: { ...metadata },
+    metadata,
     isSymlink,
   };
+}
+
+function nameOf(path: string): string {
+  if (path === "/") return "/";
+  return path.endsWith("/") ? posix.basename(path) : path.slice(path.lastIndexOf("/") + 1);
 }
 
 // A link whose target cannot be resolved stands for itself.
@@ -78,8 +96,15 @@ function fileType(stats: BigIntStats | undefined): FileType {
   return FileType.UNSPECIFIED;
 }
 
-// Euclidean division, so that times before 1970 have positive nanoseconds.
-function timestamp(nanoseconds: bigint): { seconds: bigint; nanos: number } {
-  const nanos = ((nanoseconds % 1_000_000_000n) + 1_000_000_000n) % 1_000_000_000n;
-  return { seconds: (nanoseconds - nanos) / 1_000_000_000n, nanos: Number(nanos) };
+const NANOSECONDS = 1_000_000_000n;
+/** The years 1 to 9999 in nanoseconds: what a timestamp on the wire can say. File systems in memory keep whatever a program sets. */
+const FIRST_TIME = -62_135_596_800_000_000_000n;
+const LAST_TIME = 253_402_300_799_999_999_999n;
+
+// Nanoseconds are never negative, also in front of 1970.
+function timestamp(nanoseconds: bigint): Entry["modifiedTime"] {
+  const time = nanoseconds < FIRST_TIME ? FIRST_TIME : nanoseconds > LAST_TIME ? LAST_TIME : nanoseconds;
+  const seconds = time / NANOSECONDS;
+  const nanos = Number(time - seconds * NANOSECONDS);
+  return nanos < 0 ? { seconds: seconds - 1n, nanos: nanos + Number(NANOSECONDS) } : { seconds, nanos };
 }

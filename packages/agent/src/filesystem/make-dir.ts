@@ -3,16 +3,12 @@ import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
 import { errnoOf } from "@skerry/base";
 import type { MakeDirRequest } from "@skerry/wire/filesystem";
 import { type FilesystemContext, resolvePath } from "./context.ts";
-import type { EntryInit } from "./entry.ts";
+import type { Entry } from "./entry.ts";
 import { fileError } from "./file-error.ts";
 import { makeDirectories } from "./make-parents.ts";
 import { entryOf } from "./stat.ts";
 
-export async function makeDir(
-  filesystem: FilesystemContext,
-  request: MakeDirRequest,
-  context: HandlerContext,
-): Promise<{ entry: EntryInit }> {
+export async function makeDir(filesystem: FilesystemContext, request: MakeDirRequest, context: HandlerContext): Promise<{ entry: Entry }> {
   const { path, user } = resolvePath(filesystem, request.path, context);
   await refuseExisting(path);
   try {

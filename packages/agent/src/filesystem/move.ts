@@ -4,14 +4,14 @@ import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
 import { errnoOf } from "@skerry/base";
 import type { MoveRequest } from "@skerry/wire/filesystem";
 import { type FilesystemContext, resolvePath } from "./context.ts";
-import type { EntryInit } from "./entry.ts";
+import type { Entry } from "./entry.ts";
 import { fileError } from "./file-error.ts";
 import { makeDirectories } from "./make-parents.ts";
 import { entryOf } from "./stat.ts";
 import { currentHub } from "./watching/current-hub.ts";
 
 /** rename(2) and nothing around it: what that refuses (another file system, a full directory) is refused here. */
-export async function move(filesystem: FilesystemContext, request: MoveRequest, context: HandlerContext): Promise<{ entry: EntryInit }> {
+export async function move(filesystem: FilesystemContext, request: MoveRequest, context: HandlerContext): Promise<{ entry: Entry }> {
   const { path: source } = resolvePath(filesystem, request.source, context);
   const { path: destination, user } = resolvePath(filesystem, request.destination, context);
   try {

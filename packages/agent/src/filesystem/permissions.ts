@@ -12,7 +12,16 @@ const KINDS: ReadonlyMap<number, string> = new Map([
   [0o020000, "Dc"],
 ]);
 
+/** Of the modes met so far: there are few, and directories of many files that have the same. */
+const KNOWN = new Map<number, string>();
+
 export function permissionString(mode: number): string {
+  const known = KNOWN.get(mode) ?? describe(mode);
+  KNOWN.set(mode, known);
+  return known;
+}
+
+function describe(mode: number): string {
   const kind = KINDS.get(mode & S_IFMT) ?? "";
   // Go's fixed order of the letters: d L D p S u g c t.
   const [device, character] = kind === "Dc" ? ["D", "c"] : [kind, ""];

@@ -3,16 +3,16 @@ import { errnoOf } from "@skerry/base";
 import type { StatRequest } from "@skerry/wire/filesystem";
 import { NameTable } from "../accounts/accounts.ts";
 import { type FilesystemContext, resolvePath } from "./context.ts";
-import { type EntryInit, readEntry } from "./entry.ts";
+import { type Entry, readEntry } from "./entry.ts";
 import { fileError } from "./file-error.ts";
 
-export async function stat(filesystem: FilesystemContext, request: StatRequest, context: HandlerContext): Promise<{ entry: EntryInit }> {
+export async function stat(filesystem: FilesystemContext, request: StatRequest, context: HandlerContext): Promise<{ entry: Entry }> {
   const { path } = resolvePath(filesystem, request.path, context);
   return { entry: await entryOf(path) };
 }
 
 /** Also what MakeDir and Move answer with. */
-export async function entryOf(path: string): Promise<EntryInit> {
+export async function entryOf(path: string): Promise<Entry> {
   try {
     return await readEntry(path, new NameTable());
   } catch (error) {

@@ -1,8 +1,7 @@
 // Connect RPC inside our own pipeline: the same checks as every route, the Connect protocol only, identity responses.
 
-import type { DescMethod } from "@bufbuild/protobuf";
-import { Code, ConnectError, createContextValues } from "@connectrpc/connect";
-import { compressionGzip, connectNodeAdapter } from "@connectrpc/connect-node";
+import { Code, ConnectError, type ContextValues, createConnectRouter, createContextValues } from "@connectrpc/connect";
+import { compressionGzip, universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
 import { Filesystem } from "@skerry/wire/filesystem";
 import { Process } from "@skerry/wire/process";
 import { credentialProblem } from "../basic-user.ts";
@@ -15,6 +14,7 @@ import { stateKey } from "../request-user.ts";
 import type { AgentState } from "../state.ts";
 import type { Exchange, Route } from "./exchange.ts";
 import type { RouteTable } from "./router.ts";
+import { type StreamedBody, streamedBodyKey } from "./streamed-body.ts";
 
 /** The longest delay that a timer takes. */
 const MAX_TIMER_MS = 0x7fffffff;
@@ -35,12 +35,11 @@ export interface RpcOptions {
 export function rpcRoutes(options: RpcOptions): RouteTable {
   const { state } = options;
   const process: ProcessContext = { ...options, table: new ProcessTable(new Reaper()) };
-  const handler = connectNodeAdapter({
+  const router = createConnectRouter({
     grpc: false,
     grpcWeb: false,
     acceptCompression: [compressionGzip],
     readMaxBytes: MAX_MESSAGE_BYTES,
-    contextValues: () => createContextValues().set(stateKey, state),
     // Before the body is read: credentials that name nobody fail streams too, in their form. Other calls have passed the pipeline.
     requestGate: (context) => {
       const isUnary = context.method.methodKind === "unary";
@@ -51,23 +50,22 @@ export function rpcRoutes(options: RpcOptions): RouteTable {
       if (version !== null && version !== "1")
         throw new ConnectError(`connect-protocol-version must be "1": got "${version}"`, Code.InvalidArgument);
     },
-    routes: (router) => {
-      router.service(Process, processService(process));
-      router.service(Filesystem, filesystemService({ state }));
-    },
   });
+  router.service(Process, processService(process));
+  router.service(Filesystem, filesystemService({ state }));
   return new Map(
-    [Process, Filesystem].flatMap((service) =>
-      service.methods.map((method): [string, { POST: Route }] => [
-        `/${service.typeName}/${method.name}`,
-        { POST: (exchange) => serve(handler, method, exchange) },
-      ]),
-    ),
+    router.handlers.map((handler): [string, { POST: Route }] => [
+      handler.requestPath,
+      { POST: (exchange) => serve(handler, exchange, createContextValues().set(stateKey, state)) },
+    ]),
   );
 }
 
-function serve(handler: ReturnType<typeof connectNodeAdapter>, method: DescMethod, { req, res }: Exchange): void {
-  const isUnary = method.methodKind === "unary";
+type Handler = ReturnType<typeof createConnectRouter>["handlers"][number];
+type Answer = Awaited<ReturnType<Handler>>;
+
+async function serve(handler: Handler, { req, res }: Exchange, values: ContextValues): Promise<void> {
+  const isUnary = handler.method.methodKind === "unary";
   if (!(isUnary ? UNARY_PATTERN : STREAM_PATTERN).test(req.headers["content-type"] ?? "")) {
     res.writeHead(415, { "Accept-Post": (isUnary ? UNARY_TYPES : STREAM_TYPES).join(", "), "Content-Length": "0" }).end();
     return;
@@ -80,5 +78,24 @@ function serve(handler: ReturnType<typeof connectNodeAdapter>, method: DescMetho
   if (typeof timeout === "string" && /^\d{10}$/.test(timeout) && Number(timeout) > MAX_TIMER_MS) delete req.headers["connect-timeout-ms"];
   // The library makes a URL of it, which no handler reads, and not every name that leads here is one that URLs take.
   req.headers.host = "sandbox";
-  handler(req, res);
+  try {
+    const answer = await handler(universalRequestFromNodeRequest(req, res, undefined, values));
+    const body = answer.status === 200 ? values.get(streamedBodyKey) : undefined;
+    await universalResponseToNodeResponse(body ? withBody(answer, body) : answer, res);
+  } catch (error) {
+    if (ConnectError.from(error).code !== Code.Aborted) throw error;
+    // The caller left in the middle of its request.
+    res.destroy();
+  }
+}
+
+function withBody(answer: Answer, { pieces, bytes }: StreamedBody): Answer {
+  const header = new Headers(answer.header);
+  if (bytes === undefined) header.delete("Content-Length");
+  else header.set("Content-Length", String(bytes));
+  return { ...answer, header, body: inPieces(pieces) };
+}
+
+async function* inPieces(pieces: StreamedBody["pieces"]): AsyncGenerator<Uint8Array> {
+  yield* pieces;
 }

@@ -1,17 +1,17 @@
 import { NameTable } from "../../accounts/accounts.ts";
-import { type EntryInit, readEntry } from "../entry.ts";
+import { type Entry, readEntry } from "../entry.ts";
 
 /** Looked at in parallel: enough for the thread pool, little enough for memory. */
 const MAX_RUNNING = 32;
 
 /** Describes the files of events. Files that are gone by then have no description. */
 export class EntryReader {
-  #batch: { readonly names: NameTable; readonly entries: Map<string, Promise<EntryInit | undefined>> } | undefined;
+  #batch: { readonly names: NameTable; readonly entries: Map<string, Promise<Entry | undefined>> } | undefined;
   #running = 0;
   readonly #waiting: (() => void)[] = [];
 
   /** The path has one character per byte. Events that arrived together and are about one file share one look at it. */
-  read(path: string): Promise<EntryInit | undefined> {
+  read(path: string): Promise<Entry | undefined> {
     if (!this.#batch) {
       this.#batch = { names: new NameTable(), entries: new Map() };
       queueMicrotask(() => {
@@ -24,7 +24,7 @@ export class EntryReader {
     return entry;
   }
 
-  async #readSoon(path: Buffer, names: NameTable): Promise<EntryInit | undefined> {
+  async #readSoon(path: Buffer, names: NameTable): Promise<Entry | undefined> {
     if (this.#running >= MAX_RUNNING) await new Promise<void>((resolve) => this.#waiting.push(resolve));
     this.#running++;
     try {

@@ -5,12 +5,12 @@
 
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { EventType } from "@skerry/wire/filesystem";
-import type { EntryInit } from "../entry.ts";
+import type { Entry } from "../entry.ts";
 
 export interface WatchEvent {
   readonly name: string;
   readonly type: EventType;
-  readonly entry: Promise<EntryInit | undefined> | undefined;
+  readonly entry: Promise<Entry | undefined> | undefined;
 }
 
 /** Memory that all buffers of the agent take together, as estimated here. */

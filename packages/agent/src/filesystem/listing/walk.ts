@@ -1,0 +1,81 @@
+// All that is below a directory, down to a depth: each directory right before its contents, names in the order of their bytes.
+
+import { isUtf8 } from "node:buffer";
+import { errnoOf } from "@skerry/base";
+import { type Child, type RawPath, readChildren } from "./children.ts";
+
+export interface Place {
+  /** As clients see it: what is not UTF-8 has U+FFFD in its place. */
+  readonly shown: string;
+  readonly real: RawPath;
+}
+
+interface Level {
+  readonly folder: Place;
+  readonly children: readonly Child[];
+  next: number;
+}
+
+/**
+ * In batches, so that whoever takes them can let others have their turn. Links are listed and never entered. Holds the names of the
+ * directories on its way, not the whole tree.
+ */
+export async function* walk(root: Place, options: { depth: number; batch: number }): AsyncGenerator<Place[]> {
+  const levels: Level[] = [await open(root)];
+  let batch: Place[] = [];
+  for (let level = levels.at(-1); level; level = levels.at(-1)) {
+    const child = level.children[level.next];
+    level.next++;
+    if (!child) {
+      levels.pop();
+      continue;
+    }
+    const place = placeOf(level.folder, child.bytes);
+    batch.push(place);
+    if (batch.length === options.batch) {
+      yield batch;
+      batch = [];
+    }
+    if (!child.isDirectory || levels.length >= options.depth) continue;
+    const below = await openUnlessGone(place);
+    if (below) levels.push(below);
+  }
+  if (batch.length > 0) yield batch;
+}
+
+async function open(folder: Place): Promise<Level> {
+  return { folder, children: await readChildren(folder.real), next: 0 };
+}
+
+async function openUnlessGone(folder: Place): Promise<Level | undefined> {
+  try {
+    return await open(folder);
+  } catch (error) {
+    if (errnoOf(error) === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+const ASCII = /^[\0-\x7f]*$/;
+
+function placeOf({ shown, real }: Place, bytes: string): Place {
+  if (ASCII.test(bytes)) {
+    const path = join(shown, bytes);
+    return { shown: path, real: real === shown ? path : joinRaw(real, bytes) };
+  }
+  const name = Buffer.from(bytes, "latin1");
+  const text = name.toString("utf8");
+  const isText = typeof real === "string" && isUtf8(name);
+  return { shown: join(shown, text), real: isText ? join(real, text) : joinRaw(real, name) };
+}
+
+function join(folder: string, name: string): string {
+  return folder.endsWith("/") ? folder + name : `${folder}/${name}`;
+}
+
+function joinRaw(folder: RawPath, name: RawPath): RawPath {
+  if (typeof folder === "string" && typeof name === "string") return join(folder, name);
+  const end = folder.at(-1);
+  const isClosed = end === "/" || end === 0x2f;
+  return Buffer.concat([Buffer.from(folder), Buffer.from(isClosed ? "" : "/"), Buffer.from(name)]);
+}
