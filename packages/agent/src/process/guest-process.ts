@@ -8,10 +8,11 @@ import { Socket } from "node:net";
 import { ReadStream } from "node:tty";
 import type { ExitStatus } from "@skerry/base/posix-spawn";
 import { type PtySize, resizePty } from "../native/pty.ts";
-import type { OutputStream, ProcessEvent } from "./event.ts";
+import type { OutputStream } from "./event.ts";
 import { type EndFields, endFields } from "./exit-status.ts";
+import { Followers } from "./followers.ts";
 import type { Launched } from "./launch.ts";
-import { Subscriber } from "./subscriber.ts";
+import type { Subscriber } from "./subscriber.ts";
 
 const PIPE_EVENT_BYTES = 32 * 1024;
 const PTY_EVENT_BYTES = 16 * 1024;
@@ -31,7 +32,7 @@ export class GuestProcess {
   readonly identity: ProcessIdentity;
   /** Where input goes: stdin of a pipe process, or the terminal. */
   readonly input: ProcessInputTarget;
-  readonly #subscribers = new Set<Subscriber>();
+  readonly #followers = new Followers(() => this.#adjustFlow());
   readonly #outputs = new Set<Socket>();
   readonly #onEnd: (process: GuestProcess) => void;
   readonly #ended = Promise.withResolvers<void>();
@@ -65,10 +66,8 @@ export class GuestProcess {
   }
 
   subscribe(): Subscriber {
-    const subscriber = new Subscriber(() => this.#adjustFlow());
-    if (this.#end === undefined) {
-      this.#subscribers.add(subscriber);
-    } else {
+    const subscriber = this.#followers.add();
+    if (this.#end !== undefined) {
       subscriber.push({ case: "end", value: this.#end }, 0);
       subscriber.close();
     }
@@ -76,8 +75,7 @@ export class GuestProcess {
   }
 
   unsubscribe(subscriber: Subscriber): void {
-    this.#subscribers.delete(subscriber);
-    this.#adjustFlow();
+    this.#followers.remove(subscriber);
   }
 
   resize(size: PtySize): void {
@@ -112,16 +110,12 @@ export class GuestProcess {
   }
 
   #output(name: OutputStream, bytes: Uint8Array<ArrayBuffer>): void {
-    this.#broadcast({ case: "data", value: { output: { case: name, value: bytes } } }, bytes.length);
-  }
-
-  #broadcast(event: ProcessEvent, bytes: number): void {
-    for (const subscriber of this.#subscribers) subscriber.push(event, bytes);
+    this.#followers.push({ case: "data", value: { output: { case: name, value: bytes } } }, bytes.length);
   }
 
   // Nobody listening: output is read and dropped, so that the process never blocks.
   #adjustFlow(): void {
-    const blocked = this.#subscribers.size > 0 && [...this.#subscribers].every((subscriber) => subscriber.isFull);
+    const blocked = this.#followers.areFull;
     for (const stream of this.#outputs) {
       if (blocked) stream.pause();
       else if (stream.isPaused()) stream.resume();
@@ -138,8 +132,8 @@ export class GuestProcess {
     for (const stream of this.#outputs) stream.destroy();
     this.input.stream?.destroy();
     this.#onEnd(this);
-    this.#broadcast({ case: "end", value: this.#end }, 0);
-    for (const subscriber of this.#subscribers) subscriber.close();
+    this.#followers.push({ case: "end", value: this.#end }, 0);
+    this.#followers.close();
     this.#ended.resolve();
   }
 }

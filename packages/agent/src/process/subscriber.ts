@@ -12,18 +12,23 @@ const MAX_LAG_BYTES = 16 * 1024 * 1024;
 
 export class Subscriber {
   readonly #queue: ProcessEvent[] = [];
-  readonly #onDrain: () => void;
+  readonly #onChange: () => void;
   #queuedBytes = 0;
   #closed = false;
   #failure: ConnectError | undefined;
   #wake: (() => void) | undefined;
 
-  constructor(onDrain: () => void) {
-    this.#onDrain = onDrain;
+  /** `onChange`: it can take more, or it has failed. */
+  constructor(onChange: () => void) {
+    this.#onChange = onChange;
   }
 
   get isFull(): boolean {
     return this.#queuedBytes >= HIGH_WATER_BYTES;
+  }
+
+  get hasFailed(): boolean {
+    return this.#failure !== undefined;
   }
 
   push(event: ProcessEvent, bytes: number): void {
@@ -47,7 +52,7 @@ export class Subscriber {
     this.#queue.length = 0;
     this.#queuedBytes = 0;
     this.close();
-    this.#onDrain();
+    this.#onChange();
   }
 
   /** The next event; `idle` when none came within `idleMs`; undefined at the end. */
@@ -58,7 +63,7 @@ export class Subscriber {
     if (event === undefined) return this.#closed ? undefined : "idle";
     const wasFull = this.isFull;
     this.#queuedBytes -= event.case === "data" ? (event.value.output.value?.length ?? 0) : 0;
-    if (wasFull && !this.isFull) this.#onDrain();
+    if (wasFull && !this.isFull) this.#onChange();
     return event;
   }
 
