@@ -221,6 +221,36 @@ describe("loop devices", () => {
   );
 });
 
+describe("memory of the machine", () => {
+  const inMounts = (...command: string[]) => runCommand("nsenter", [`--target=${node.pid}`, "--mount", ...command]);
+  let refusal = "";
+  const without: Without = async (operation) => {
+    const file = join(node.dir, "..", "meminfo");
+    writeFileSync(file, readFileSync("/proc/meminfo", "utf8").replace(/^MemAvailable: .*$/m, "MemAvailable:      32768 kB"));
+    await inMounts("mount", "--bind", file, "/proc/meminfo");
+    refusal = "";
+    try {
+      return await tried(() =>
+        operation().catch((error: unknown) => {
+          refusal = String(error);
+          throw error;
+        }),
+      );
+    } finally {
+      await inMounts("umount", "/proc/meminfo");
+    }
+  };
+  it.each(sampleOf("operations without memory", OPERATIONS, (operation) => ["create", "resume"].includes(operation)))(
+    "%s with hardly any",
+    async (operation) => {
+      await proves(operation, without);
+      const starts = ["create", "create from a snapshot", "resume"].includes(operation);
+      if (starts) expect(refusal).toContain("The machine has not enough memory left to start a sandbox");
+      else expect(refusal).toBe("");
+    },
+  );
+});
+
 describe("memory of the sandbox", () => {
   /** The group of the sandbox may take what it has and `spare` bytes more. */
   const withSpare =

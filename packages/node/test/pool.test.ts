@@ -1,5 +1,6 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { runtimesFor } from "@skerry/testkit/depth";
 import { waitUntil } from "@skerry/testkit/wait-until";
 import { StartKind } from "@skerry/wire/node";
@@ -38,6 +39,34 @@ describe.each(runtimesFor("a node's pool"))("the warm pool on %s", (runtime) => 
     for (const { id } of [first, ...next]) await under.client.killSandbox({ sandboxId: id });
     expect(await list()).toEqual([]);
   });
+
+  if (runtime === "gvisor") {
+    it("starts every sandbox that is asked for while the image of the template turns out to be unusable, and takes another", async () => {
+      const image = () =>
+        join(under.config.dir, "images", readdirSync(join(under.config.dir, "images")).find((name) => name.startsWith("t")) ?? "");
+      await full();
+      const { ino } = statSync(image());
+      for (const name of readdirSync(join(image(), "memory"))) rmSync(join(image(), "memory", name));
+      const made: Awaited<ReturnType<typeof create>>[] = [];
+      // Until the pool has found out, and beyond: it gives way to creates, so there are moments without any.
+      await Promise.all(
+        Array.from({ length: 3 }, async (_, at) => {
+          for (let round = 0; round < 5; round++) {
+            made.push(await create());
+            if (at > 0) await setTimeout(150);
+          }
+        }),
+      );
+      expect(made.filter(({ startKind }) => startKind === StartKind.BOOT).length).toBeGreaterThan(0);
+      for (const { id } of made) expect(await statusWith(under, id, "a-token")).toBe(200);
+      for (const { id } of made) await under.client.killSandbox({ sandboxId: id });
+      await waitUntil("another image is taken", () => existsSync(join(image(), "image.json")) && statSync(image()).ino !== ino, 20_000);
+      await full();
+      const { id, startKind } = await create();
+      expect(startKind).toBe(StartKind.CLAIM);
+      await under.client.killSandbox({ sandboxId: id });
+    });
+  }
 
   it("does not hand out one for another size or another template", async () => {
     await full();

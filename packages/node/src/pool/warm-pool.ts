@@ -8,6 +8,7 @@ import { blockInternet, type NetworkNames } from "@skerry/runtime";
 import { crashPoint } from "../crash-points.ts";
 import type { ImageRecord } from "../images/image.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
+import { hasHostMemory } from "../limits/host-memory.ts";
 import { type AgentIdentity, initialiseAgent } from "../sandboxes/agent-client.ts";
 import { agentWaitOf } from "../sandboxes/agent-wait.ts";
 import type { Containers } from "../sandboxes/containers.ts";
@@ -180,7 +181,8 @@ export class WarmPool {
   async #work(): Promise<void> {
     for (let entry = this.#next(); entry && !this.#isClosed; entry = this.#next()) {
       while (!this.#options.gate.isIdle && !this.#isClosed) await sleep(GIVE_WAY_MS);
-      if (this.#isClosed) return;
+      // What is ready beforehand must not cost what runs; the next create tries again.
+      if (this.#isClosed || !hasHostMemory()) return;
       if (this.#options.keepsMemory(entry.makeup.runtime) && !this.#image(entry)) await this.#takeImage(entry);
       else await this.#add(entry);
     }

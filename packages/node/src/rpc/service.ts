@@ -15,6 +15,7 @@ const CODES: Readonly<Record<string, Code>> = {
   invalid_argument: Code.InvalidArgument,
   already_exists: Code.AlreadyExists,
   capacity_unavailable: Code.ResourceExhausted,
+  memory_unavailable: Code.ResourceExhausted,
   runtime_unavailable: Code.FailedPrecondition,
   layer_missing: Code.FailedPrecondition,
   disk_space_unavailable: Code.ResourceExhausted,
@@ -32,6 +33,7 @@ const CAUSES: Readonly<Record<string, string>> = {
   guest_unresponsive: SILENT_CAUSE,
   state_not_savable: UNSAVABLE_CAUSE,
   disk_space_unavailable: SCARCITY_CAUSE,
+  memory_unavailable: SCARCITY_CAUSE,
   layer_chain_too_long: SCARCITY_CAUSE,
   root_read_only: SCARCITY_CAUSE,
 };

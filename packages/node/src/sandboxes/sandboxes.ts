@@ -10,11 +10,13 @@ import { assertAboveFloor } from "../disk/disk-full.privileged.ts";
 import { type ImageRecord, memoryBytes } from "../images/image.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
 import type { DiskUser } from "../limits/disk-guard.ts";
+import { assertHostMemory } from "../limits/host-memory.ts";
 import type { WarmPool } from "../pool/warm-pool.ts";
 import { isAgentHealthy } from "./agent-client.ts";
 import { type Containers, type LiveContainer, whileStandingStill } from "./containers.ts";
 import { DiskPauses } from "./disk-pauses.ts";
 import { EndWatch } from "./end-watch.ts";
+import { guestSilent } from "./guest-silent.ts";
 import { type HostDeps, runtimeOf } from "./host.privileged.ts";
 import { identityOf } from "./identity-of.ts";
 import type { ImageUses } from "./image-uses.ts";
@@ -114,14 +116,26 @@ export class Sandboxes {
     const { deps, pool, gate, logger } = this.#options;
     // Also for one that is ready: it is about to write.
     await deps.areas.assertRoom();
+    assertHostMemory();
     if (spec.imageId !== "") return gate.run(() => this.#start(spec, this.#imageOf(spec), "sandbox created"));
     const phases = new Phases();
     const makeup = this.#makeupOf(spec, undefined);
     const claimed = await pool.claim(makeup, { identity: identityOf(spec, undefined), allowInternetAccess: spec.allowInternetAccess });
-    if (!claimed) return gate.run(() => this.#start(spec, pool.imageFor(makeup), "sandbox created"));
+    if (!claimed) return gate.run(() => this.#startAnew(spec, makeup));
     const facts = { sandbox_id: spec.sandboxId, template_id: spec.templateId, runtime: makeup.runtime, start_kind: claimed.kind };
     logger.info({ ...facts, ...phases.fields() }, "sandbox created");
     return claimed;
+  }
+
+  /** The image of a template only saves time: where the pool takes it away in the middle, because it is no good, nobody fails for that. */
+  async #startAnew(spec: SandboxSpec, makeup: SandboxMakeup): Promise<Started> {
+    const image = this.#options.pool.imageFor(makeup);
+    try {
+      return await this.#start(spec, image, "sandbox created");
+    } catch (error) {
+      if (!image || !(error instanceof PlatformError) || error.code !== "image_missing") throw error;
+      return await this.#start(spec, undefined, "sandbox created");
+    }
   }
 
   /** From the image that it was paused to. Repeated after a success it answers the same. */
@@ -151,6 +165,7 @@ export class Sandboxes {
     const makeup = this.#makeupOf(spec, image);
     const facts = { sandbox_id: sandboxId, template_id: spec.templateId, runtime: makeup.runtime };
     try {
+      assertHostMemory(image && !spec.withoutMemory ? memoryBytes(image) : 0);
       const started = await starter.start({
         // Its own name where it is free: what lies on the host is easier to read.
         containerId: this.#options.containers.isNameFree(sandboxId) ? sandboxId : this.#options.containers.newId(),
@@ -381,11 +396,4 @@ function checkedId({ sandboxId }: SandboxSpec): string {
   if (parseSandboxId(sandboxId) !== sandboxId || sandboxId === "")
     throw new PlatformError("invalid_argument", `not a sandbox id: ${sandboxId}`);
   return sandboxId;
-}
-
-function guestSilent(sandboxId: string): PlatformError {
-  return new PlatformError("guest_unresponsive", `the agent of sandbox ${sandboxId} does not answer`, {
-    publicMessage:
-      "the sandbox's agent does not answer, so it was not paused; it runs on as before: try again, or pause it with its memory",
-  });
 }
