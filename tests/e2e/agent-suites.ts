@@ -8,7 +8,7 @@ import { runCommand } from "@skerry/base";
 import { sampleOf } from "@skerry/testkit/depth";
 
 /** Files of packages/agent/test. Others are about this machine, or take what is tested elsewhere on both runtimes. */
-const ALL = ["access", "compose", "downloads", "filesystem", "large-listing", "process", "uploads", "watch", "watch-stream", "wire"];
+const ALL = ["access", "compose", "downloads", "filesystem", "process", "uploads", "watch", "watch-stream", "wire"];
 /** Those that ask most of the kernel below them. */
 const IN_SAMPLE = ["filesystem", "process", "uploads", "watch"];
 export const AGENT_SUITES = sampleOf("the agent's test files that run inside a sandbox", ALL, (suite) => IN_SAMPLE.includes(suite));

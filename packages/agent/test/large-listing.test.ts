@@ -6,10 +6,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { createClient } from "@connectrpc/connect";
-import { runCommand } from "@skerry/base";
 import { Filesystem } from "@skerry/wire/filesystem";
 import { beforeAll, beforeEach, expect, it } from "vitest";
-import { agentOfFile, failure } from "./agent-under-test.ts";
+import { agentOfFile, failure, run } from "./agent-under-test.ts";
 
 const agent = await agentOfFile();
 
@@ -59,7 +58,7 @@ it("says what can't be read while nothing was sent, and breaks off afterwards", 
   });
   const first = join(folder, "a");
   mkdirSync(first);
-  await runCommand("cp", ["--archive", "--link", many, first]);
+  expect(await run(agent, "cp", ["--archive", "--link", many, first])).toMatchObject({ exitCode: 0 });
   const { answer } = await startListing(folder, 99);
   expect(answer.statusCode).toBe(200);
   await expect(buffer(answer)).rejects.toThrow("aborted");
@@ -94,5 +93,6 @@ function startListing(path: string, depth = 1): Promise<{ outgoing: ClientReques
 /** One directory in the other until no system call takes the path of the last one. */
 async function makeTooDeep(path: string): Promise<void> {
   const name = "z".repeat(250);
-  await runCommand("bash", ["-c", `cd "$1" && for i in $(seq 18); do mkdir ${name} && cd ${name} || exit 1; done`, "-", path]);
+  const script = `cd "$1" && for i in $(seq 18); do mkdir ${name} && cd ${name} || exit 1; done`;
+  expect(await run(agent, "bash", ["-c", script, "-", path])).toMatchObject({ exitCode: 0 });
 }
