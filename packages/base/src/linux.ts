@@ -319,3 +319,20 @@ export function setTimes(path: Uint8Array, { atimeNs, mtimeNs }: { atimeNs: bigi
   const times = new BigInt64Array([atimeNs, mtimeNs].flatMap((ns) => [ns / billion, ns % billion]));
   if (utimensatFn(AT_FDCWD, terminated(path), times, AT_SYMLINK_NOFOLLOW) !== 0) fail("utimensat", path.toString());
 }
+
+const openByHandleFn = libc.func("int open_by_handle_at(int folder, const uint8_t *handle, int flags)");
+const O_PATH_CLOEXEC = 0o12000000;
+
+/**
+ * Finds a file by what a file system calls it whatever its names are: `folder` is any open folder of that file system. Opens without reading,
+ * and the caller closes it; undefined where there is no such file.
+ */
+export function openByHandle(folder: number, { type, id }: { type: number; id: Uint8Array }): number | undefined {
+  const handle = Buffer.alloc(8 + id.length);
+  handle.writeUInt32LE(id.length, 0);
+  handle.writeInt32LE(type, 4);
+  handle.set(id, 8);
+  const fd = openByHandleFn(folder, handle, O_PATH_CLOEXEC);
+  if (fd >= 0) return fd;
+  return koffi.errno() === koffi.os.errno.ESTALE ? undefined : fail("open_by_handle_at", `descriptor ${folder}`);
+}

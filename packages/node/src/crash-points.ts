@@ -36,6 +36,7 @@ export const CRASH_POINTS = [
   "snapshot.successor-recorded",
   "snapshot.predecessor-released",
   "snapshot.memory-dropped",
+  "share.root-mounted",
   "share.area-copied",
   "share.source-committed",
   "share.memory-linked",

@@ -59,7 +59,7 @@ export interface Node {
 /** Starts the daemon of this machine: adopts what runs, clears what doesn't, prepares slots. Preconditions: root. */
 export async function createNode(config: NodeConfig, logger: Logger): Promise<Node> {
   const paths = nodePaths(config.dir);
-  const deps = { config, paths, names: networkNames(config.instance), areas: areasOf(config, logger) };
+  const deps = { config, paths, names: networkNames(config.instance), areas: areasOf(config, logger), logger };
   makeNodeFolders(paths, config.dir);
   if (config.diskLimitMissing !== undefined) logger.warn({ why: config.diskLimitMissing }, "the disks of sandboxes are not limited");
   const lock = lockInstance(config.dir);

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, realpathSync, rmSync } from "node:fs";
+import { existsSync, linkSync, readdirSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type Client, createClient, createRouterTransport } from "@connectrpc/connect";
@@ -33,6 +33,8 @@ export async function startNode(runtime: "gvisor" | "runc", options: { poolSize?
   const layers = await openLayerStore(join(dir, "layers"));
   const staged = await layers.stagingDir();
   writeBusyboxImage(staged);
+  writeFileSync(join(staged, "home/linked"), "of the template");
+  linkSync(join(staged, "home/linked"), join(staged, "home/linked-too"));
   const layer = await layers.adopt(staged);
   const host = readHostFacts();
   const runtimes = [

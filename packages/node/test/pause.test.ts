@@ -1,3 +1,5 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { request } from "node:http";
 import { join } from "node:path";
@@ -91,6 +93,40 @@ describe.each(runtimesFor("a node's images"))("images on %s", (runtime) => {
     expect(await read(id, "/root/file")).toBe("kept");
     expect(await read(id, "/dev/shm/memory")).toBe(keepsMemory ? "in memory" : 404);
     expect((await under.client.listImages({})).imageIds).toEqual([]);
+  });
+
+  it("keeps a file one file under its names, also while others of this machine have the mounts of before", async () => {
+    const id = await create();
+    const holders: ChildProcess[] = [];
+    // As a program does that was just starting, or a service with mounts of its own.
+    const hold = async () => {
+      const holder = spawn("unshare", ["--mount", "--propagation=private", "--", "sh", "-c", "echo; exec sleep 1000"]);
+      holders.push(holder);
+      await once(holder.stdout, "data");
+    };
+    const expectOne = async (of: string, text: string) => expect(await read(of, "/home/linked-too")).toBe(text);
+    try {
+      await write(id, "/home/linked", "before the pause");
+      await hold();
+      const paused = newImageId();
+      await under.client.pauseSandbox({ sandboxId: id, imageId: paused, memory: true });
+      await resume(id, paused);
+      await expectOne(id, "before the pause");
+      await write(id, "/home/linked", "before the snapshot");
+      await hold();
+      const imageId = newImageId();
+      await under.client.snapshotSandbox({ sandboxId: id, imageId, memory: true });
+      for (const one of [id, await create({ imageId })]) {
+        await expectOne(one, "before the snapshot");
+        await write(one, "/home/linked", "after the snapshot");
+        await expectOne(one, "after the snapshot");
+      }
+    } finally {
+      for (const holder of holders) {
+        holder.kill("SIGKILL");
+        await once(holder, "exit");
+      }
+    }
   });
 
   it.runIf(keepsMemory)("tells the guest the size of its memory, however it came up", async () => {

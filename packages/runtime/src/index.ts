@@ -15,6 +15,7 @@ export {
   letTrafficGo,
   listSlots,
   type NetworkSlot,
+  openUserNamespace,
   raiseHostLimits,
   readdressSlot,
   routedPrefixes,

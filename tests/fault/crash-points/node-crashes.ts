@@ -43,15 +43,17 @@ export function describeNodeCrashes(runtime: Runtime): void {
     await node.client.createSandbox({ spec: node.spec(id, overrides) });
     return id;
   };
-  /** One with something in its memory and on its disk. */
+  /** One with something in its memory and on its disk, also in a file that has two names in the template. */
   const marked = async () => {
     const id = await create();
     await node.writeFile(id, "/root/file", `disk of ${id}`);
+    await node.writeFile(id, "/home/linked", `links of ${id}`);
     await node.writeFile(id, "/dev/shm/memory", `memory of ${id}`);
     return id;
   };
   const expectMarks = async (id: string, { memory, token = "a-token", of = id }: { memory: boolean; token?: string; of?: string }) => {
     expect(await node.readFile(id, "/root/file", token)).toBe(`disk of ${of}`);
+    for (const name of ["linked", "linked-too"]) expect(await node.readFile(id, `/home/${name}`, token)).toBe(`links of ${of}`);
     expect(await node.readFile(id, "/dev/shm/memory", token)).toBe(memory ? `memory of ${of}` : 404);
   };
   const resume = (id: string, imageId: string) => node.client.resumeSandbox({ spec: node.spec(id, { imageId }) });

@@ -72,7 +72,10 @@ const PLAN: Readonly<Record<Operation, { both: readonly CrashPoint[]; gvisor?: r
     runc: ["write.thawed"],
   },
   "snapshot of the disk": { both: [], gvisor: ["write.committed", "snapshot.successor-recorded", "snapshot.memory-dropped"] },
-  "snapshot of a paused one": { both: ["share.source-committed", "share.memory-linked", "share.committed"], runc: ["share.area-copied"] },
+  "snapshot of a paused one": {
+    both: ["share.root-mounted", "share.source-committed", "share.memory-linked", "share.committed"],
+    runc: ["share.area-copied"],
+  },
   fork: { both: [], gvisor: [...START, ...READY], runc: ["start.mounted", "start.recorded-ready"] },
   "delete an image": { both: DISCARD },
   "end by itself": { both: ["keep.committed", "keep.recorded"] },

@@ -2,7 +2,18 @@
 
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, realpathSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { request } from "node:http";
 import type { Socket } from "node:net";
 import { join } from "node:path";
@@ -71,6 +82,8 @@ export class ChildNode implements AsyncDisposable {
     const layers = await openLayerStore(layersDir);
     const staged = await layers.stagingDir();
     writeBusyboxImage(staged);
+    writeFileSync(join(staged, "home/linked"), "of the template");
+    linkSync(join(staged, "home/linked"), join(staged, "home/linked-too"));
     const layer = await layers.adopt(staged);
     mkdirSync(join(root, "node"));
     if (options.diskMb !== undefined) await mountDisk(join(root, "disk"), { sizeMb: options.diskMb, target: join(root, "node") });

@@ -14,6 +14,7 @@
 import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, renameSync, rmdirSync } from "node:fs";
 import { join } from "node:path";
 import { asError, errnoOf, KeyedLock, PlatformError } from "@skerry/base";
+import { hasIndex, removeIndex } from "../hard-links.privileged.ts";
 import { assertAreaId, isAreaId, newAreaId } from "./area-id.ts";
 import { AreaPool } from "./area-pool.ts";
 import { assertFreeSpace } from "./free-space.ts";
@@ -238,8 +239,23 @@ class Areas implements DiskAreas {
       const { image, target, area } = this.#placeOf(id);
       if (existsSync(image)) await mountImage({ image, target, readOnly });
       if (!existsSync(area.upper)) throw new PlatformError("area_missing", `disk area ${id} is not on this machine`);
+      if (readOnly && hasIndex(area.work)) await this.#removeIndex(id);
       return area;
     });
+  }
+
+  /** Nobody's any more, now that the area is a layer. One that stays, on a damaged disk, makes counts of names wrong, and costs nothing else. */
+  async #removeIndex(id: string): Promise<void> {
+    const { image, target, area } = this.#placeOf(id);
+    const isLimited = existsSync(image);
+    try {
+      if (isLimited) await mountImage({ image, target, readOnly: false });
+      await removeIndex(area.work);
+    } catch (error) {
+      this.#options.onFailure?.(asError(error));
+    } finally {
+      if (isLimited) setMount(target, { readOnly: true });
+    }
   }
 
   isEmpty(id: string): boolean {

@@ -21,6 +21,7 @@ const CODES: Readonly<Record<string, Code>> = {
   disk_space_unavailable: Code.ResourceExhausted,
   layer_chain_too_long: Code.ResourceExhausted,
   root_read_only: Code.ResourceExhausted,
+  links_not_kept: Code.ResourceExhausted,
   network_pool_empty: Code.ResourceExhausted,
   sandbox_gone: Code.NotFound,
   image_missing: Code.NotFound,
@@ -36,6 +37,7 @@ const CAUSES: Readonly<Record<string, string>> = {
   memory_unavailable: SCARCITY_CAUSE,
   layer_chain_too_long: SCARCITY_CAUSE,
   root_read_only: SCARCITY_CAUSE,
+  links_not_kept: SCARCITY_CAUSE,
 };
 
 /** The node's RPC (spec/node/node.proto) on top of its sandboxes. */

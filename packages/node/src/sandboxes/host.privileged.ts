@@ -4,10 +4,10 @@
 // point of it, for any record, any number of times: it is what a failed create, a kill, a pause, a crash and `down` all use.
 // Areas are not given back here: who else refers to one is for the caller to know.
 
-import { chownSync, closeSync, mkdirSync, openSync } from "node:fs";
+import { chownSync, mkdirSync } from "node:fs";
 import { availableParallelism } from "node:os";
-import { PlatformError } from "@skerry/base";
-import { type DiskAreas, mountRootFilesystem, parseLayerDigest, unmountRootFilesystem } from "@skerry/layers";
+import { type Logger, PlatformError } from "@skerry/base";
+import { type DiskAreas, removeRootFilesystem } from "@skerry/layers";
 import {
   blockInternet,
   type ContainerLimits,
@@ -24,6 +24,7 @@ import { hostProcessLimit } from "../limits/process-limit.ts";
 import type { NodePaths } from "../paths.ts";
 import { moveToTrash } from "../trash.privileged.ts";
 import { type SandboxRecord, writeRecord } from "./journal.privileged.ts";
+import { mountRoot } from "./root.privileged.ts";
 import { markTmp, writeRootFiles } from "./root-files.privileged.ts";
 
 /** The same in every sandbox: a prepared one does not know yet whose it will be. */
@@ -34,6 +35,7 @@ export interface HostDeps {
   readonly paths: NodePaths;
   readonly names: NetworkNames;
   readonly areas: DiskAreas;
+  readonly logger: Logger;
 }
 
 /** What it takes to give back. */
@@ -75,7 +77,7 @@ export async function takeAndStart(deps: HostDeps, { record, area, isDue = false
   if (area !== "written" && record.frozenAreas.length === 0)
     writeRootFiles({ upper, hostname: HOSTNAME, resolvers: config.resolvers, ownerId });
   else if (!memory) areas.withRoom(record.area, () => markTmp(upper, ownerId));
-  await mountRoot(deps, record);
+  await mountRoot(deps, record, own.root);
   crashPoint("start.mounted");
   if (!record.allowInternetAccess) await blockInternet(names, record.slot.hostInterface);
   const runtime = runtimeOf(config, record.runtime);
@@ -83,20 +85,6 @@ export async function takeAndStart(deps: HostDeps, { record, area, isDue = false
   const started = memory ? await runtime.restore(plan, memory) : await runtime.start(plan);
   crashPoint("start.started");
   return started;
-}
-
-async function mountRoot({ config, paths, areas }: HostDeps, record: SandboxRecord): Promise<void> {
-  const { upper, work } = areas.paths(record.area);
-  const layers = await Promise.all(record.layers.map((digest) => config.layers.path(parseLayerDigest(digest))));
-  const frozen = record.frozenAreas.map((area) => areas.paths(area).upper);
-  const usernsFd = record.slot.userNamespace ? openSync(record.slot.userNamespace.path, "r") : undefined;
-  try {
-    const target = paths.container(record.containerId).root;
-    const root = { layers: [...layers, ...frozen], upper, work, target, ...(usernsFd === undefined ? {} : { usernsFd }) };
-    areas.withRoom(record.area, () => mountRootFilesystem(root));
-  } finally {
-    if (usernsFd !== undefined) closeSync(usernsFd);
-  }
 }
 
 function planOf({ config, paths }: HostDeps, record: SandboxRecord): ContainerPlan {
@@ -125,7 +113,7 @@ export async function release(deps: ReleaseDeps, containerId: string, runtimeNam
   const known = config.runtimes.filter((runtime) => runtime.name === runtimeName);
   for (const runtime of known.length > 0 ? known : config.runtimes) await runtime.destroy({ id: containerId, cgroupPath });
   crashPoint("release.processes-ended");
-  unmountRootFilesystem(own.root);
+  removeRootFilesystem(own.root);
   crashPoint("release.unmounted");
   moveToTrash(paths, own.dir);
   crashPoint("release.folder-moved");

@@ -10,9 +10,10 @@ import { bytesToRestore, bytesToSaveHeap } from "../limits/extra-memory.ts";
 import type { Containers } from "./containers.ts";
 import { type HostDeps, runtimeOf } from "./host.privileged.ts";
 import { refOf, type SandboxRecord } from "./journal.privileged.ts";
+import { linkUpArea } from "./root.privileged.ts";
 
 /** They say themselves what it is that can't be done. */
-const REFUSALS = ["state_not_savable", "disk_space_unavailable"];
+const REFUSALS = ["state_not_savable", "disk_space_unavailable", "links_not_kept"];
 
 export interface ImageRequest {
   readonly record: SandboxRecord;
@@ -60,6 +61,8 @@ export class ImageWriter {
       await runtime.freeze(target);
       crashPoint("write.frozen");
       const memory = request.withMemory ? await this.#writeMemory(runtime, record, dir) : undefined;
+      // Its area, or a copy, is to be a layer of others.
+      if (kind !== "pause") await linkUpArea(this.#deps, record);
       const image = imageOf(request, memory, (await request.layerOf?.()) ?? record.area);
       crashPoint("write.layer-copied");
       this.#images.commit(image);

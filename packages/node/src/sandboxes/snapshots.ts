@@ -7,7 +7,7 @@
 // image stays, whatever happens.
 
 import { asError, type Logger, PlatformError } from "@skerry/base";
-import { assertMountable, newAreaId } from "@skerry/layers";
+import { assertMountable, newAreaId, removeRootFilesystem } from "@skerry/layers";
 import { destroyCgroup, holdTraffic, letTrafficGo, readdressSlot } from "@skerry/runtime";
 import { crashPoint } from "../crash-points.ts";
 import type { ImageRecord } from "../images/image.ts";
@@ -23,6 +23,7 @@ import type { ImageWriter } from "./image-writer.ts";
 import { areaIdsOf, leftoverOf, type SandboxRecord, writeRecord } from "./journal.privileged.ts";
 import type { Keeper } from "./keeper.privileged.ts";
 import { Phases } from "./phases.ts";
+import { linkUpPaused } from "./root.privileged.ts";
 
 const RETRY_RELEASE_MS = 5_000;
 
@@ -113,9 +114,15 @@ export class Snapshots {
 
   /** Makes a paused sandbox's own area one that others may lie on; it gets a new one when it is resumed. */
   async #share(source: ImageRecord): Promise<ImageRecord> {
-    const { images, containers } = this.#options;
+    const { deps, images, containers } = this.#options;
     const { area, owner, ...rest } = source;
     if (area === undefined) return source;
+    try {
+      await linkUpPaused(deps, { ...source, area }, containers.newId());
+    } catch (error) {
+      await containers.collectAreas(areaIdsOf(source));
+      throw error;
+    }
     const chain = await this.#chain.shortened(source);
     let frozen = area;
     let shared: ImageRecord;
@@ -243,7 +250,10 @@ export class Snapshots {
     }
   }
 
-  /** Its processes have to be gone. What the runtime keeps of it may be removed with the rest, later. */
+  /**
+   * Its processes have to be gone, and its root, or the kernel would not take its area as a layer. What the runtime keeps of it may be
+   * removed with the rest, later.
+   */
   async #end(before: SandboxRecord): Promise<void> {
     const { deps, logger } = this.#options;
     const { containerId, cgroupPath, sandboxId } = before;
@@ -256,6 +266,7 @@ export class Snapshots {
         "a runtime keeps something of an ended container",
       );
     }
+    removeRootFilesystem(deps.paths.container(containerId).root);
   }
 
   /** Never throws: the sandbox has gone on, or is kept, without what is left here. It is tried until it works. */

@@ -130,8 +130,24 @@ export async function routedPrefixes(): Promise<string[]> {
 async function createOwnedNamespace(request: SlotRequest, usernsDir: string): Promise<{ path: string; idBase: number }> {
   const idBase = ID_BASE + request.number * ID_RANGE;
   mkdirSync(usernsDir, { recursive: true, mode: 0o700 });
-  // `cat` answers once it runs, and by then unshare has made both namespaces.
-  const holder = spawnCommand("unshare", ["--user", "--net", "--", "cat"], { stdin: "pipe", stdout: "pipe" });
+  return inNewNamespaces(["--user", "--net"], idBase, async (pid) => {
+    await limitUserNamespace(`/proc/${pid}/ns/user`);
+    await ip([`netns attach ${request.names.namespace(request.number)} ${pid}`]);
+    const path = join(usernsDir, String(request.number));
+    closeSync(openSync(path, "w", 0o600));
+    mount({ source: `/proc/${pid}/ns/user`, target: path, type: "none", flags: MS_BIND });
+    return { path, idBase };
+  });
+}
+
+/** A user namespace that lasts as long as the descriptor: to show files as a sandbox with ids from `idBase` on would see them. */
+export function openUserNamespace(idBase: number): Promise<number> {
+  return inNewNamespaces(["--user"], idBase, async (pid) => openSync(`/proc/${pid}/ns/user`, "r"));
+}
+
+async function inNewNamespaces<T>(kinds: readonly string[], idBase: number, work: (pid: number) => Promise<T>): Promise<T> {
+  // `cat` answers once it runs, and by then unshare has made them all.
+  const holder = spawnCommand("unshare", [...kinds, "--", "cat"], { stdin: "pipe", stdout: "pipe" });
   try {
     await new Promise<void>((resolve, reject) => {
       holder.once("error", reject);
@@ -142,15 +158,11 @@ async function createOwnedNamespace(request: SlotRequest, usernsDir: string): Pr
       holder.stdin?.on("error", () => {});
       holder.stdin?.write("\n");
     });
+    const { pid = 0 } = holder;
     const mapping = `0 ${idBase} ${ID_RANGE}`;
-    writeFileSync(`/proc/${holder.pid}/uid_map`, mapping);
-    writeFileSync(`/proc/${holder.pid}/gid_map`, mapping);
-    await limitUserNamespace(`/proc/${holder.pid}/ns/user`);
-    await ip([`netns attach ${request.names.namespace(request.number)} ${holder.pid}`]);
-    const path = join(usernsDir, String(request.number));
-    closeSync(openSync(path, "w", 0o600));
-    mount({ source: `/proc/${holder.pid}/ns/user`, target: path, type: "none", flags: MS_BIND });
-    return { path, idBase };
+    writeFileSync(`/proc/${pid}/uid_map`, mapping);
+    writeFileSync(`/proc/${pid}/gid_map`, mapping);
+    return await work(pid);
   } finally {
     holder.kill("SIGKILL");
   }

@@ -1,0 +1,101 @@
+// Where a sandbox's layers, frozen areas and own area are mounted as one: for the sandbox itself, and for a paused one whose area is to
+// become a layer of others and has to be complete first.
+
+import { closeSync, mkdirSync, openSync } from "node:fs";
+import { setTimeout } from "node:timers/promises";
+import { errnoOf, type Logger } from "@skerry/base";
+import {
+  type HardLinks,
+  hasSplitLinks,
+  linkUp,
+  mountRootFilesystem,
+  parseLayerDigest,
+  type RootMount,
+  removeRootFilesystem,
+} from "@skerry/layers";
+import { openUserNamespace } from "@skerry/runtime";
+import { crashPoint } from "../crash-points.ts";
+import type { ImageRecord } from "../images/image.ts";
+import { moveToTrash } from "../trash.privileged.ts";
+import type { HostDeps } from "./host.privileged.ts";
+import type { SandboxMakeup, SandboxRecord } from "./journal.privileged.ts";
+
+const ATTEMPTS = 40;
+const RELEASE_PAUSE_MS = 50;
+
+interface Made extends Pick<SandboxMakeup, "layers" | "frozenAreas"> {
+  readonly area: string;
+}
+
+export async function mountRoot(deps: HostDeps, record: SandboxRecord, target: string): Promise<void> {
+  const { userNamespace } = record.slot;
+  await mountMade(deps, record, { target, usernsFd: userNamespace && openSync(userNamespace.path, "r") });
+}
+
+/** Before the area of a sandbox that stands still becomes a layer. Throws PlatformError("links_not_kept"). */
+export async function linkUpArea(deps: HostDeps, record: SandboxRecord): Promise<void> {
+  await linkUp(await rootOf(deps, record, deps.paths.container(record.containerId).root));
+}
+
+/**
+ * The same for a sandbox that is paused: it is mounted for that, in the folder of a container that there is not, where a crash leaves nothing
+ * that would not be found.
+ */
+export async function linkUpPaused(deps: HostDeps, image: ImageRecord & { readonly area: string }, containerId: string): Promise<void> {
+  const { areas, paths } = deps;
+  await areas.open(image.area);
+  if (!(await hasSplitLinks(areas.paths(image.area).work))) return;
+  for (const frozen of image.frozenAreas) await areas.open(frozen, { readOnly: true });
+  const own = paths.container(containerId);
+  for (const dir of [own.dir, own.root]) mkdirSync(dir, { mode: 0o700 });
+  try {
+    await mountMade(deps, image, { target: own.root, usernsFd: image.owner && (await openUserNamespace(image.owner.idBase)) });
+    crashPoint("share.root-mounted");
+    await linkUp(await rootOf(deps, image, own.root));
+  } finally {
+    removeRootFilesystem(own.root);
+    moveToTrash(paths, own.dir);
+  }
+}
+
+async function rootOf({ config, areas }: HostDeps, { layers, frozenAreas, area }: Made, target: string): Promise<RootMount> {
+  const { upper, work } = areas.paths(area);
+  const lowest = await Promise.all(layers.map((digest) => config.layers.path(parseLayerDigest(digest))));
+  return { layers: [...lowest, ...frozenAreas.map((frozen) => areas.paths(frozen).upper)], upper, work, target };
+}
+
+/**
+ * Closes the descriptor. A mount that was taken away may stay for a moment, for as long as a process of anybody's that was just starting has
+ * it. One that stays for longer must not keep a sandbox from going on.
+ */
+async function mountMade(
+  deps: HostDeps,
+  made: Made,
+  { target, usernsFd }: { target: string; usernsFd: number | undefined },
+): Promise<void> {
+  const { areas, logger } = deps;
+  try {
+    const root = { ...(await rootOf(deps, made, target)), ...(usernsFd === undefined ? {} : { usernsFd }) };
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        const hardLinks = areas.withRoom(made.area, () => mountRootFilesystem(root, { force: attempt === ATTEMPTS }));
+        if (hardLinks !== "kept") warn(logger, { hardLinks, attempt, area: made.area });
+        return;
+      } catch (error) {
+        if (attempt === ATTEMPTS || errnoOf(error) !== "EBUSY") throw error;
+      }
+      await setTimeout(RELEASE_PAUSE_MS);
+    }
+  } finally {
+    if (usernsFd !== undefined) closeSync(usernsFd);
+  }
+}
+
+function warn(logger: Logger, { hardLinks, ...facts }: { hardLinks: HardLinks; attempt: number; area: string }): void {
+  logger.warn(
+    facts,
+    hardLinks === "renewed"
+      ? "a sandbox's layers are not those of before: files with several names may have been changed under one of them only"
+      : "a sandbox is mounted without hard links: who changes a file of its layers changes it under one name only",
+  );
+}
