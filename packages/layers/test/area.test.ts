@@ -247,6 +247,11 @@ describe("an area that a guest has filled", () => {
     expect(() => writeFileSync(join(upper, "file"), "")).toThrow(/EROFS/);
     await areas.open(id);
     writeFileSync(join(upper, "file"), "");
+    // It may turn out only when an overlay is to be mounted on it.
+    execFileSync("mount", ["-o", "remount,ro", join(dir, id, "fs")]);
+    await areas.remount(id);
+    writeFileSync(join(upper, "file"), "again");
+    expect(readFileSync(join(upper, "file"), "utf8")).toBe("again");
   });
 });
 

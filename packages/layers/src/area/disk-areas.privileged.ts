@@ -22,6 +22,7 @@ import {
   ImageMaker,
   imageHostBytes,
   mountImage,
+  remountImage,
   removeImage,
   setMount,
   syncFilesystem,
@@ -99,6 +100,11 @@ export interface DiskAreas {
    * be written through it. Throws PlatformError("area_missing").
    */
   open(id: string, options?: { readOnly?: boolean }): Promise<DiskArea>;
+  /**
+   * Mounts the file system of one anew that has turned read-only since it was opened: the kernel finds late what it could not write while the
+   * machine's disk was full. Preconditions: it is open for writing, and nothing uses it.
+   */
+  remount(id: string): Promise<void>;
   /** Whether nobody has written to it yet. Preconditions: it is open. */
   isEmpty(id: string): boolean;
   /**
@@ -256,6 +262,13 @@ class Areas implements DiskAreas {
     } finally {
       if (isLimited) setMount(target, { readOnly: true });
     }
+  }
+
+  remount(id: string): Promise<void> {
+    return this.#locks.run(id, async () => {
+      const { image, target } = this.#placeOf(id);
+      if (existsSync(image)) await remountImage({ image, target });
+    });
   }
 
   isEmpty(id: string): boolean {

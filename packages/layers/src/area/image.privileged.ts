@@ -87,6 +87,16 @@ export async function mountImage({ image, target, readOnly }: { image: string; t
     if (readOnly || isWritable(target)) return;
     await unmountInBackground(target, { detach: true });
   }
+  await mountAnew({ image, target, readOnly });
+}
+
+/** For writing. What could not be written before, because the machine's disk was full, is lost. */
+export async function remountImage({ image, target }: { image: string; target: string }): Promise<void> {
+  if (isMountPoint(target)) await unmountInBackground(target, { detach: true });
+  await mountAnew({ image, target, readOnly: false });
+}
+
+async function mountAnew({ image, target, readOnly }: { image: string; target: string; readOnly: boolean }): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     await mountDevice({ image, target, readOnly });
     if (readOnly || attempt === ATTEMPTS || isWritable(target)) return;

@@ -99,6 +99,8 @@ export class AreaChain {
     if (leftBytes > mostBytes) return false;
     await this.#areas.assertRoom({ neededBytes: leftBytes });
     await mergeUppers(uppers, upper);
+    // Before those go that it takes the place of.
+    await this.#areas.sync(merged);
     return true;
   }
 

@@ -63,7 +63,10 @@ export class ImageWriter {
       const memory = request.withMemory ? await this.#writeMemory(runtime, record, dir) : undefined;
       // Its area, or a copy, is to be a layer of others.
       if (kind !== "pause") await linkUpArea(this.#deps, record);
-      const image = imageOf(request, memory, (await request.layerOf?.()) ?? record.area);
+      const area = (await request.layerOf?.()) ?? record.area;
+      // Whoever hears of the image can rely on it, whatever becomes of the machine and the room on its disk. The memory is flushed, too.
+      await this.#deps.areas.sync(area);
+      const image = imageOf(request, memory, area);
       crashPoint("write.layer-copied");
       this.#images.commit(image);
       crashPoint("write.committed");

@@ -3,7 +3,7 @@
 
 import { closeSync, mkdirSync, openSync } from "node:fs";
 import { setTimeout } from "node:timers/promises";
-import { errnoOf, type Logger } from "@skerry/base";
+import { errnoOf, type Logger, PlatformError } from "@skerry/base";
 import {
   type HardLinks,
   hasSplitLinks,
@@ -82,6 +82,11 @@ async function mountMade(
         if (hardLinks !== "kept") warn(logger, { hardLinks, attempt, area: made.area });
         return;
       } catch (error) {
+        const isReadOnly = error instanceof PlatformError && error.code === "root_read_only";
+        if (isReadOnly && attempt === 1) {
+          await areas.remount(made.area);
+          continue;
+        }
         if (attempt === ATTEMPTS || errnoOf(error) !== "EBUSY") throw error;
       }
       await setTimeout(RELEASE_PAUSE_MS);

@@ -347,6 +347,7 @@ export class Snapshots {
     await areas.open(area);
     await areas.create(copy, { sizeMb, ownerId: 0, isOnlyOne: true, neededBytes: areas.ownBytes([area]) });
     await copyUpper(areas.paths(area).upper, areas.paths(copy).upper, idBase);
+    await areas.sync(copy);
     return copy;
   }
 }

@@ -1,7 +1,7 @@
 // What runsc and runc have in common: both take a bundle and the same few verbs.
 
 import { createHash } from "node:crypto";
-import { closeSync, existsSync, openSync, readFileSync, writeFileSync } from "node:fs";
+import { appendFileSync, closeSync, existsSync, openSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { asError, PlatformError, runCommand, SubprocessError } from "@skerry/base";
 import { destroyCgroup } from "../cgroup.privileged.ts";
@@ -85,7 +85,9 @@ export async function bringUp(driver: OciDriver, plan: ContainerPlan, verb: Star
     );
     return { pid: Number(readFileSync(pidFile, "utf8")), binary: basename(verb.binary) };
   } catch (error) {
-    throw new PlatformError("runtime_failed", `${verb.binary} did not start ${plan.id}: ${readLog(log)}`, { cause: asError(error) });
+    const words = readLog(log);
+    const cause = asError(words === "" ? (whyEmpty(log) ?? error) : error);
+    throw new PlatformError("runtime_failed", `${verb.binary} did not start ${plan.id}: ${words || cause.message}`, { cause });
   } finally {
     closeSync(nowhere);
   }
@@ -127,6 +129,17 @@ export async function destroyContainer(driver: OciDriver, target: ContainerRef &
   }
   // A runtime that was in the middle of starting may have made the group again.
   await destroyCgroup(target.cgroupPath);
+}
+
+/** Without room on the disk a runtime can't say that this is what it lacks. A block or two may be free again by now. */
+function whyEmpty(path: string): unknown {
+  try {
+    appendFileSync(path, Buffer.alloc(2 ** 20));
+    truncateSync(path);
+    return undefined;
+  } catch (error) {
+    return error;
+  }
 }
 
 function readLog(path: string): string {
