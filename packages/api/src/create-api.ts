@@ -18,7 +18,7 @@ import { SandboxKills } from "./sandboxes/kills.ts";
 import { LeftOvers } from "./sandboxes/left-overs.ts";
 import { newRun, type Owner, SandboxMoves } from "./sandboxes/moves.ts";
 import type { NodeDirectory } from "./sandboxes/ports.ts";
-import { Reconciler } from "./sandboxes/reconcile.ts";
+import { ReconcileRounds } from "./sandboxes/reconcile-rounds.ts";
 import { SandboxService } from "./sandboxes/service.ts";
 
 export interface ApiDeps {
@@ -68,8 +68,7 @@ export async function createApi(config: ApiConfig, deps: ApiDeps): Promise<Api> 
     },
     { identity: store.identity, adminToken: deps.secrets.adminToken, clock },
   );
-  const reconciler = new Reconciler(work);
-  const rounds = new Rounds(() => reconciler.round(), { everyMs: timing.reconcileMs, logger });
+  const rounds = new ReconcileRounds(work);
 
   const close = async () => {
     const late = setTimeout(() => fastify.server.closeAllConnections(), timing.drainMs);
@@ -124,42 +123,4 @@ function sandboxDeps(config: ApiConfig, deps: ApiDeps, about: { timing: ApiTimin
     clock,
     logger,
   };
-}
-
-/** Work that is repeated, never twice at once. */
-class Rounds {
-  readonly #work: () => Promise<void>;
-  readonly #options: { readonly everyMs: number; readonly logger: Logger };
-  #current: Promise<void> = Promise.resolve();
-  #timer: NodeJS.Timeout | undefined;
-  #stopped = true;
-  constructor(work: () => Promise<void>, options: { everyMs: number; logger: Logger }) {
-    this.#work = work;
-    this.#options = options;
-  }
-
-  start(): void {
-    this.#stopped = false;
-    this.#repeat();
-  }
-
-  now(): Promise<void> {
-    const round = this.#current.then(this.#work);
-    this.#current = round.catch(() => {});
-    return round;
-  }
-
-  async stop(): Promise<void> {
-    this.#stopped = true;
-    clearTimeout(this.#timer);
-    await this.#current;
-  }
-
-  #repeat(): void {
-    this.now()
-      .catch((error: unknown) => this.#options.logger.error({ err: error }, "reconciling failed"))
-      .finally(() => {
-        if (!this.#stopped) this.#timer = setTimeout(() => this.#repeat(), this.#options.everyMs);
-      });
-  }
 }

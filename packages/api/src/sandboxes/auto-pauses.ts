@@ -1,4 +1,4 @@
-// Pauses sandboxes whose time is over and that are to be paused then, so many at a time.
+// Pauses sandboxes whose time is over and that are to be paused then, so many at a time on a node.
 // Failure policy: one that could not be paused runs on with its time over, and is tried again, waiting longer each time. A guest could
 // outlive any timeout like that on purpose, with something open that can't be saved, or an agent that is stopped. So where it was the
 // guest's doing for a grace period, it is paused the other way (without the memory that can't be saved, or with it where its agent
@@ -6,6 +6,7 @@
 
 import type { Sandbox, SandboxEntry } from "@skerry/store";
 import { isGuestsDoing, nodesWords } from "../nodes/node-error.ts";
+import { NodeTurns } from "../nodes/node-turns.ts";
 import type { SandboxDeps } from "./deps.ts";
 import { PLATFORM } from "./moves.ts";
 import { finishPause, newImage } from "./pause-sandbox.ts";
@@ -30,8 +31,8 @@ interface Failing {
 export class AutoPauses {
   readonly #deps: SandboxDeps;
   readonly #failing = new Map<string, Failing>();
-  readonly #queue: { readonly sandbox: SandboxEntry; readonly done: () => void }[] = [];
-  readonly #workers = new Set<Promise<void>>();
+  readonly #turns = new NodeTurns(AT_ONCE);
+  readonly #working = new Set<Promise<void>>();
   #stopped = false;
   constructor(deps: SandboxDeps) {
     this.#deps = deps;
@@ -39,31 +40,32 @@ export class AutoPauses {
 
   /** They must be in `pausing`, and this process's. */
   add(sandboxes: readonly SandboxEntry[]): void {
-    // In the queue they are being worked on too: however long that takes, nobody else settles them.
-    for (const sandbox of sandboxes) this.#queue.push({ sandbox, done: this.#deps.moves.begin(sandbox.id) });
-    while (this.#workers.size < Math.min(AT_ONCE, this.#workers.size + this.#queue.length)) {
-      const worker: Promise<void> = this.#work().finally(() => this.#workers.delete(worker));
-      this.#workers.add(worker);
+    for (const { id, nodeId } of sandboxes) {
+      // In the queue they are being worked on too: however long that takes, nobody else settles them.
+      const done = this.#deps.moves.begin(id);
+      const work = this.#turns
+        .run(nodeId, () => this.#work(id))
+        .finally(() => {
+          done();
+          this.#working.delete(work);
+        });
+      this.#working.add(work);
     }
   }
 
   /** Finishes the pauses under way. What is left stays in `pausing` for the next process, which finds that it runs. */
   async stop(): Promise<void> {
     this.#stopped = true;
-    await Promise.allSettled(this.#workers);
+    await Promise.all(this.#working);
   }
 
-  async #work(): Promise<void> {
-    for (let next = this.#queue.shift(); next && !this.#stopped; next = this.#queue.shift()) {
-      const { id } = next.sandbox;
-      try {
-        await this.#pause(id);
-        this.#failing.delete(id);
-      } catch (error) {
-        await this.#afterFailure(id, error);
-      } finally {
-        next.done();
-      }
+  async #work(id: string): Promise<void> {
+    if (this.#stopped) return;
+    try {
+      await this.#pause(id);
+      this.#failing.delete(id);
+    } catch (error) {
+      await this.#afterFailure(id, error);
     }
   }
 
@@ -123,7 +125,7 @@ export class AutoPauses {
     if (begun.kind !== "moved") return false;
     logger.warn({ sandbox_id: id, reason: why }, "a sandbox whose time is over could not be paused in any way, and is killed");
     this.#failing.delete(id);
-    void kills.finishInBackground(begun.sandbox);
+    kills.finishInBackground(begun.sandbox);
     return true;
   }
 

@@ -181,7 +181,7 @@ async function abandon(deps: SandboxDeps, start: NewStart, reason: EndReason): P
   if (sandbox.state === "starting" || sandbox.state === "running") {
     const begun = await deps.kills.begin(sandbox, "abandon", { reason, actor: PLATFORM });
     if (begun.kind === "moved") {
-      void deps.kills.finishInBackground(sandbox);
+      deps.kills.finishInBackground(sandbox);
       return true;
     }
   }

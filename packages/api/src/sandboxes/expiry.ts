@@ -49,7 +49,7 @@ export class Expiry {
   async look(): Promise<void> {
     const { kills, pauses } = this.#deps;
     await this.#take("expire", (expired) => {
-      for (const sandbox of expired) void kills.finishInBackground(sandbox);
+      for (const sandbox of expired) kills.finishInBackground(sandbox);
     });
     await this.#take("pause", (expired) => pauses.add(expired));
   }

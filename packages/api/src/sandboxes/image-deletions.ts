@@ -4,10 +4,11 @@
 import type { Clock, Logger } from "@skerry/base";
 import type { Image, ImageRepository } from "@skerry/store";
 import { findNode } from "../nodes/find-node.ts";
+import { NodeTurns } from "../nodes/node-turns.ts";
 import type { NodeDirectory } from "./ports.ts";
 
 const AT_ONCE = 8;
-const LIMIT = 1_000;
+const SCAN_LIMIT = 10_000;
 
 export interface ImageDeletionDeps {
   readonly images: ImageRepository;
@@ -20,6 +21,9 @@ export interface ImageDeletionDeps {
 export class ImageDeletions {
   readonly #deps: ImageDeletionDeps;
   readonly #active = new Map<string, Promise<void>>();
+  readonly #background = new Map<string, Promise<void>>();
+  readonly #turns = new NodeTurns(AT_ONCE);
+  #stopped = false;
   constructor(deps: ImageDeletionDeps) {
     this.#deps = deps;
   }
@@ -39,26 +43,34 @@ export class ImageDeletions {
     this.finishInBackground(image);
   }
 
+  /** Where nobody waits: a failure is logged, and only so many run at once on a node. */
   finishInBackground(image: Pick<Image, "id" | "nodeId">): void {
-    this.finish(image).catch((error: unknown) => {
-      this.#deps.logger.warn({ err: error, image_id: image.id, node_id: image.nodeId }, "deleting an image failed and will be tried again");
-    });
+    const { id, nodeId } = image;
+    if (this.#active.has(id) || this.#background.has(id)) return;
+    const work = this.#turns
+      .run(nodeId, async () => {
+        if (!this.#stopped) await this.finish(image);
+      })
+      .catch((error: unknown) => {
+        this.#deps.logger.warn({ err: error, image_id: id, node_id: nodeId }, "deleting an image failed and will be tried again");
+      })
+      .finally(() => this.#background.delete(id));
+    this.#background.set(id, work);
   }
 
-  /** Takes up what is left to delete. */
+  /** Takes up what is left to delete, in the background. */
   async retry(): Promise<void> {
-    const left = [...(await this.#deps.images.listUnsettled("deleting", LIMIT))];
-    const workers = Array.from({ length: Math.min(AT_ONCE, left.length) }, async () => {
-      for (let image = left.shift(); image; image = left.shift()) {
-        const facts = { image_id: image.id, node_id: image.nodeId };
-        await this.finish(image).catch((error: unknown) => this.#deps.logger.warn({ err: error, ...facts }, "deleting an image failed"));
-      }
-    });
-    await Promise.all(workers);
+    for (const image of await this.#deps.images.listUnsettled("deleting", SCAN_LIMIT)) this.finishInBackground(image);
   }
 
-  /** Waits for what is under way. */
+  /** Answers when everything is over that is under way or waits for its turn, also what failed. */
+  async settled(): Promise<void> {
+    await Promise.allSettled([...this.#background.values(), ...this.#active.values()]);
+  }
+
+  /** Waits for what is under way, and begins no more of what waits. */
   async stop(): Promise<void> {
+    this.#stopped = true;
     await Promise.allSettled(this.#active.values());
   }
 

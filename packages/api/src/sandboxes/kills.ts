@@ -5,6 +5,7 @@ import type { Clock, Logger } from "@skerry/base";
 import type { EndReason, Sandbox, SandboxEntry, SandboxRepository } from "@skerry/store";
 import { findNode } from "../nodes/find-node.ts";
 import { killErrorFrom } from "../nodes/node-error.ts";
+import { NodeTurns } from "../nodes/node-turns.ts";
 import type { ImageDeletions } from "./image-deletions.ts";
 import type { SandboxEvent } from "./lifecycle.ts";
 import { type Applied, PLATFORM, type SandboxMoves } from "./moves.ts";
@@ -39,9 +40,8 @@ export class SandboxKills {
   readonly #deps: KillDeps;
   readonly #active = new Map<string, Promise<void>>();
   readonly #retries = new Map<string, Retry>();
-  readonly #queued = new Set<string>();
-  readonly #waiting: (() => void)[] = [];
-  #turnsTaken = 0;
+  readonly #background = new Map<string, Promise<void>>();
+  readonly #turns = new NodeTurns(KILLS_AT_ONCE);
   #stopped = false;
   constructor(deps: KillDeps) {
     this.#deps = deps;
@@ -67,58 +67,51 @@ export class SandboxKills {
     return work;
   }
 
-  /** Like `finish`, for when nobody waits: a failure is logged and tried again, and only so many run at once. */
-  async finishInBackground(sandbox: Ending): Promise<void> {
-    if (this.#active.has(sandbox.id) || this.#queued.has(sandbox.id)) return;
-    this.#queued.add(sandbox.id);
-    await this.#takeTurn();
-    try {
-      if (!this.#stopped) await this.finish(sandbox);
-    } catch (error) {
-      const facts = { err: error, sandbox_id: sandbox.id, node_id: sandbox.nodeId };
-      this.#deps.logger.warn(facts, "killing a sandbox failed and will be tried again");
-    } finally {
-      this.#queued.delete(sandbox.id);
-      this.#passTurn();
-    }
+  /** Like `finish`, for when nobody waits: a failure is logged and tried again, and only so many run at once on a node. */
+  finishInBackground(sandbox: Ending): void {
+    const { id, nodeId } = sandbox;
+    if (this.#active.has(id) || this.#background.has(id)) return;
+    const work = this.#turns
+      .run(nodeId, async () => {
+        if (!this.#stopped) await this.finish(sandbox);
+      })
+      .catch((error: unknown) => {
+        this.#deps.logger.warn({ err: error, sandbox_id: id, node_id: nodeId }, "killing a sandbox failed and will be tried again");
+      })
+      .finally(() => this.#background.delete(id));
+    this.#background.set(id, work);
   }
 
-  /** Takes up every kill that nobody is working on and that has waited long enough. */
+  /** Takes up every kill that nobody is working on and that has waited long enough, in the background. */
   async retryUnsettled(olderThanMs: number): Promise<void> {
     const now = this.#deps.clock.now();
-    await this.#retry(await this.#deps.sandboxes.listUnsettled("killing", now - olderThanMs, SCAN_LIMIT));
+    this.#retry(await this.#deps.sandboxes.listUnsettled("killing", now - olderThanMs, SCAN_LIMIT));
   }
 
-  /** Takes up every kill whose process is gone, whatever the clock says about its age. */
+  /** Takes up every kill whose process is gone, whatever the clock says about its age, in the background. */
   async retryOrphaned(): Promise<void> {
     const { sandboxes, moves, clock } = this.#deps;
     const all = await sandboxes.listUnsettled("killing", Number.MAX_SAFE_INTEGER, SCAN_LIMIT);
     const ahead = clock.now() + CLOCK_SLACK_MS;
-    await this.#retry(all.filter((sandbox) => moves.isOrphaned(sandbox.owner) || sandbox.stateChangedAt > ahead));
+    this.#retry(all.filter((sandbox) => moves.isOrphaned(sandbox.owner) || sandbox.stateChangedAt > ahead));
   }
 
-  async #retry(unsettled: readonly SandboxEntry[]): Promise<void> {
+  #retry(unsettled: readonly SandboxEntry[]): void {
     const now = this.#deps.clock.now();
     const isDue = ({ notBefore, delayMs }: Retry) => notBefore <= now || notBefore > now + delayMs;
     const due = unsettled.filter((sandbox) => isDue(this.#retries.get(sandbox.id) ?? { notBefore: 0, delayMs: 0 }));
-    await Promise.all(due.map((sandbox) => this.finishInBackground(sandbox)));
+    for (const sandbox of due) this.finishInBackground(sandbox);
+  }
+
+  /** Answers when everything is over that is under way or waits for its turn, also what failed. */
+  async settled(): Promise<void> {
+    await Promise.allSettled([...this.#background.values(), ...this.#active.values()]);
   }
 
   /** Waits for the kills under way and begins no more; what is left stays in `killing` for the next process. */
   async stop(): Promise<void> {
     this.#stopped = true;
     await Promise.allSettled(this.#active.values());
-  }
-
-  async #takeTurn(): Promise<void> {
-    if (this.#turnsTaken >= KILLS_AT_ONCE) return await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    this.#turnsTaken += 1;
-  }
-
-  #passTurn(): void {
-    const first = this.#waiting.shift();
-    if (first) first();
-    else this.#turnsTaken -= 1;
   }
 
   async #finish(sandbox: Ending): Promise<void> {

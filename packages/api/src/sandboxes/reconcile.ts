@@ -19,10 +19,10 @@ export class Reconciler {
     this.#strays = new StrayImages(deps);
   }
 
+  /** What the database alone says. Waits for no node: what they are to do is begun. */
   async round(): Promise<void> {
-    const { timing, store, clock, nodes, kills, images } = this.#deps;
+    const { timing, store, clock, kills, images } = this.#deps;
     await this.#abandonLeftOvers();
-    await Promise.all(nodes.list().map((node) => this.#reconcileNode(node)));
     await this.#dropLeftImages();
     await this.#endNotKept();
     await kills.retryOrphaned();
@@ -41,7 +41,7 @@ export class Reconciler {
         .filter((sandbox) => this.#isLeft(sandbox))
         .map(async (sandbox) => {
           const begun = await kills.begin(sandbox, "abandon", { reason: "abandoned", actor: PLATFORM });
-          if (begun.kind === "moved") await kills.finishInBackground(sandbox);
+          if (begun.kind === "moved") kills.finishInBackground(sandbox);
         }),
     );
   }
@@ -55,7 +55,8 @@ export class Reconciler {
     return leftOvers.isLeft({ key: `${sandbox.id}/${sandbox.version}`, owner: sandbox.owner, longestMs: longest });
   }
 
-  async #reconcileNode(node: NodeHandle): Promise<void> {
+  /** What a node says. */
+  async roundOf(node: NodeHandle): Promise<void> {
     const { store, timing, logger } = this.#deps;
     // Entries first: whatever is running or kept in them was on the node before the node is asked.
     const entries = await store.sandboxes.listOnNode(node.nodeId, NODE_STATES);
@@ -84,7 +85,7 @@ export class Reconciler {
   async #endExited(sandbox: SandboxEntry, view: NodeView): Promise<void> {
     const reason = view.unaskedEnds.get(sandbox.id) ?? "exited";
     const begun = await this.#deps.kills.begin(sandbox, "exit", { reason, actor: PLATFORM });
-    if (begun.kind === "moved") await this.#deps.kills.finishInBackground(sandbox);
+    if (begun.kind === "moved") this.#deps.kills.finishInBackground(sandbox);
   }
 
   async #killOrphan(node: NodeHandle, sandboxId: string): Promise<void> {
@@ -103,7 +104,7 @@ export class Reconciler {
     const { store, kills, clock } = this.#deps;
     for (const sandbox of await store.sandboxes.listNotKept(clock.now(), SCAN_LIMIT)) {
       const begun = await kills.begin(sandbox, "expire", { reason: "timeout", actor: PLATFORM });
-      if (begun.kind === "moved") void kills.finishInBackground(sandbox);
+      if (begun.kind === "moved") kills.finishInBackground(sandbox);
     }
   }
 

@@ -32,7 +32,7 @@ async function findMade(services: ApiServices, id: string): Promise<ShownSandbox
   const sandbox: Sandbox | undefined = await services.store.sandboxes.find(id);
   if (sandbox?.state === "starting") {
     const begun = await services.kills.begin(sandbox, "abandon", { reason: "abandoned", actor: PLATFORM });
-    if (begun.kind === "moved") void services.kills.finishInBackground(sandbox);
+    if (begun.kind === "moved") services.kills.finishInBackground(sandbox);
     return begun.kind === "stale" ? await findMade(services, id) : undefined;
   }
   return sandbox?.startedAt == null ? undefined : (sandbox as ShownSandbox);
