@@ -21,17 +21,10 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import {
-  chooseDiskLimit,
-  type DiskArea,
-  type DiskAreas,
-  mountRootFilesystem,
-  newAreaId,
-  openDiskAreas,
-  unmountRootFilesystem,
-} from "@skerry/layers";
+import { chooseDiskLimit, type DiskArea, type DiskAreas, newAreaId, openDiskAreas, unmountRootFilesystem } from "@skerry/layers";
 import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
 import { loopDevices } from "../src/area/loop-device.privileged.ts";
+import { mountPatiently } from "./mount-patiently.ts";
 
 const MIB = 1024 * 1024;
 // Never a memory file system: what is tested are disks.
@@ -77,7 +70,7 @@ function remains(path: string) {
 
 function overlay(area: DiskArea, layers: readonly string[] = [base2]): string {
   const target = mkdtempSync(join(base, "root-"));
-  mountRootFilesystem({ layers, upper: area.upper, work: area.work, target });
+  mountPatiently({ layers, upper: area.upper, work: area.work, target });
   overlays.push(target);
   return target;
 }

@@ -16,6 +16,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type LayerStore, mountRootFilesystem, openLayerStore, parseLayerDigest, unmountRootFilesystem } from "@skerry/layers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { mountPatiently } from "./mount-patiently.ts";
 
 const dir = mkdtempSync(join(tmpdir(), "skerry-layers-"));
 let store: LayerStore;
@@ -127,7 +128,7 @@ describe("root file system", () => {
     writeFileSync(join(low ?? "", "low"), "low");
     writeFileSync(join(high ?? "", "both"), "high");
     const paths = folders("stacked, with: odd\\name");
-    mountRootFilesystem({ layers: [low ?? "", high ?? ""], ...paths });
+    mountPatiently({ layers: [low ?? "", high ?? ""], ...paths });
     try {
       expect(readFileSync(join(paths.target, "both"), "utf8")).toBe("high");
       expect(readFileSync(join(paths.target, "low"), "utf8")).toBe("low");

@@ -4,8 +4,9 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { mergeUppers, mountRootFilesystem, unmountRootFilesystem } from "@skerry/layers";
+import { mergeUppers, unmountRootFilesystem } from "@skerry/layers";
 import { afterAll, expect, it } from "vitest";
+import { mountPatiently } from "./mount-patiently.ts";
 
 const dir = mkdtempSync(join(tmpdir(), "skerry-merge-"));
 // Deeper than Node.js would go.
@@ -24,7 +25,7 @@ const shell = (script: string, cwd: string) => execFileSync("/bin/bash", ["-ec",
 
 function withRoot<T>(name: string, layers: readonly string[], work: (root: string) => T): { upper: string; value: T } {
   const [upper, workDir, target] = [made(name, "upper"), made(name, "work"), made(name, "root")];
-  mountRootFilesystem({ layers, upper, work: workDir, target });
+  mountPatiently({ layers, upper, work: workDir, target });
   try {
     return { upper, value: work(target) };
   } finally {

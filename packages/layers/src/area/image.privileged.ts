@@ -135,9 +135,9 @@ export async function unmountImage({ image, target }: { image: string; target: s
   await syncFile(image);
 }
 
-/** Writes everything down to the disk; the mount stays. */
+/** Writes everything down to the disk; the mount stays. Nothing more can be written of a file system that an error has made read-only. */
 export async function syncImage({ image, target }: { image: string; target: string }): Promise<void> {
-  if (isMountPoint(target)) await syncFilesystem(target);
+  if (isMountPoint(target) && isWritable(target)) await syncFilesystem(target);
   await syncFile(image);
 }
 
