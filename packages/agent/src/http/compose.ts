@@ -7,7 +7,7 @@ import { posix } from "node:path";
 import { asError, errnoOf } from "@skerry/base";
 import type { User } from "../accounts/accounts.ts";
 import { makeDirectories } from "../filesystem/make-parents.ts";
-import { crypto } from "../late-crypto.ts";
+import { kernelRandomUuid } from "../kernel-random.ts";
 import type { AgentState } from "../state.ts";
 import { type ComposeRequest, parseComposeRequest } from "./compose-request.ts";
 import { type Exchange, HttpError, sendJson } from "./exchange.ts";
@@ -29,7 +29,7 @@ export async function compose({ req, res, state }: Exchange): Promise<void> {
   const sources = resolveSources({ state, user, request, destination });
   for (const source of sources) await assertRegular(source);
   await makeParents(destination, user);
-  const temporary = `${destination}.e2b-compose.${crypto().randomUUID()}.tmp`;
+  const temporary = `${destination}.e2b-compose.${kernelRandomUuid()}.tmp`;
   try {
     await writeTogether({ sources, temporary, user, isWanted: () => !res.destroyed });
     await rename(temporary, destination);

@@ -2,7 +2,7 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { pipeline } from "node:stream/promises";
-import { crypto } from "../late-crypto.ts";
+import { kernelRandomBytes } from "../kernel-random.ts";
 import { checkConditions, rangesApply } from "./conditions.ts";
 import { SNIFF_BYTES, sniffType, typeByExtension } from "./content-type.ts";
 import type { DownloadSource } from "./download.ts";
@@ -62,7 +62,7 @@ async function sendParts(
     res.end();
     return;
   }
-  const boundary = crypto().randomBytes(30).toString("hex");
+  const boundary = kernelRandomBytes(30).toString("hex");
   const heads = parts.ranges.map(
     (range, index) =>
       `${index === 0 ? "" : "\r\n"}--${boundary}\r\nContent-Range: ${contentRange(range)}\r\nContent-Type: ${parts.type}\r\n\r\n`,

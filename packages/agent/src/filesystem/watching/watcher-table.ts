@@ -1,5 +1,5 @@
 import { Code, ConnectError } from "@connectrpc/connect";
-import { crypto } from "../../late-crypto.ts";
+import { kernelRandomName } from "../../kernel-random.ts";
 import type { OpenWatcher } from "./open-watcher.ts";
 
 const ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789";
@@ -10,8 +10,7 @@ export class WatcherTable {
   readonly #watchers = new Map<string, OpenWatcher>();
 
   add(opened: OpenWatcher): string {
-    const { randomInt } = crypto();
-    const id = `w${Array.from({ length: ID_LENGTH }, () => ALPHABET[randomInt(ALPHABET.length)]).join("")}`;
+    const id = `w${kernelRandomName(ID_LENGTH, ALPHABET)}`;
     this.#watchers.set(id, opened);
     return id;
   }
