@@ -3,13 +3,15 @@ import { stat } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setImmediate } from "node:timers/promises";
-import { IdleMemory } from "@skerry/base";
-import { AGENT_RELIEVE_PATH } from "@skerry/wire";
+import { errnoOf, IdleMemory } from "@skerry/base";
+import { AGENT_GENERATION_PATH, AGENT_RELIEVE_PATH } from "@skerry/wire";
 import { endOnRequest } from "./end-on-request.ts";
+import { GENERATION_FILE, GENERATION_HOOKS, Generation } from "./generation/generation.ts";
 import { control } from "./http/control.ts";
 import { envs } from "./http/envs.ts";
 import type { Route } from "./http/exchange.ts";
 import { installFastBase64 } from "./http/fast-base64.ts";
+import { generation } from "./http/generation.ts";
 import { health } from "./http/health.ts";
 import { init } from "./http/init.ts";
 import { installLightHeaders } from "./http/light-headers.ts";
@@ -17,6 +19,7 @@ import { handle } from "./http/pipeline.ts";
 import { relieve } from "./http/relieve.ts";
 import { stderrLogger } from "./log.ts";
 import { isLibcLoaded, libc, loadLibc } from "./native/libc.ts";
+import type { Reaper } from "./native/reaper.ts";
 import { AgentState } from "./state.ts";
 
 /** Longer than any proxy in front keeps an idle connection, so that it is never we who close one that a request is on. */
@@ -53,7 +56,11 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
   installLightHeaders();
   installFastBase64();
   const state = new AgentState({ path: options.path });
-  const loadRpc = once(async () => (await import("./http/rpc.ts")).rpcRoutes({ state, tini: `${options.root}/bin/tini` }));
+  const loadReaper = once(async () => new (await import("./native/reaper.ts")).Reaper());
+  const loadRpc = once(async () =>
+    (await import("./http/rpc.ts")).rpcRoutes({ state, tini: `${options.root}/bin/tini`, reaper: await loadReaper() }),
+  );
+  if (process.pid === 1) state.generation = ownGeneration(state, loadReaper);
   const prepareRest = once(async () => {
     // The node's mark that kept gVisor from covering an empty /tmp.
     rmSync("/tmp/.skerry", { force: true });
@@ -81,6 +88,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
       ["/files", { GET: async (exchange) => (await loadDownload())(exchange), POST: async (exchange) => (await loadUpload())(exchange) }],
       ["/files/compose", { POST: async (exchange) => (await import("./http/compose.ts")).compose(exchange) }],
       ["/init", { POST: firstInit }],
+      [AGENT_GENERATION_PATH, { GET: generation }],
       [AGENT_RELIEVE_PATH, { POST: relieve }],
       ...CONTROL_PATHS.map((path): [string, { POST: Route }] => [path, { POST: control }]),
     ]),
@@ -102,7 +110,31 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
     void import("./ports/relay-port.ts").then(({ relayPort }) => relayPort(req, client, head));
   });
   await listen(server, options);
+  state.generation?.prepare();
   return { port: (server.address() as AddressInfo).port, close: () => close(server) };
+}
+
+function signalAll(signal: NodeJS.Signals): void {
+  try {
+    process.kill(-1, signal);
+  } catch (error) {
+    // Nothing runs yet.
+    if (errnoOf(error) !== "ESRCH") throw error;
+  }
+}
+
+/** Preconditions: this is process 1 of a sandbox, so all other processes are its guests. */
+function ownGeneration(state: AgentState, loadReaper: () => Promise<Reaper>): Generation {
+  return new Generation({
+    file: GENERATION_FILE,
+    hooksDir: GENERATION_HOOKS,
+    signalAll,
+    runPrograms: async (programs, generation) => {
+      const { runPrograms } = await import("./generation/run-programs.ts");
+      await runPrograms({ state, reaper: await loadReaper(), programs, generation });
+    },
+    log: stderrLogger,
+  });
 }
 
 async function loadDownload(): Promise<Route> {

@@ -2,6 +2,7 @@
 
 import { findUser, type User } from "./accounts/accounts.ts";
 import type { Trust } from "./certificates/trust.ts";
+import type { Generation } from "./generation/generation.ts";
 import { GuestGroups } from "./limits/guest-groups.ts";
 import type { ProcessLimit } from "./limits/process-limit.ts";
 import { UserLimit } from "./limits/user-limit.ts";
@@ -17,6 +18,8 @@ export class AgentState {
   maxProcesses: number | undefined;
   /** Made with the first certificate that the platform sends. */
   trust: Trust | undefined;
+  /** Only in a sandbox: elsewhere the files and processes are somebody else's. */
+  generation: Generation | undefined;
   /** Newest accepted /init, nanoseconds since the epoch; undefined before the first one that carried a time. */
   newestInit: { readonly timestamp: bigint; readonly lifecycleId: string | undefined } | undefined;
   /** Set by the platform; guests and /init variables cannot replace them. */

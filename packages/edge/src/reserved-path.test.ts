@@ -12,6 +12,7 @@ function targetOf(port: number): Target {
 test.each([
   "/init",
   "/relieve",
+  "/generation",
   "/init/",
   "/init?x=1",
   "/init#x",

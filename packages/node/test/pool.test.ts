@@ -81,6 +81,8 @@ describe.each(runtimesFor("a node's pool"))("the warm pool on %s", (runtime) => 
       made.flatMap(({ id }, at) => [at, (at + 1) % 8].map((token) => statusWith(under, id, `token-${token}`))),
     );
     expect(statuses).toEqual(made.flatMap(() => [200, 401]));
+    const generations = await Promise.all(made.map(({ id }, at) => generationOf(under, id, `token-${at}`)));
+    expect(new Set(generations).size).toBe(made.length);
     for (const { id } of made) await under.client.killSandbox({ sandboxId: id });
   });
 
@@ -112,6 +114,12 @@ async function memoryToldTo(under: NodeUnderTest, sandboxId: string): Promise<nu
   const total = /MemTotal: +(\d+) kB/;
   const text = await answerTo(under, sandboxId, { path: "/files?path=/proc/meminfo&username=root", until: total });
   return Number(total.exec(text)?.[1]);
+}
+
+async function generationOf(under: NodeUnderTest, sandboxId: string, token: string): Promise<string> {
+  const line = /\n([0-9a-f]{32})\n/;
+  const text = await answerTo(under, sandboxId, { path: "/files?path=/run/skerry/generation&username=root", token, until: line });
+  return line.exec(text)?.[1] ?? "";
 }
 
 async function statusWith(under: NodeUnderTest, sandboxId: string, token: string): Promise<number> {

@@ -124,6 +124,9 @@ describe("from an image", () => {
     expect(readFileSync(join(root, "etc/sudoers.d/user"), "utf8")).toContain("NOPASSWD");
     expect(statSync(join(root, "etc/sudoers.d/user")).mode & 0o777).toBe(0o440);
     expect(await inside("sh", "-c", ". /etc/profile; echo $PATH")).toContain("/usr/local/sbin");
+    const listens = "process.listenerCount('SIGURG')";
+    expect(await inside("sh", "-c", `. /etc/profile; node -p "${listens}"`)).toBe("1");
+    expect(await inside("python3", "-c", "import signal; print(callable(signal.getsignal(signal.SIGURG)))")).toBe("True");
     expect(await inside("update-ca-certificates", "--verbose")).toContain("done");
   });
 

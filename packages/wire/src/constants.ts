@@ -13,6 +13,12 @@ export const CLIENT_ID = "6532622b";
 /** Where the node tells an agent to end the largest processes of its sandbox, which is over its memory. */
 export const AGENT_RELIEVE_PATH = "/relieve";
 
+/** Where the node waits for the programs that a sandbox runs because its generation has changed. */
+export const AGENT_GENERATION_PATH = "/generation";
+
+/** How long those may take together. */
+export const GENERATION_PROGRAMS_LIMIT_MS = 10_000;
+
 /** A file in a sandbox's root by which its agent says that the guest has asked for the end: what is not asked for is kept. */
 export const END_MARK = ".skerry-ended";
 
@@ -26,6 +32,7 @@ export const AGENT_RESERVED_PATHS: ReadonlySet<string> = new Set([
   "/collapse",
   "/upgrade",
   AGENT_RELIEVE_PATH,
+  AGENT_GENERATION_PATH,
 ]);
 
 /** On each call of the node's RPC: the id that the caller's database was given. */

@@ -1,4 +1,5 @@
 export {
+  AGENT_GENERATION_PATH,
   AGENT_PORT,
   AGENT_RELIEVE_PATH,
   AGENT_RESERVED_PATHS,
@@ -6,6 +7,7 @@ export {
   CLIENT_ID,
   CLUSTER_ID_HEADER,
   END_MARK,
+  GENERATION_PROGRAMS_LIMIT_MS,
 } from "./constants.ts";
 export { ERROR_CATALOG, type ErrorCode, type ErrorEntry } from "./error-catalog.ts";
 export { parsePort, parseTarget, type Target, type TargetHeaders, type TargetResult } from "./host.ts";

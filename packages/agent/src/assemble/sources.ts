@@ -29,12 +29,15 @@ export function agentEntry(): string {
   return fileURLToPath(new URL("../../../../services/agent/main.ts", import.meta.url));
 }
 
+/** koffi's addon for glibc, which needs no file beside it. */
+export function koffiAddon(arch: AgentArch): string {
+  const main = require.resolve(`@koromix/koffi-linux-${arch}`, { paths: [require.resolve("koffi")] });
+  return join(dirname(main), `linux_${arch}/koffi.node`);
+}
+
 export async function collectSources(arch: AgentArch): Promise<SourceFile[]> {
   const node = join(dirname(require.resolve(`node-linux-${arch}/package.json`)), "bin/node");
-  const koffi = join(
-    dirname(require.resolve(`@koromix/koffi-linux-${arch}`, { paths: [require.resolve("koffi")] })),
-    `linux_${arch}/koffi.node`,
-  );
+  const koffi = koffiAddon(arch);
   const libraries = new Set([...(await librariesOf(node)), ...(await librariesOf(koffi))]);
   return [
     { target: "bin/node", source: node, mode: 0o755 },

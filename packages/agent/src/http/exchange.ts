@@ -45,6 +45,11 @@ export function sendNothing(res: ServerResponse): void {
   res.writeHead(204, { "Cache-Control": "no-store", "Content-Type": "" }).end();
 }
 
+/** 202: something of it goes on. */
+export function sendAccepted(res: ServerResponse): void {
+  res.writeHead(202, { "Cache-Control": "no-store", "Content-Length": "0" }).end();
+}
+
 function send(res: ServerResponse, status: number, type: string, text: string): void {
   res.writeHead(status, { "Content-Type": type, "Content-Length": Buffer.byteLength(text) }).end(text);
 }

@@ -1,3 +1,5 @@
+import { isGeneration } from "../generation/generation.ts";
+
 /** What the platform tells the agent after a start or a restore. Absent fields leave things as they are, except the token. */
 export interface InitRequest {
   readonly envVars: Readonly<Record<string, string>> | undefined;
@@ -15,6 +17,8 @@ export interface InitRequest {
   readonly memoryMB: number | undefined;
   /** How many processes and threads guests may have together. */
   readonly maxProcesses: number | undefined;
+  /** Which copy of its past this sandbox is: see generation.ts. */
+  readonly generation: string | undefined;
   /** PEM of a certificate authority to trust. */
   readonly caBundle: string | undefined;
   /** Names of fields that are specified and that this agent cannot act on yet. */
@@ -34,6 +38,7 @@ export function parseInit(text: string): InitRequest | undefined {
   const sandboxId = optionalString(body.sandboxId);
   const templateId = optionalString(body.templateId);
   const caBundle = optionalString(body.caBundle);
+  const generation = optionalString(body.generation);
   const memoryMB = optionalPositive(body.memoryMB);
   const maxProcesses = optionalPositive(body.maxProcesses);
   const fields = {
@@ -47,11 +52,13 @@ export function parseInit(text: string): InitRequest | undefined {
     templateId,
     memoryMB,
     maxProcesses,
+    generation,
     caBundle,
   };
   if (Object.values(fields).includes(INVALID)) return undefined;
   // An empty token would look like a token that protects; a backslash cannot be carried by every client.
   if (accessToken === "" || (typeof accessToken === "string" && accessToken.includes("\\"))) return undefined;
+  if (typeof generation === "string" && !isGeneration(generation)) return undefined;
   const unsupported = ["volumeMounts", "hyperloopIP"].filter((name) => isFilled(body[name]));
   return { ...(fields as Omit<InitRequest, "unsupported">), unsupported };
 }

@@ -7,7 +7,7 @@ import { changePortRange } from "../ports/port-range.ts";
 import type { AgentState } from "../state.ts";
 import { equalSecrets, headerToken } from "./access.ts";
 import { clockProblem } from "./clock.ts";
-import { type Exchange, HttpError, sendNothing } from "./exchange.ts";
+import { type Exchange, HttpError, sendAccepted, sendNothing } from "./exchange.ts";
 import { type InitRequest, parseInit } from "./init-request.ts";
 import { readBody } from "./read-body.ts";
 
@@ -25,8 +25,12 @@ export async function init({ req, res, state }: Exchange): Promise<void> {
   apply(state, request);
   // Elsewhere it would be the range of the machine.
   if (process.pid === 1) changePortRange();
+  const announce = request.generation === undefined ? undefined : state.generation?.become(request.generation);
   const finishTrust = request.caBundle ? await trust(state, request.caBundle) : undefined;
-  sendNothing(res);
+  if (state.generation?.isBusy) sendAccepted(res);
+  else sendNothing(res);
+  // In the same turn: the next request to this agent finds it done.
+  announce?.();
   finishTrust?.();
 }
 

@@ -6,7 +6,7 @@ import { Filesystem } from "@skerry/wire/filesystem";
 import { Process } from "@skerry/wire/process";
 import { credentialProblem } from "../basic-user.ts";
 import { filesystemService } from "../filesystem/service.ts";
-import { Reaper } from "../native/reaper.ts";
+import type { Reaper } from "../native/reaper.ts";
 import type { ProcessContext } from "../process/context.ts";
 import { processService } from "../process/service.ts";
 import { ProcessTable } from "../process/table.ts";
@@ -30,11 +30,13 @@ const STREAM_PATTERN = /^application\/connect\+(?:json(?:; ?charset=utf-?8)?|pro
 export interface RpcOptions {
   readonly state: AgentState;
   readonly tini: string;
+  /** The only one of this process: it takes the exit of every child. */
+  readonly reaper: Reaper;
 }
 
 export function rpcRoutes(options: RpcOptions): RouteTable {
-  const { state } = options;
-  const process: ProcessContext = { ...options, table: new ProcessTable(new Reaper()) };
+  const { state, tini, reaper } = options;
+  const process: ProcessContext = { state, tini, table: new ProcessTable(reaper) };
   const router = createConnectRouter({
     grpc: false,
     grpcWeb: false,

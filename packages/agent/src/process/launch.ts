@@ -43,8 +43,10 @@ export function launch(request: LaunchRequest): Launched {
   return launched;
 }
 
-function isOutOfProcesses(error: unknown): boolean {
-  return error instanceof ConnectError && error.cause instanceof SpawnError && error.cause.errnoName === "EAGAIN";
+/** Whether a start failed for want of processes: an error of posix_spawn, or what became of it. */
+export function isOutOfProcesses(error: unknown): boolean {
+  const cause = error instanceof ConnectError ? error.cause : error;
+  return cause instanceof SpawnError && cause.errnoName === "EAGAIN";
 }
 
 function launchWithPipes(request: LaunchRequest): Launched {
@@ -161,8 +163,8 @@ const OOM_SCORE_ADJUSTMENT = 500;
 
 let ownPriority: number | undefined;
 
-// Guests go before the agent when memory runs out, and never get its priority. Hosts differ in what they permit.
-function adjust(pid: number): void {
+/** Guests go before the agent when memory runs out, and never get its priority. Hosts differ in what they permit. */
+export function adjust(pid: number): void {
   try {
     writeFileSync(`/proc/${pid}/oom_score_adj`, String(OOM_SCORE_ADJUSTMENT));
   } catch {

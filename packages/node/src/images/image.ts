@@ -21,6 +21,8 @@ export interface ImageRecord extends SandboxMakeup {
   /** Whom the agent in the memory takes itself for; its token is what it asks for. */
   readonly identity: AgentIdentity;
   readonly memory?: StoredMemory;
+  /** Of a paused sandbox: others are started from the same memory. */
+  readonly isMemoryShared?: boolean;
   /** Its agent did not answer when this was written. */
   readonly agentUnresponsive: boolean;
   readonly createdAtMs: number;

@@ -93,7 +93,7 @@ export class WarmPool {
     try {
       for (let record = entry.ready.shift(); record; record = entry.ready.shift()) {
         const claimed = await this.#hand(record, owner, makeup);
-        if (claimed) return { record: claimed, kind: "claim", memoryLostReason: "" };
+        if (claimed) return { ...claimed, kind: "claim", memoryLostReason: "" };
       }
       return undefined;
     } finally {
@@ -124,7 +124,7 @@ export class WarmPool {
     record: SandboxRecord,
     { identity, allowInternetAccess }: { identity: AgentIdentity; allowInternetAccess: boolean },
     makeup: SandboxMakeup,
-  ): Promise<SandboxRecord | undefined> {
+  ): Promise<Pick<Started, "record" | "hooksRun"> | undefined> {
     const { containers, names, logger } = this.#options;
     const owned: SandboxRecord = {
       ...record,
@@ -139,7 +139,7 @@ export class WarmPool {
     try {
       if (!isSameProcess(record.process)) throw new PlatformError("sandbox_gone", "a ready sandbox has ended");
       if (!allowInternetAccess) await blockInternet(names, record.slot.hostInterface);
-      await initialiseAgent({
+      const { hooksRun } = await initialiseAgent({
         ...agentWaitOf(record, { isRestored: true }),
         timeoutMs: CLAIM_TIMEOUT_MS,
         identity,
@@ -148,7 +148,7 @@ export class WarmPool {
       crashPoint("claim.agent-told");
       containers.set(owned);
       crashPoint("claim.recorded");
-      return owned;
+      return { record: owned, hooksRun };
     } catch (error) {
       logger.warn({ container_id: record.containerId, err: asError(error) }, "a ready sandbox could not be used");
       await containers.tryToGiveBack({ ...record, allowInternetAccess });

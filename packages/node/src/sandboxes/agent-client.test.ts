@@ -1,6 +1,6 @@
 import { createServer, type Server, type Socket } from "node:net";
 import { afterEach, expect, it } from "vitest";
-import { type AgentIdentity, initialiseAgent } from "./agent-client.ts";
+import { type AgentIdentity, initialiseAgent, untilHooksEnded } from "./agent-client.ts";
 
 // Guests can put themselves in the agent's place: whatever is answered there, the node has to come back from it.
 
@@ -36,7 +36,25 @@ const initialise = () =>
 
 it("takes 204 for an answer", async () => {
   await answerWith("HTTP/1.1 204 No Content\r\n\r\n", { end: true });
-  await initialise();
+  expect(await initialise()).toEqual({ hooksRun: false });
+});
+
+it("hears that programs of the guest run, and waits for them", async () => {
+  await answerWith("HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n", { end: true });
+  expect(await initialise()).toEqual({ hooksRun: true });
+  await untilHooksEnded(ADDRESS, "t");
+});
+
+it.each(["", "HTTP/1.1 2", "SSH-2.0-x\r\n", "HTTP/1.1 500 No\r\n\r\n"])(
+  "does not fail when the wait for them ends with %j",
+  async (text) => {
+    await answerWith(text, { end: true });
+    await untilHooksEnded(ADDRESS, "");
+  },
+);
+
+it("does not fail when nobody is there to wait for", async () => {
+  await untilHooksEnded(ADDRESS, "t");
 });
 
 it.each<[string, string, boolean]>([

@@ -6,7 +6,7 @@ import { request } from "node:http";
 import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { asError, errnoOf, PlatformError } from "@skerry/base";
-import { AGENT_PORT } from "@skerry/wire";
+import { AGENT_GENERATION_PATH, AGENT_PORT, GENERATION_PROGRAMS_LIMIT_MS } from "@skerry/wire";
 import { processLimit } from "../limits/process-limit.ts";
 
 export interface AgentIdentity {
@@ -17,6 +17,8 @@ export interface AgentIdentity {
   readonly defaultUser: string;
   readonly defaultWorkdir: string;
   readonly memoryMb: number;
+  /** See generation.ts; undefined for one that waits in the pool, and in records of before there was one. */
+  readonly generation?: string;
 }
 
 /**
@@ -28,6 +30,10 @@ const LOOK_MS = 10;
 const LOOK_RESTORED_MS = 4;
 const CONNECT_TIMEOUT_MS = 2_000;
 const ANSWER_TIMEOUT_MS = 5_000;
+const HOOKS_TIMEOUT_MS = GENERATION_PROGRAMS_LIMIT_MS + 2_000;
+
+const HOOKS_RUN = 202;
+const INITIALISED = [204, HOOKS_RUN];
 
 export interface AgentWait {
   readonly address: string;
@@ -44,15 +50,33 @@ export interface Handshake extends AgentWait {
   readonly currentToken: string;
 }
 
+export interface Initialised {
+  /** It runs programs because its generation has changed: `untilHooksEnded` waits for them. */
+  readonly hooksRun: boolean;
+}
+
 /** Waits until the agent answers, and tells it who it is. Throws PlatformError("agent_failed"). */
-export async function initialiseAgent(handshake: Handshake): Promise<void> {
+export async function initialiseAgent(handshake: Handshake): Promise<Initialised> {
   const { address, identity, currentToken, isAlive } = handshake;
   const lifecycleId = randomUUID();
+  let status = 0;
   await whenListening(handshake, async (socket) => {
-    const status = await exchange(socket, initRequest(identity, { currentToken, lifecycleId }));
-    if (status !== 204) throw new PlatformError("agent_failed", `the agent at ${address} refused its identity with status ${status}`);
+    status = await exchange(socket, initRequest(identity, { currentToken, lifecycleId }));
+    if (!INITIALISED.includes(status))
+      throw new PlatformError("agent_failed", `the agent at ${address} refused its identity with status ${status}`);
   });
   if (!isAlive()) throw new PlatformError("agent_failed", "the sandbox ended as soon as its agent answered");
+  return { hooksRun: status === HOOKS_RUN };
+}
+
+/** Waits for the programs that a sandbox runs after a change of its generation, for as long as they may take. Never throws. */
+export async function untilHooksEnded(address: string, token: string): Promise<void> {
+  try {
+    const socket = await openConnection(address);
+    await exchange(socket, { method: "GET", path: AGENT_GENERATION_PATH, ...(token === "" ? {} : { token }) }, HOOKS_TIMEOUT_MS);
+  } catch {
+    // They are the guest's own, and so is what becomes of them.
+  }
 }
 
 /** Waits until a new agent listens and answers, and tells it nothing. Throws PlatformError("agent_failed"). */
@@ -115,10 +139,10 @@ function initRequest(
   identity: AgentIdentity,
   { currentToken, lifecycleId }: { readonly currentToken: string; readonly lifecycleId: string },
 ): AgentRequest {
-  const { envVars, accessToken, defaultUser, defaultWorkdir, sandboxId, templateId, memoryMb } = identity;
-  const about = { lifecycleID: lifecycleId, timestamp: new Date().toISOString() };
+  const { memoryMb, ...about } = identity;
+  const when = { lifecycleID: lifecycleId, timestamp: new Date().toISOString() };
   const limits = { memoryMB: memoryMb, maxProcesses: processLimit(memoryMb) };
-  const body = JSON.stringify({ envVars, accessToken, defaultUser, defaultWorkdir, sandboxId, templateId, ...limits, ...about });
+  const body = JSON.stringify({ ...about, ...limits, ...when });
   return { method: "POST", path: "/init", body, ...(currentToken === "" ? {} : { token: currentToken }) };
 }
 

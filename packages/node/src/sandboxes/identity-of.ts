@@ -1,6 +1,9 @@
+import { PlatformError } from "@skerry/base";
+import { parseSandboxId } from "@skerry/wire";
 import type { SandboxSpec } from "@skerry/wire/node";
 import type { ImageRecord } from "../images/image.ts";
 import type { AgentIdentity } from "./agent-client.ts";
+import { newGeneration } from "./generation.ts";
 
 /** What a sandbox's agent is told: what was asked for, above what the image has that it starts from. */
 export function identityOf(spec: SandboxSpec, image: ImageRecord | undefined): AgentIdentity {
@@ -13,6 +16,19 @@ export function identityOf(spec: SandboxSpec, image: ImageRecord | undefined): A
     accessToken,
     defaultUser: defaultUser || (before?.defaultUser ?? ""),
     defaultWorkdir: defaultWorkdir || (before?.defaultWorkdir ?? ""),
+    generation: isContinued(image) ? (image.identity.generation ?? newGeneration()) : newGeneration(),
     memoryMb: image?.size.memoryMb ?? memoryMb,
   };
+}
+
+/** It goes on from what nobody else has: where others were started from its memory, it is one of several as well. */
+function isContinued(image: ImageRecord | undefined): image is ImageRecord {
+  return image?.kind === "pause" && image.isMemoryShared !== true;
+}
+
+/** Throws PlatformError("invalid_argument") for what is no id, which may be a path. */
+export function checkedId({ sandboxId }: SandboxSpec): string {
+  if (parseSandboxId(sandboxId) !== sandboxId || sandboxId === "")
+    throw new PlatformError("invalid_argument", `not a sandbox id: ${sandboxId}`);
+  return sandboxId;
 }

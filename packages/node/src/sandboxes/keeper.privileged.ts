@@ -59,7 +59,7 @@ export class Keeper {
     const { images } = this.#options;
     const imageId = imageIdFrom(randomBytes);
     images.shareMemory(snapshot, imageId);
-    const image: ImageRecord = { ...snapshot, imageId, kind: "pause", createdAtMs: Date.now(), kept: "exited" };
+    const image: ImageRecord = { ...snapshot, imageId, kind: "pause", createdAtMs: Date.now(), kept: "exited", isMemoryShared: true };
     images.commit(image);
     await this.leave(live, image);
     return image;

@@ -3,7 +3,6 @@
 
 import { asError, KeyedLock, type Logger, PlatformError, type RelaySocket } from "@skerry/base";
 import { destroyCgroup } from "@skerry/runtime";
-import { parseSandboxId } from "@skerry/wire";
 import type { SandboxSpec } from "@skerry/wire/node";
 import { crashPoint } from "../crash-points.ts";
 import { assertAboveFloor } from "../disk/disk-full.privileged.ts";
@@ -18,7 +17,7 @@ import { DiskPauses } from "./disk-pauses.ts";
 import { EndWatch } from "./end-watch.ts";
 import { guestSilent } from "./guest-silent.ts";
 import { type HostDeps, runtimeOf } from "./host.privileged.ts";
-import { identityOf } from "./identity-of.ts";
+import { checkedId, identityOf } from "./identity-of.ts";
 import type { ImageUses } from "./image-uses.ts";
 import type { ImageWriter } from "./image-writer.ts";
 import { leftoverOf, type SandboxMakeup } from "./journal.privileged.ts";
@@ -27,7 +26,7 @@ import { Phases } from "./phases.ts";
 import { isSameProcess } from "./process-identity.ts";
 import type { SnapshotRequest, Snapshots, Taken } from "./snapshots.ts";
 import type { StartGate } from "./start-gate.ts";
-import type { Started, Starter } from "./starter.ts";
+import { afterHooks, type Started, type Starter } from "./starter.ts";
 import type { UnaskedEnd } from "./unasked-ends.ts";
 
 const HEALTH_TIMEOUT_MS = 2_000;
@@ -106,10 +105,11 @@ export class Sandboxes {
 
   /** From the template's layers, or from the image of a snapshot. */
   async create(spec: SandboxSpec): Promise<Started> {
-    return this.#lock.run(checkedId(spec), async () => {
+    const made = this.#lock.run(checkedId(spec), async () => {
       if (this.#live(spec.sandboxId)) throw new PlatformError("already_exists", `sandbox ${spec.sandboxId} exists`);
       return this.#create(spec);
     });
+    return afterHooks(await made);
   }
 
   async #create(spec: SandboxSpec): Promise<Started> {
@@ -140,11 +140,16 @@ export class Sandboxes {
 
   /** From the image that it was paused to. Repeated after a success it answers the same. */
   async resume(spec: SandboxSpec): Promise<Started> {
-    return this.#lock.run(checkedId(spec), async () => {
+    const resumed = this.#lock.run(checkedId(spec), async () => {
       const live = this.#live(spec.sandboxId);
       if (live?.record.state === "running" && live.record.imageId === spec.imageId) {
         const { record } = live;
-        return { record, kind: record.isRestored ? "restore" : "boot", memoryLostReason: record.memoryLost ?? "" };
+        return {
+          record,
+          kind: record.isRestored ? "restore" : "boot",
+          memoryLostReason: record.memoryLost ?? "",
+          hooksRun: false,
+        } as const;
       }
       if (live) throw new PlatformError("already_exists", `sandbox ${spec.sandboxId} exists`);
       const image = this.#imageOf(spec);
@@ -156,6 +161,7 @@ export class Sandboxes {
       crashPoint("resume.image-discarded");
       return started;
     });
+    return afterHooks(await resumed);
   }
 
   async #start(spec: SandboxSpec, image: ImageRecord | undefined, message: string): Promise<Started> {
@@ -390,10 +396,4 @@ export class Sandboxes {
       agentVersion: agent.version,
     };
   }
-}
-
-function checkedId({ sandboxId }: SandboxSpec): string {
-  if (parseSandboxId(sandboxId) !== sandboxId || sandboxId === "")
-    throw new PlatformError("invalid_argument", `not a sandbox id: ${sandboxId}`);
-  return sandboxId;
 }

@@ -17,6 +17,7 @@ import { agentWaitOf } from "./agent-wait.ts";
 import { AreaChain } from "./area-chain.privileged.ts";
 import { type Containers, type LiveContainer, whileStandingStill } from "./containers.ts";
 import { copyUpper } from "./copy-area.privileged.ts";
+import { newGeneration } from "./generation.ts";
 import { cgroupPathOf, type HostDeps, release, runtimeOf, type StartRequest } from "./host.privileged.ts";
 import type { ImageUses } from "./image-uses.ts";
 import type { ImageWriter } from "./image-writer.ts";
@@ -95,8 +96,8 @@ export class Snapshots {
   /** The paused sandbox and the image share memory and disk from then on. */
   async ofPaused(source: ImageRecord, { imageId, memory }: SnapshotRequest): Promise<ImageRecord> {
     const { images } = this.#options;
-    const shared = await this.#share(source);
-    const { memory: stored, kept: _kept, ...disk } = shared;
+    const shared = await this.#share(source, { memory });
+    const { memory: stored, kept: _kept, isMemoryShared: _isShared, ...disk } = shared;
     const about = { imageId, kind: "snapshot", createdAtMs: Date.now() } as const;
     const image: ImageRecord = { ...disk, ...about, ...(memory && stored ? { memory: stored } : {}) };
     try {
@@ -113,10 +114,14 @@ export class Snapshots {
   }
 
   /** Makes a paused sandbox's own area one that others may lie on; it gets a new one when it is resumed. */
-  async #share(source: ImageRecord): Promise<ImageRecord> {
+  async #share(source: ImageRecord, { memory }: { memory: boolean }): Promise<ImageRecord> {
     const { deps, images, containers } = this.#options;
-    const { area, owner, ...rest } = source;
-    if (area === undefined) return source;
+    const { area, owner, ...about } = source;
+    const rest = { ...about, ...(memory && about.memory ? { isMemoryShared: true } : {}) };
+    if (area === undefined) {
+      if (rest.isMemoryShared !== about.isMemoryShared) images.commit(rest);
+      return rest;
+    }
     try {
       await linkUpPaused(deps, { ...source, area }, containers.newId());
     } catch (error) {
@@ -314,7 +319,7 @@ export class Snapshots {
       await letTrafficGo(before.slot);
       await initialiseAgent({
         ...agentWaitOf(started, { isRestored: memory !== undefined }),
-        identity: before.identity,
+        identity: successor.identity,
         currentToken: memory ? before.identity.accessToken : "",
       });
     } catch (error) {
@@ -370,6 +375,7 @@ function successorOf(
     containerId: own.containerId,
     state: "snapshotting",
     imageId: image.imageId,
+    identity: { ...before.identity, generation: newGeneration() },
     frozenAreas: image.frozenAreas,
     area: own.area,
     cgroupPath: cgroupPathOf(own.instance, own.containerId),

@@ -7,7 +7,7 @@ import type { NetworkSlot, Runtime } from "@skerry/runtime";
 import { crashPoint } from "../crash-points.ts";
 import type { ImageRecord } from "../images/image.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
-import { type AgentIdentity, awaitAgent, initialiseAgent } from "./agent-client.ts";
+import { type AgentIdentity, awaitAgent, initialiseAgent, untilHooksEnded } from "./agent-client.ts";
 import { agentWaitOf } from "./agent-wait.ts";
 import type { Containers, ContainersOptions, LiveContainer } from "./containers.ts";
 import { cgroupPathOf, type HostDeps, runtimeOf } from "./host.privileged.ts";
@@ -33,7 +33,10 @@ export interface Started {
   readonly kind: "boot" | "restore" | "claim";
   /** "" when nothing was lost. */
   readonly memoryLostReason: string;
+  readonly hooksRun: boolean;
 }
+
+type Ready = Pick<Started, "record" | "hooksRun">;
 
 export interface StarterOptions {
   readonly deps: HostDeps;
@@ -55,16 +58,16 @@ export class Starter {
   async start(plan: StartPlan): Promise<Started> {
     if (!plan.image?.memory || !plan.withMemory) {
       const memoryLostReason = plan.image && plan.withMemory ? memoryLostBy(plan.image) : "";
-      return { record: await this.#attempt(plan, { memoryLost: memoryLostReason }), kind: "boot", memoryLostReason };
+      return { ...(await this.#attempt(plan, { memoryLost: memoryLostReason })), kind: "boot", memoryLostReason };
     }
     try {
-      return { record: await this.#attempt(plan, "with memory"), kind: "restore", memoryLostReason: "" };
+      return { ...(await this.#attempt(plan, "with memory")), kind: "restore", memoryLostReason: "" };
     } catch (error) {
       if (!isMemoryFault(error)) throw error;
       const memoryLostReason = asError(error).message;
       const facts = { sandbox_id: plan.sandboxId, image_id: plan.image.imageId, err: asError(error) };
       this.#options.logger.error(facts, "memory could not be brought back: the sandbox is booted from its disk");
-      return { record: await this.#attempt(plan, { memoryLost: memoryLostReason }), kind: "boot", memoryLostReason };
+      return { ...(await this.#attempt(plan, { memoryLost: memoryLostReason })), kind: "boot", memoryLostReason };
     }
   }
 
@@ -87,7 +90,7 @@ export class Starter {
     this.#options.containers.set({ ...record, state: "running" });
   }
 
-  async #attempt(plan: StartPlan, how: "with memory" | { readonly memoryLost: string }): Promise<SandboxRecord> {
+  async #attempt(plan: StartPlan, how: "with memory" | { readonly memoryLost: string }): Promise<Ready> {
     const { containers } = this.#options;
     const withMemory = how === "with memory";
     const slot = await this.#slotFor(plan);
@@ -115,21 +118,25 @@ export class Starter {
     }
   }
 
-  async #run({ image, sandboxId }: StartPlan, record: SandboxRecord, withMemory: boolean): Promise<SandboxRecord> {
+  async #run({ image, sandboxId }: StartPlan, record: SandboxRecord, withMemory: boolean): Promise<Ready> {
     const { containers, images } = this.#options;
     const memory = image && withMemory ? await images.memoryOf(image) : undefined;
     const area = image?.area === record.area ? "written" : "new";
     const started = await containers.start({ record, area, ...(memory ? { memory } : {}) });
     const wait = agentWaitOf(started, { isRestored: memory !== undefined });
+    let hooksRun = false;
     if (sandboxId === "") {
       await awaitAgent(wait);
       await warmUp(wait.address);
-    } else await initialiseAgent({ ...wait, identity: record.identity, currentToken: memory ? (image?.identity.accessToken ?? "") : "" });
+    } else {
+      const currentToken = memory ? (image?.identity.accessToken ?? "") : "";
+      ({ hooksRun } = await initialiseAgent({ ...wait, identity: record.identity, currentToken }));
+    }
     crashPoint("start.agent-ready");
     const ready: SandboxRecord = { ...started, state: sandboxId === "" ? "pooled" : "running" };
     containers.set(ready);
     crashPoint("start.recorded-ready");
-    return ready;
+    return { record: ready, hooksRun };
   }
 
   #slotFor({ makeup, image }: StartPlan): Promise<NetworkSlot> {
@@ -169,4 +176,14 @@ export class Starter {
 /** What a boot from disk can mend. */
 function isMemoryFault(error: unknown): boolean {
   return error instanceof PlatformError && ["image_unusable", "agent_failed"].includes(error.code);
+}
+
+/**
+ * Waits for what the guest runs before its sandbox is handed over. Not while anything is held that others wait for: a guest decides how long
+ * that takes.
+ */
+export async function afterHooks(started: Started): Promise<Started> {
+  const { slot, identity } = started.record;
+  if (started.hooksRun) await untilHooksEnded(slot.addresses.guest, identity.accessToken);
+  return started;
 }

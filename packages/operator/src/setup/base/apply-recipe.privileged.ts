@@ -1,8 +1,10 @@
 import { chmod, cp, mkdir, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { hostArch, koffiAddon } from "@skerry/agent/assemble";
 import { runCommand, SubprocessError } from "@skerry/base";
 import type { Distribution } from "./distribution.ts";
-import { PROFILE, ROOT_PROFILE } from "./recipe.ts";
+import { PROFILE, ROOT_PROFILE, SUDOERS } from "./recipe.ts";
+import { RESEED_ADDON, RESEED_FILES, RESEED_PYTHON } from "./reseed.ts";
 import { SETUP_PATH, type Tree } from "./tree.privileged.ts";
 
 export interface ApplyOptions {
@@ -24,6 +26,7 @@ export async function applyRecipe(options: ApplyOptions): Promise<void> {
   // What is in the place of a file, a link as well, is replaced and not written through; directories keep what they are.
   const flags = ["--no-overwrite-dir", "--keep-directory-symlink", "--same-permissions"];
   await tree.run("/bin/tar", ["--extract", "--file", `${SETUP_PATH}/files.tar`, "--directory", "/", ...flags]);
+  await tree.run("/bin/sh", ["-c", RESEED_PYTHON]);
 }
 
 async function addUser(tree: Tree): Promise<void> {
@@ -49,7 +52,7 @@ async function nameOf(tree: Tree, uid: string): Promise<string | undefined> {
 /** Files that are ours, as a tree that is laid over the template's. */
 async function writeFiles(dir: string, { distribution, nodeBinary, npmDir }: ApplyOptions): Promise<void> {
   const files: Readonly<Record<string, { text: string; mode?: number }>> = {
-    "etc/sudoers.d/user": { text: "user ALL=(ALL:ALL) NOPASSWD: ALL\n", mode: 0o440 },
+    "etc/sudoers.d/user": { text: SUDOERS, mode: 0o440 },
     "etc/profile": { text: PROFILE },
     "root/.profile": { text: ROOT_PROFILE },
     "etc/hostname": { text: "sandbox\n" },
@@ -60,10 +63,13 @@ async function writeFiles(dir: string, { distribution, nodeBinary, npmDir }: App
     "etc/apt/sources.list": { text: `${distribution.guestSources.join("\n")}\n` },
     "etc/apt/apt.conf.d/90sandbox": { text: 'APT::Install-Recommends "false";\nAcquire::Languages "none";\n' },
   };
-  for (const [path, { text, mode = 0o644 }] of Object.entries(files)) {
+  const reseed = Object.entries(RESEED_FILES).map(([path, text]) => [path, { text, mode: 0o644 }] as const);
+  for (const [path, { text, mode = 0o644 }] of [...Object.entries(files), ...reseed]) {
     await mkdir(dirname(join(dir, path)), { recursive: true });
     await writeFile(join(dir, path), text, { mode });
   }
+  await cp(koffiAddon(hostArch()), join(dir, RESEED_ADDON));
+  await chmod(join(dir, RESEED_ADDON), 0o644);
   // The same Node.js that the platform runs on, and npm: newer than any distribution's, and a fraction of the packages.
   const bin = join(dir, "usr/local/bin");
   await mkdir(bin, { recursive: true });

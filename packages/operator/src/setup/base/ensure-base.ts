@@ -1,10 +1,12 @@
 import { randomInt, randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { hostArch, koffiAddon } from "@skerry/agent/assemble";
 import { openLayerStore, parseLayerDigest } from "@skerry/layers";
 import type { DataFolder } from "../../data-folder.ts";
 import { readJsonFile, writeJsonFile } from "../../json-file.ts";
 import type { Report } from "../../terminal/steps.ts";
+import { fileDigest } from "../file-digest.ts";
 import { NO_IMAGE, parseBaseImage, wantedBaseImage } from "./base-image.ts";
 import { type BaseOrigin, buildBase, removeTree } from "./build-base.ts";
 import { readOwnOsRelease } from "./distribution.ts";
@@ -47,7 +49,8 @@ export async function ensureBaseTemplate(
   const { version: npmVersion } = JSON.parse(await readFile(join(npmDir, "package.json"), "utf8")) as { version: string };
   const { ID, VERSION_CODENAME } = await readOwnOsRelease();
   const own = `${ID} ${VERSION_CODENAME}`;
-  const recipe = recipeHash({ distribution: own, arch: process.arch, nodeVersion: process.version, npmVersion });
+  const koffiDigest = await fileDigest(koffiAddon(hostArch()), "sha256");
+  const recipe = recipeHash({ distribution: own, arch: process.arch, nodeVersion: process.version, npmVersion, koffiDigest });
   const before = await readJsonFile<BaseTemplate>(folder.templateFile);
   const wantedImage = wantedBaseImage(options.baseImage, before);
   const image = parseBaseImage(wantedImage);

@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { parseOsRelease } from "./distribution.ts";
 import { BASE_PACKAGES, PROFILE, recipeHash } from "./recipe.ts";
 
-const INPUTS = { distribution: "debian bookworm", arch: "x64", nodeVersion: "v24.21.0", npmVersion: "11.21.2" };
+const INPUTS = { distribution: "debian bookworm", arch: "x64", nodeVersion: "v24.21.0", npmVersion: "11.21.2", koffiDigest: "0" };
 
 test("the same recipe has the same hash, another one another", () => {
   expect(recipeHash(INPUTS)).toBe(recipeHash({ ...INPUTS }));

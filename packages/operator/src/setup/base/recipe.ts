@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { RESEED_FILES, RESEED_PROFILE, RESEED_PYTHON } from "./reseed.ts";
 
 /** Goes up when the steps in build-base.ts change in a way that the data below does not show. */
 const REVISION = 1;
@@ -44,14 +45,25 @@ for profile in /etc/profile.d/*.sh; do
   [ -r "$profile" ] && . "$profile"
 done
 unset profile
-`;
+${RESEED_PROFILE}`;
 
 export const ROOT_PROFILE = `[ -n "\${BASH-}" ] && [ -f ~/.bashrc ] && . ~/.bashrc
 `;
 
+/** Programs that are run by sudo are reseeded as well (reseed.ts). */
+export const SUDOERS = `Defaults env_keep += "NODE_OPTIONS"
+user ALL=(ALL:ALL) NOPASSWD: ALL
+`;
+
 /** The identity of what build-base.ts would make now: same recipe, same template. */
-export function recipeHash(inputs: { distribution: string; arch: string; nodeVersion: string; npmVersion: string }): string {
+export function recipeHash(inputs: {
+  distribution: string;
+  arch: string;
+  nodeVersion: string;
+  npmVersion: string;
+  koffiDigest: string;
+}): string {
   return createHash("sha256")
-    .update(JSON.stringify([REVISION, BASE_PACKAGES, LEFT_OUT, PROFILE, ROOT_PROFILE, inputs]))
+    .update(JSON.stringify([REVISION, BASE_PACKAGES, LEFT_OUT, PROFILE, ROOT_PROFILE, SUDOERS, RESEED_FILES, RESEED_PYTHON, inputs]))
     .digest("hex");
 }
