@@ -34,6 +34,8 @@ export interface HarnessOptions {
   readonly maxSandboxes?: number;
 }
 
+const SKEW_MS = 90_000;
+
 const TIMING: Partial<ApiTiming> = {
   createTimeoutMs: 2_000,
   pauseTimeoutMs: 2_000,
@@ -101,6 +103,14 @@ export class ApiHarness implements AsyncDisposable {
   /** Another API over the same database and nodes: a second process, or this one after a restart. */
   async createApi(config: Partial<ApiConfig> = {}, clock?: Clock): Promise<Api> {
     return await this.#createApi(this.store, config, clock ?? this.store.clock);
+  }
+
+  /** A second process at work at the same time. On PostgreSQL it is on another machine, whose clock is behind. */
+  async createSecond(config: Partial<ApiConfig> = {}): Promise<Api> {
+    if (!this.databaseUrl.startsWith("postgres")) return await this.createApi({ ownerId: "api2", ...config });
+    const stack = new AsyncDisposableStack();
+    const api = await this.createApiElsewhere(stack, -SKEW_MS, { ownerId: "api2", ...config });
+    return { ...api, [Symbol.asyncDispose]: () => stack.disposeAsync() };
   }
 
   /** One on another machine, whose clock differs by so much. The store is closed with the stack. */

@@ -27,7 +27,7 @@ describeOnEachDatabase("requests with an Idempotency-Key", { inSample: "both" },
   });
 
   it("are one also when they come at once, here and at another process", async () => {
-    await using second = await api().createApi({ ownerId: "api2" });
+    await using second = await api().createSecond();
     const { url } = await second.listen();
     api().node.create = "hang";
     const body = JSON.stringify({ templateID: "base" });
@@ -46,7 +46,7 @@ describeOnEachDatabase("requests with an Idempotency-Key", { inSample: "both" },
   });
 
   it("are one of many that come at once, again and again, at two processes", async () => {
-    await using second = await api().createApi({ ownerId: "api2" });
+    await using second = await api().createSecond();
     const { url } = await second.listen();
     const rounds = scaled("rounds of requests with one key at once", { sample: 5, full: 150 });
     for (let round = 0; round < rounds; round += 1) {

@@ -29,7 +29,7 @@ describeOnEachDatabase(
     it.each([1, 2])("leave one story and nothing else (%s)", async (seed) => {
       const random = randomOf(seed);
       const pick = <T>(all: readonly T[]): T => all[Math.floor(random() * all.length)] as T;
-      await using second = await api().createApi({ ownerId: "api2" });
+      await using second = await api().createSecond();
       const { url } = await second.listen();
       const urls = [api().url, url];
       const known = new Set<string>();

@@ -78,7 +78,7 @@ describeOnEachDatabase("reconciling", { inSample: "postgres" }, (api) => {
       await leave(id, { owner: "api2/run", createdAt: Date.now() + hours * 3_600_000 });
       hold(id);
     }
-    await using second = await api().createApi({ ownerId: "api3" });
+    await using second = await api().createSecond({ ownerId: "api3" });
     await Promise.all([api().api.reconcile(), second.reconcile()]);
     api().node.release();
     expect((await creating).status).toBe(201);
@@ -163,7 +163,7 @@ describeOnEachDatabase("reconciling", { inSample: "postgres" }, (api) => {
   });
 
   it("lets several processes expire and kill the same sandboxes", async () => {
-    await using second = await api().createApi({ ownerId: "api2" });
+    await using second = await api().createSecond();
     await second.listen();
     const ids = await Promise.all(Array.from({ length: 40 }, () => api().create({ timeout: 1 })));
     await waitUntil("all have ended", async () => {
