@@ -58,9 +58,16 @@ async function leave(disk: string, bytes: number): Promise<void> {
   const filler = join(disk, "filler");
   rmSync(filler, { recursive: true, force: true });
   mkdirSync(filler);
-  const { bavail, bsize } = statfsSync(disk);
-  const tooMuch = bavail * bsize - Math.max(bytes, 4 * MIB);
-  if (tooMuch > 0) await runCommand("fallocate", ["--length", String(tooMuch), join(filler, "big")]);
+  await waitUntil("most of the disk is taken, whatever its node makes ready meanwhile", async () => {
+    const { bavail, bsize } = statfsSync(disk);
+    const tooMuch = bavail * bsize - Math.max(bytes, 4 * MIB);
+    if (tooMuch <= 0) return true;
+    const fallocate = runCommand("fallocate", ["--length", String(tooMuch), join(filler, "big")]);
+    return await fallocate.then(
+      () => true,
+      () => false,
+    );
+  });
   if (bytes > 0) return;
   untilFull(() => appendFileSync(join(filler, "rest"), Buffer.alloc(MIB)));
   untilFull(() => appendFileSync(join(filler, "last"), Buffer.alloc(4096)));

@@ -111,6 +111,7 @@ describe("a unary call", () => {
     expect({ status, body }).toMatchObject({ status: 501, body: { code: "unimplemented" } });
     expect((body as { message: string }).message).toContain("gzip");
     expect(headers.get("accept-encoding")).toBe("gzip");
+    expect(await unary(STAT, "no gzip", { "Content-Encoding": "gzip" })).toMatchObject({ status: 400, body: { code: "invalid_argument" } });
   });
 
   it.each([

@@ -1,6 +1,7 @@
 // Connect RPC inside our own pipeline: the same checks as every route, the Connect protocol only, identity responses.
 
 import { Code, ConnectError, type ContextValues, createConnectRouter, createContextValues } from "@connectrpc/connect";
+import type { Compression } from "@connectrpc/connect/protocol";
 import { compressionGzip, universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
 import { Filesystem } from "@skerry/wire/filesystem";
 import { Process } from "@skerry/wire/process";
@@ -40,7 +41,7 @@ export function rpcRoutes(options: RpcOptions): RouteTable {
   const router = createConnectRouter({
     grpc: false,
     grpcWeb: false,
-    acceptCompression: [compressionGzip],
+    acceptCompression: [gzip],
     readMaxBytes: MAX_MESSAGE_BYTES,
     // Before the body is read: credentials that name nobody fail streams too, in their form. Other calls have passed the pipeline.
     requestGate: (context) => {
@@ -65,6 +66,16 @@ export function rpcRoutes(options: RpcOptions): RouteTable {
 
 type Handler = ReturnType<typeof createConnectRouter>["handlers"][number];
 type Answer = Awaited<ReturnType<Handler>>;
+
+/** What can't be unpacked is the caller's mistake, which the library takes for ours. */
+const gzip: Compression = {
+  ...compressionGzip,
+  decompress: (bytes, readMaxBytes) =>
+    compressionGzip.decompress(bytes, readMaxBytes).catch((cause: unknown) => {
+      const error = ConnectError.from(cause);
+      throw error.code === Code.Internal ? new ConnectError("the message is not gzip", Code.InvalidArgument) : error;
+    }),
+};
 
 async function serve(handler: Handler, { req, res }: Exchange, values: ContextValues): Promise<void> {
   const isUnary = handler.method.methodKind === "unary";

@@ -251,7 +251,7 @@ export class Snapshots {
         });
       }
     } finally {
-      await this.#releasePredecessor(before);
+      await this.#releaseEnded(before);
     }
   }
 
@@ -274,18 +274,18 @@ export class Snapshots {
     removeRootFilesystem(deps.paths.container(containerId).root);
   }
 
-  /** Never throws: the sandbox has gone on, or is kept, without what is left here. It is tried until it works. */
-  async #releasePredecessor(before: SandboxRecord): Promise<void> {
+  /** Never throws: the sandbox has gone on, or will, or is kept, without what is left here. It is tried until it works. */
+  async #releaseEnded(ended: SandboxRecord): Promise<void> {
     const { deps, containers, logger } = this.#options;
     try {
-      await release(deps, before.containerId, before.runtime);
-      await containers.collectAreas(areaIdsOf(before));
+      await release(deps, ended.containerId, ended.runtime);
+      await containers.collectAreas(areaIdsOf(ended));
       crashPoint("snapshot.predecessor-released");
       containers.emptyTrash();
     } catch (error) {
-      const facts = { sandbox_id: before.sandboxId, container_id: before.containerId, err: asError(error) };
-      logger.error(facts, "what a sandbox had before its snapshot is not released, will be tried again");
-      setTimeout(() => void this.#releasePredecessor(before), RETRY_RELEASE_MS).unref();
+      const facts = { sandbox_id: ended.sandboxId, container_id: ended.containerId, err: asError(error) };
+      logger.error(facts, "what a sandbox has left behind after a snapshot is not released, will be tried again");
+      setTimeout(() => void this.#releaseEnded(ended), RETRY_RELEASE_MS).unref();
     }
   }
 
@@ -323,7 +323,8 @@ export class Snapshots {
         currentToken: memory ? before.identity.accessToken : "",
       });
     } catch (error) {
-      await release(deps, successor.containerId, successor.runtime);
+      await this.#end(successor);
+      await this.#releaseEnded(successor);
       throw error;
     }
     this.#recordSuccess(before, { ...started, ...(memoryLost === undefined ? {} : { memoryLost }) });
