@@ -125,7 +125,7 @@ function addDeveloperCommands(program: Command, context: OperatorContext): void 
       "Sets up what the tests need in a cache of its own (SKERRY_TEST_CACHE, default /var/cache/skerry-test), then runs format, lint, types, unit, integration and end-to-end tests. Without --all it takes a sample of every matrix (crash points, runtimes, databases, long runs, fuzzing); the summary says what it left out.",
     )
     .argument("[pattern]", "only test files whose path contains this")
-    .option("--all", "every case of every matrix: half an hour on two processors")
+    .option("--all", "every case of every matrix: forty minutes on two processors")
     .option("--part <k/n>", "the k-th of n parts that take about equally long; together they are the whole run")
     .option("--resume", "leave out the files that have passed at this depth since the checkout last changed")
     .option("--save-durations", "write how long each file took into tests/run/durations.json, which orders and divides later runs")

@@ -8,6 +8,7 @@ import type { Runtime } from "../crash-points/plan.ts";
 import { CrashingPlatform, type Subject, sandboxIdOf } from "./crashing-platform.ts";
 import { journalOf } from "./journal.ts";
 import { type ApiOperation, platformCases, pointsOf } from "./platform-cases.ts";
+import { changeLinked } from "./witness.ts";
 
 interface Scene {
   readonly world: CrashingPlatform;
@@ -57,6 +58,8 @@ const OPERATIONS: Partial<Record<ApiOperation, (scene: Scene) => Promise<void>>>
   fork: (scene) => expectFork(scene),
   "fork of a paused one": async (scene) => {
     const { world, subject } = scene;
+    // Earlier copies of it have all of its names.
+    await changeLinked(world.platform, subject.id);
     await world.expectStatus(world.pause(subject.id), 204);
     await expectFork(scene);
   },

@@ -10,6 +10,9 @@ import { clientOf } from "../../e2e/client.ts";
 
 const PROGRAM = "/home/user/witness.py";
 const PORT = 8000;
+/** One file of the template, by two of its names. What is written under one has to be there under the other. */
+const LINKED = { changed: "/usr/bin/perlbug", other: "/usr/bin/perlthanks" };
+const MARK = "# changed under another name";
 
 interface Alive {
   readonly alive: true;
@@ -37,6 +40,7 @@ export type Seen = Alive;
 export async function startWitness(platform: RunningPlatform, sandboxId: string): Promise<Seen> {
   const sandbox = await reach(platform, sandboxId);
   await sandbox.files.write(PROGRAM, readFileSync(join(import.meta.dirname, "witness.py"), "utf8"));
+  await changeLinked(platform, sandboxId);
   await sandbox.commands.run(`python3 ${PROGRAM} keep`, { background: true, timeoutMs: 0 });
   let seen: Testimony | undefined;
   await waitUntil("the witness answers", async () => {
@@ -44,6 +48,12 @@ export async function startWitness(platform: RunningPlatform, sandboxId: string)
     return seen?.alive === true;
   });
   return seen as Seen;
+}
+
+/** Writes to a file of the template, which has to be there under its other names. */
+export async function changeLinked(platform: RunningPlatform, sandboxId: string): Promise<void> {
+  const sandbox = await reach(platform, sandboxId);
+  await sandbox.commands.run(`echo '${MARK}' >> ${LINKED.changed}`, { user: "root" });
 }
 
 /**
@@ -55,6 +65,7 @@ export async function hasMemory(platform: RunningPlatform, sandboxId: string, se
   // From outside, on a new connection; by a command where nothing answers there.
   const now = (await askFromOutside(platform, sandboxId)) ?? (await ask(sandbox));
   expect(now.countOnDisk).toBeGreaterThanOrEqual(seen.countOnDisk);
+  expect((await sandbox.commands.run(`tail -n 1 ${LINKED.other}`)).stdout).toBe(`${MARK}\n`);
   if (!now.alive) {
     expect(now).toMatchObject({ shm: false, disk: true });
     return false;
