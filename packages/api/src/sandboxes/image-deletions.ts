@@ -4,7 +4,7 @@
 import type { Clock, Logger } from "@skerry/base";
 import type { Image, ImageRepository } from "@skerry/store";
 import { findNode } from "../nodes/find-node.ts";
-import { NodeTurns } from "../nodes/node-turns.ts";
+import { NodeJobs } from "../nodes/node-jobs.ts";
 import type { NodeDirectory } from "./ports.ts";
 
 const AT_ONCE = 8;
@@ -18,44 +18,37 @@ export interface ImageDeletionDeps {
   readonly timeoutMs: number;
 }
 
+/** What it takes to delete an image. */
+type Deletion = Pick<Image, "id" | "nodeId">;
+
 export class ImageDeletions {
   readonly #deps: ImageDeletionDeps;
-  readonly #active = new Map<string, Promise<void>>();
-  readonly #background = new Map<string, Promise<void>>();
-  readonly #turns = new NodeTurns(AT_ONCE);
-  #stopped = false;
+  readonly #jobs: NodeJobs<Deletion>;
   constructor(deps: ImageDeletionDeps) {
     this.#deps = deps;
+    this.#jobs = new NodeJobs({
+      atOnce: AT_ONCE,
+      work: (image) => this.#finish(image),
+      onFailure: ({ id, nodeId }, error) => {
+        deps.logger.warn({ err: error, image_id: id, node_id: nodeId }, "deleting an image failed and will be tried again");
+      },
+    });
   }
 
   /** Answers when the node has let go of it. Its entry must be in `deleting`. */
-  finish(image: Pick<Image, "id" | "nodeId">): Promise<void> {
-    const active = this.#active.get(image.id);
-    if (active) return active;
-    const work = this.#finish(image).finally(() => this.#active.delete(image.id));
-    this.#active.set(image.id, work);
-    return work;
+  finish(image: Deletion): Promise<void> {
+    return this.#jobs.run(image);
   }
 
   /** Marks it as of no use, and has it deleted behind the caller's back. */
-  async drop(image: Pick<Image, "id" | "nodeId">): Promise<void> {
+  async drop(image: Deletion): Promise<void> {
     await this.#deps.images.drop(image.id, this.#deps.clock.now());
     this.finishInBackground(image);
   }
 
   /** Where nobody waits: a failure is logged, and only so many run at once on a node. */
-  finishInBackground(image: Pick<Image, "id" | "nodeId">): void {
-    const { id, nodeId } = image;
-    if (this.#active.has(id) || this.#background.has(id)) return;
-    const work = this.#turns
-      .run(nodeId, async () => {
-        if (!this.#stopped) await this.finish(image);
-      })
-      .catch((error: unknown) => {
-        this.#deps.logger.warn({ err: error, image_id: id, node_id: nodeId }, "deleting an image failed and will be tried again");
-      })
-      .finally(() => this.#background.delete(id));
-    this.#background.set(id, work);
+  finishInBackground(image: Deletion): void {
+    this.#jobs.runInBackground(image);
   }
 
   /** Takes up what is left to delete, in the background. */
@@ -64,17 +57,16 @@ export class ImageDeletions {
   }
 
   /** Answers when everything is over that is under way or waits for its turn, also what failed. */
-  async settled(): Promise<void> {
-    await Promise.allSettled([...this.#background.values(), ...this.#active.values()]);
+  settled(): Promise<void> {
+    return this.#jobs.settled();
   }
 
   /** Waits for what is under way, and begins no more of what waits. */
-  async stop(): Promise<void> {
-    this.#stopped = true;
-    await Promise.allSettled(this.#active.values());
+  stop(): Promise<void> {
+    return this.#jobs.stop();
   }
 
-  async #finish(image: Pick<Image, "id" | "nodeId">): Promise<void> {
+  async #finish(image: Deletion): Promise<void> {
     const node = findNode(this.#deps.nodes, image.nodeId);
     await node.client.deleteImage({ imageId: image.id }, { timeoutMs: this.#deps.timeoutMs });
     await this.#deps.images.forget(image.id);

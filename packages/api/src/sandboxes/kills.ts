@@ -5,7 +5,7 @@ import type { Clock, Logger } from "@skerry/base";
 import type { EndReason, Sandbox, SandboxEntry, SandboxRepository } from "@skerry/store";
 import { findNode } from "../nodes/find-node.ts";
 import { killErrorFrom } from "../nodes/node-error.ts";
-import { NodeTurns } from "../nodes/node-turns.ts";
+import { NodeJobs } from "../nodes/node-jobs.ts";
 import type { ImageDeletions } from "./image-deletions.ts";
 import type { SandboxEvent } from "./lifecycle.ts";
 import { type Applied, PLATFORM, type SandboxMoves } from "./moves.ts";
@@ -38,13 +38,17 @@ interface Retry {
 
 export class SandboxKills {
   readonly #deps: KillDeps;
-  readonly #active = new Map<string, Promise<void>>();
+  readonly #jobs: NodeJobs<Ending>;
   readonly #retries = new Map<string, Retry>();
-  readonly #background = new Map<string, Promise<void>>();
-  readonly #turns = new NodeTurns(KILLS_AT_ONCE);
-  #stopped = false;
   constructor(deps: KillDeps) {
     this.#deps = deps;
+    this.#jobs = new NodeJobs({
+      atOnce: KILLS_AT_ONCE,
+      work: (sandbox) => this.#finish(sandbox),
+      onFailure: ({ id, nodeId }, error) => {
+        deps.logger.warn({ err: error, sandbox_id: id, node_id: nodeId }, "killing a sandbox failed and will be tried again");
+      },
+    });
   }
 
   /** Moves a sandbox towards its end because of `event`, and what it was kept in with it. */
@@ -60,26 +64,12 @@ export class SandboxKills {
 
   /** Answers when nothing of the sandbox is left. Its entry must be in `killing`. */
   finish(sandbox: Ending): Promise<void> {
-    const active = this.#active.get(sandbox.id);
-    if (active) return active;
-    const work = this.#finish(sandbox).finally(() => this.#active.delete(sandbox.id));
-    this.#active.set(sandbox.id, work);
-    return work;
+    return this.#jobs.run(sandbox);
   }
 
   /** Like `finish`, for when nobody waits: a failure is logged and tried again, and only so many run at once on a node. */
   finishInBackground(sandbox: Ending): void {
-    const { id, nodeId } = sandbox;
-    if (this.#active.has(id) || this.#background.has(id)) return;
-    const work = this.#turns
-      .run(nodeId, async () => {
-        if (!this.#stopped) await this.finish(sandbox);
-      })
-      .catch((error: unknown) => {
-        this.#deps.logger.warn({ err: error, sandbox_id: id, node_id: nodeId }, "killing a sandbox failed and will be tried again");
-      })
-      .finally(() => this.#background.delete(id));
-    this.#background.set(id, work);
+    this.#jobs.runInBackground(sandbox);
   }
 
   /** Takes up every kill that nobody is working on and that has waited long enough, in the background. */
@@ -104,14 +94,13 @@ export class SandboxKills {
   }
 
   /** Answers when everything is over that is under way or waits for its turn, also what failed. */
-  async settled(): Promise<void> {
-    await Promise.allSettled([...this.#background.values(), ...this.#active.values()]);
+  settled(): Promise<void> {
+    return this.#jobs.settled();
   }
 
   /** Waits for the kills under way and begins no more; what is left stays in `killing` for the next process. */
-  async stop(): Promise<void> {
-    this.#stopped = true;
-    await Promise.allSettled(this.#active.values());
+  stop(): Promise<void> {
+    return this.#jobs.stop();
   }
 
   async #finish(sandbox: Ending): Promise<void> {
