@@ -10,6 +10,17 @@ import { callApi, clientOf } from "./client.ts";
 /** Templates of `packages/operator/src/setup`; another one that is shipped belongs here. */
 const SHIPPED = ["base"];
 
+/** The rest of a Python program: it draws once, and then for each connection. */
+function answerWith(port: number): string {
+  return `draw()
+server = socket.create_server(("127.0.0.1", ${port}))
+while True:
+    client, _ = server.accept()
+    with client:
+        client.sendall(json.dumps(draw()).encode() + b"\\n")
+`;
+}
+
 /** Each answers every connection with a line of JSON: what its generators give next. All have been used before. */
 const PROGRAMS: Readonly<Record<string, { readonly port: number; readonly start: string; readonly text: string }>> = {
   "python.py": {
@@ -25,13 +36,7 @@ def draw():
         "RAND_bytes": ssl.RAND_bytes(16).hex(),
         "RAND_bytes of a thread": pool.submit(ssl.RAND_bytes, 16).result().hex(),
     }
-draw()
-server = socket.create_server(("127.0.0.1", 4101))
-while True:
-    client, _ = server.accept()
-    with client:
-        client.sendall(json.dumps(draw()).encode() + b"\\n")
-`,
+${answerWith(4101)}`,
   },
   // In a virtual environment, and with OpenSSL's own functions, as programs in C use them.
   "openssl.py": {
@@ -52,13 +57,7 @@ def draw():
     buffer = ctypes.create_string_buffer(16)
     crypto.RAND_priv_bytes(buffer, 16)
     return {"RAND_priv_bytes": buffer.raw.hex(), "EC key": key()}
-draw()
-server = socket.create_server(("127.0.0.1", 4102))
-while True:
-    client, _ = server.accept()
-    with client:
-        client.sendall(json.dumps(draw()).encode() + b"\\n")
-`,
+${answerWith(4102)}`,
   },
   "node.mjs": {
     port: 4103,

@@ -1,13 +1,10 @@
 // A runtime that hangs, fails, or is still at it when its daemon has ended; and a guest or a disk that is in the way.
 
-import { mkdtempSync, realpathSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { StartKind } from "@skerry/wire/node";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { ChildNode } from "./node/child-node.ts";
-import { type OddRunsc, writeOddRunsc } from "./node/odd-runsc.ts";
+import type { ChildNode } from "./node/child-node.ts";
+import { type OddNode, type OddRunsc, startOddNode } from "./node/odd-runsc.ts";
 
 let count = 0;
 const newId = (letter: string, length: number) => {
@@ -16,22 +13,16 @@ const newId = (letter: string, length: number) => {
 };
 
 describe("with a runsc that misbehaves, a node", () => {
-  const dir = realpathSync(mkdtempSync(join(tmpdir(), "skerry-odd-")));
+  let odd: OddNode;
   let runsc: OddRunsc;
   let node: ChildNode;
   beforeAll(async () => {
-    runsc = writeOddRunsc(dir);
     const timeLimits = { start: 12_000, control: 8_000, checkpoint: 10_000, destroy: 6_000 };
-    node = await ChildNode.start({ runtime: "gvisor", runsc: runsc.path, timeLimits });
+    odd = await startOddNode({ timeLimits });
+    ({ node, runsc } = odd);
   });
-  afterAll(async () => {
-    await node?.[Symbol.asyncDispose]();
-    rmSync(dir, { recursive: true, force: true });
-  });
-  afterEach(async () => {
-    runsc.behave();
-    await node.empty();
-  });
+  afterAll(() => odd?.[Symbol.asyncDispose]());
+  afterEach(() => odd.empty());
 
   const marked = async () => {
     const id = newId("i", 21);

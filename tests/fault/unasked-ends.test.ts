@@ -1,8 +1,7 @@
 // Sandboxes whose runtime ends although nobody asked for that, and nodes that come back after the whole machine was switched off: the disk
 // of each is kept, as that of a paused sandbox.
 
-import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { runCommand } from "@skerry/base";
 import { destroyCgroup, listCgroups } from "@skerry/runtime";
@@ -11,7 +10,7 @@ import { waitUntil } from "@skerry/testkit/wait-until";
 import { StartKind } from "@skerry/wire/node";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { ChildNode } from "./node/child-node.ts";
-import { type OddRunsc, writeOddRunsc } from "./node/odd-runsc.ts";
+import { type OddNode, type OddRunsc, startOddNode } from "./node/odd-runsc.ts";
 
 let count = 0;
 const newId = (letter: string, length: number) => {
@@ -163,21 +162,15 @@ describe("records that a node can't read", () => {
 });
 
 describe("with a runsc that misbehaves, a snapshot", () => {
-  const dir = realpathSync(mkdtempSync(join(tmpdir(), "skerry-odd-")));
+  let odd: OddNode;
   let runsc: OddRunsc;
   let node: ChildNode;
   beforeAll(async () => {
-    runsc = writeOddRunsc(dir);
-    node = await ChildNode.start({ runtime: "gvisor", runsc: runsc.path });
+    odd = await startOddNode();
+    ({ node, runsc } = odd);
   });
-  afterAll(async () => {
-    await node?.[Symbol.asyncDispose]();
-    rmSync(dir, { recursive: true, force: true });
-  });
-  afterEach(async () => {
-    runsc.behave();
-    await node.empty();
-  });
+  afterAll(() => odd?.[Symbol.asyncDispose]());
+  afterEach(() => odd.empty());
   const snapshot = (sandboxId: string, imageId: string) => node.client.snapshotSandbox({ sandboxId, imageId, memory: true });
   const losses = async () => (await node.client.listSandboxes({})).sandboxes.map(({ memoryLostReason }) => memoryLostReason);
 

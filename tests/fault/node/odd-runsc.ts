@@ -1,8 +1,10 @@
 // A runsc that misbehaves when a test says so: in place of the real one, which it calls otherwise.
 
-import { chmodSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { testTools } from "@skerry/testkit/tools";
+import { ChildNode, type ChildNodeOptions } from "./child-node.ts";
 
 export interface OddRunsc {
   readonly path: string;
@@ -14,7 +16,7 @@ export interface OddRunsc {
   behave(): void;
 }
 
-export function writeOddRunsc(dir: string): OddRunsc {
+function writeOddRunsc(dir: string): OddRunsc {
   const path = join(dir, "runsc-odd");
   const order = join(dir, "order");
   const script = `#!/bin/bash
@@ -41,4 +43,34 @@ exec ${testTools().runsc} "$@"
   };
   odd.behave();
   return odd;
+}
+
+export interface OddNode extends AsyncDisposable {
+  readonly node: ChildNode;
+  readonly runsc: OddRunsc;
+  /** After each test: its runsc behaves again, and nothing is on it. */
+  empty(): Promise<void>;
+}
+
+/** A node on gVisor whose runsc misbehaves. */
+export async function startOddNode(options: Pick<ChildNodeOptions, "timeLimits"> = {}): Promise<OddNode> {
+  const dir = realpathSync(mkdtempSync(join(tmpdir(), "skerry-odd-")));
+  const runsc = writeOddRunsc(dir);
+  const remove = () => rmSync(dir, { recursive: true, force: true });
+  const node = await ChildNode.start({ runtime: "gvisor", runsc: runsc.path, ...options }).catch((error: unknown) => {
+    remove();
+    throw error;
+  });
+  return {
+    node,
+    runsc,
+    empty: async () => {
+      runsc.behave();
+      await node.empty();
+    },
+    [Symbol.asyncDispose]: async () => {
+      await node[Symbol.asyncDispose]();
+      remove();
+    },
+  };
 }
