@@ -385,6 +385,19 @@ describe("an area's life", () => {
     }
   });
 
+  it("that is read-only is mounted for writing as soon as no other mount namespace holds it any more", async () => {
+    const { id, upper } = await areas.create(newAreaId(), { sizeMb: 16, ownerId: 0 });
+    execFileSync("mount", ["-o", "remount,ro", join(dir, id, "fs")]);
+    const holder = spawn("unshare", ["--mount", "--propagation", "private", "sh", "-c", "echo ready; exec sleep 60"]);
+    try {
+      await once(holder.stdout, "data");
+      await Promise.all([areas.remount(id), delay(200).then(() => end(holder))]);
+      writeFileSync(join(upper, "file"), "");
+    } finally {
+      await end(holder);
+    }
+  });
+
   it("is whole after a power loss, with all that was synced", async () => {
     const { id, upper } = await areas.create(newAreaId(), { sizeMb: 64, ownerId: 0 });
     writeFileSync(join(upper, "synced"), Buffer.alloc(5 * MIB, 7));
@@ -556,6 +569,7 @@ describe("when the machine's own disk is full", () => {
 });
 
 async function end(child: ChildProcess): Promise<void> {
+  if (child.signalCode !== null) return;
   const ended = once(child, "exit");
   child.kill("SIGKILL");
   await ended;

@@ -96,12 +96,19 @@ export async function remountImage({ image, target }: { image: string; target: s
   await mountAnew({ image, target, readOnly: false });
 }
 
+/**
+ * A process of the host that is just starting may hold a copy of the old mount for a moment. Until it lets go, the file system that an error
+ * has made read-only stays: the kernel then refuses to mount the device for writing (EBUSY), or shows the read-only file system again.
+ */
 async function mountAnew({ image, target, readOnly }: { image: string; target: string; readOnly: boolean }): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
-    await mountDevice({ image, target, readOnly });
-    if (readOnly || attempt === ATTEMPTS || isWritable(target)) return;
-    // Its former file system, which an error has made read-only, is there still: a process that was just starting held the old mount.
-    await unmountInBackground(target, { detach: true });
+    try {
+      await mountDevice({ image, target, readOnly });
+      if (readOnly || attempt === ATTEMPTS || isWritable(target)) return;
+      await unmountInBackground(target, { detach: true });
+    } catch (error) {
+      if (errnoOf(error) !== "EBUSY" || attempt === ATTEMPTS) throw error;
+    }
     await setTimeout(RELEASE_PAUSE_MS);
   }
 }
