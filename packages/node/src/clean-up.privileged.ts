@@ -2,13 +2,9 @@ import { existsSync, rmSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { asError, type Logger } from "@skerry/base";
 import { destroyCgroup, letTrafficGo, networkNames, removeFirewall } from "@skerry/runtime";
+import { areasOf } from "./areas/disk-areas.privileged.ts";
 import type { NodeConfig } from "./config.ts";
-import { readDiskSpace } from "./disk/disk-space.privileged.ts";
-import { ImageStore } from "./images/image-store.privileged.ts";
-import { lockInstance } from "./instance-lock.privileged.ts";
-import { nodePaths } from "./paths.ts";
-import { areasOf } from "./sandboxes/disk-areas.privileged.ts";
-import { release } from "./sandboxes/host.privileged.ts";
+import { release } from "./containers/host.privileged.ts";
 import {
   attempt,
   emptyTrash,
@@ -19,7 +15,11 @@ import {
   removeRemains,
   removeStrayAreas,
   setAside,
-} from "./sandboxes/recover.privileged.ts";
+} from "./containers/recover.privileged.ts";
+import { readDiskSpace } from "./disk/disk-space.privileged.ts";
+import { ImageStore } from "./images/image-store.privileged.ts";
+import { lockInstance } from "./instance-lock.privileged.ts";
+import { nodePaths } from "./paths.ts";
 
 /** Counts of what was found and removed. */
 export interface NodeCleanUp {

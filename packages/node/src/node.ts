@@ -4,27 +4,11 @@ import type { ServiceImpl } from "@connectrpc/connect";
 import { asError, type Logger, type Secret } from "@skerry/base";
 import { applyFirewall, limitProcesses, networkNames, raiseHostLimits } from "@skerry/runtime";
 import type { NodeService } from "@skerry/wire/node";
+import { areasOf } from "./areas/disk-areas.privileged.ts";
 import type { NodeConfig } from "./config.ts";
-import { DiskReserve } from "./disk/disk-reserve.privileged.ts";
-import { readDiskSpace } from "./disk/disk-space.privileged.ts";
-import { startDiskGuard } from "./disk/start-disk-guard.ts";
-import { ImageStore } from "./images/image-store.privileged.ts";
-import { lockInstance } from "./instance-lock.privileged.ts";
-import { chooseAddressPool } from "./network/pool-choice.privileged.ts";
-import { SlotPool } from "./network/slot-pool.privileged.ts";
-import { nodePaths } from "./paths.ts";
-import { WarmPool } from "./pool/warm-pool.ts";
-import { ClusterIdentity, forOwnCluster } from "./rpc/cluster-identity.privileged.ts";
-import { dialSandbox } from "./rpc/dial.ts";
-import { listenNodeServer } from "./rpc/server.ts";
-import { nodeService } from "./rpc/service.ts";
-import { Containers, type ContainersOptions } from "./sandboxes/containers.ts";
-import { areasOf } from "./sandboxes/disk-areas.privileged.ts";
-import { type HostDeps, runtimeOf } from "./sandboxes/host.privileged.ts";
-import { ImageUses } from "./sandboxes/image-uses.ts";
-import { ImageWriter } from "./sandboxes/image-writer.ts";
-import type { JournalEntry, SandboxRecord } from "./sandboxes/journal.privileged.ts";
-import { Keeper } from "./sandboxes/keeper.privileged.ts";
+import { Containers, type ContainersOptions } from "./containers/containers.ts";
+import { type HostDeps, runtimeOf } from "./containers/host.privileged.ts";
+import type { JournalEntry, SandboxRecord } from "./containers/journal.privileged.ts";
 import {
   type Adopted,
   adoptSandboxes,
@@ -34,7 +18,23 @@ import {
   readRecords,
   removeRemains,
   removeStrayAreas,
-} from "./sandboxes/recover.privileged.ts";
+} from "./containers/recover.privileged.ts";
+import { DiskReserve } from "./disk/disk-reserve.privileged.ts";
+import { readDiskSpace } from "./disk/disk-space.privileged.ts";
+import { startDiskGuard } from "./disk/start-disk-guard.ts";
+import { ImageStore } from "./images/image-store.privileged.ts";
+import { ImageUses } from "./images/image-uses.ts";
+import { ImageWriter } from "./images/image-writer.ts";
+import { lockInstance } from "./instance-lock.privileged.ts";
+import { chooseAddressPool } from "./network/pool-choice.privileged.ts";
+import { SlotPool } from "./network/slot-pool.privileged.ts";
+import { nodePaths } from "./paths.ts";
+import { WarmPool } from "./pool/warm-pool.ts";
+import { ClusterIdentity, forOwnCluster } from "./rpc/cluster-identity.privileged.ts";
+import { dialSandbox } from "./rpc/dial.ts";
+import { listenNodeServer } from "./rpc/server.ts";
+import { nodeService } from "./rpc/service.ts";
+import { Keeper } from "./sandboxes/keeper.privileged.ts";
 import { Sandboxes } from "./sandboxes/sandboxes.ts";
 import { Snapshots } from "./sandboxes/snapshots.ts";
 import { StartGate } from "./sandboxes/start-gate.ts";

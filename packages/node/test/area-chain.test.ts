@@ -6,7 +6,7 @@ import { join } from "node:path";
 import type { Logger } from "@skerry/base";
 import { type DiskAreas, mountRootFilesystem, newAreaId, openDiskAreas, unmountRootFilesystem } from "@skerry/layers";
 import { afterAll, afterEach, beforeEach, expect, it } from "vitest";
-import { AreaChain } from "../src/sandboxes/area-chain.privileged.ts";
+import { AreaChain } from "../src/areas/area-chain.privileged.ts";
 
 const MIB = 2 ** 20;
 const base = realpathSync(mkdtempSync("/var/tmp/skerry-chain-"));

@@ -1,8 +1,8 @@
 import type { Logger } from "@skerry/base";
 import { MemoryGroup } from "@skerry/runtime";
+import type { Containers, LiveContainer } from "../containers/containers.ts";
+import type { HostDeps } from "../containers/host.privileged.ts";
 import { DiskGuard, type DiskGuardOptions, type DiskUser } from "../limits/disk-guard.ts";
-import type { Containers, LiveContainer } from "../sandboxes/containers.ts";
-import type { HostDeps } from "../sandboxes/host.privileged.ts";
 import { floorBytesOf } from "./disk-full.privileged.ts";
 import type { DiskReserve } from "./disk-reserve.privileged.ts";
 import { readDiskSpace, readUnwrittenBytes } from "./disk-space.privileged.ts";

@@ -1,7 +1,7 @@
 import type { MemoryImage } from "@skerry/runtime";
-import type { AgentIdentity } from "../sandboxes/agent-client.ts";
-import type { SandboxMakeup } from "../sandboxes/journal.privileged.ts";
-import type { UnaskedEnd } from "../sandboxes/unasked-ends.ts";
+import type { AgentIdentity } from "../agent/agent-client.ts";
+import type { SandboxMakeup } from "../containers/journal.privileged.ts";
+import type { UnaskedEnd } from "../containers/unasked-ends.ts";
 
 /**
  * A sandbox on disk. `pause`: it is what a paused sandbox is kept in, and its start uses it up. `snapshot`: any number of

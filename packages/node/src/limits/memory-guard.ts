@@ -7,9 +7,9 @@
 
 import { asError, type Logger } from "@skerry/base";
 import { cgroupProcesses, MemoryGroup, sacrificeGuestsFirst } from "@skerry/runtime";
+import { type KilledProcess, relieve } from "../agent/relieve.ts";
 import type { GuardedSandbox } from "./guarded-sandbox.ts";
 import { nextLookMs } from "./next-look.ts";
-import { type KilledProcess, relieve } from "./relieve.ts";
 import { withUrgency } from "./urgency.ts";
 
 const MIB = 1024 * 1024;

@@ -3,8 +3,8 @@
 
 import { asError, type Logger } from "@skerry/base";
 import { countOpenFiles, openFilesLimit } from "@skerry/runtime";
+import { relieve } from "../agent/relieve.ts";
 import type { GuardedSandbox } from "./guarded-sandbox.ts";
-import { relieve } from "./relieve.ts";
 import { withUrgency } from "./urgency.ts";
 
 /** Of what gVisor's kernel may have open: above that, somebody is ended. One process at its own limit makes it a third. */

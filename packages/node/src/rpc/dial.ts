@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { errnoOf, PlatformError, type RelaySocket } from "@skerry/base";
 import { AGENT_PORT } from "@skerry/wire";
+import { openLocalhost } from "../agent/open-localhost.ts";
+import { openSocket } from "../agent/open-socket.ts";
 import type { Sandboxes } from "../sandboxes/sandboxes.ts";
-import { openLocalhost } from "./open-localhost.ts";
-import { openSocket } from "./open-socket.ts";
 
 /** Waits between attempts while nothing listens yet: a server that was just started is reached. */
 const RETRY_DELAYS_MS = [100, 200, 300, 400];

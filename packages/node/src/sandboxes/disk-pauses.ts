@@ -5,12 +5,12 @@ import { randomBytes } from "node:crypto";
 import { asError, type KeyedLock, type Logger } from "@skerry/base";
 import { MemoryGroup } from "@skerry/runtime";
 import { imageIdFrom } from "@skerry/wire";
+import { type Containers, type LiveContainer, whileStandingStill } from "../containers/containers.ts";
+import { type HostDeps, runtimeOf } from "../containers/host.privileged.ts";
 import { floorBytesOf } from "../disk/disk-full.privileged.ts";
 import { readDiskSpace } from "../disk/disk-space.privileged.ts";
+import type { ImageWriter } from "../images/image-writer.ts";
 import type { DiskUser } from "../limits/disk-guard.ts";
-import { type Containers, type LiveContainer, whileStandingStill } from "./containers.ts";
-import { type HostDeps, runtimeOf } from "./host.privileged.ts";
-import type { ImageWriter } from "./image-writer.ts";
 import type { Keeper } from "./keeper.privileged.ts";
 
 export interface DiskPausesOptions {

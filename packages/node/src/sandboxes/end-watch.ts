@@ -1,9 +1,9 @@
 // Notices which containers have ended by themselves, or were not given back, and sees to them, each in its sandbox's turn.
 
 import { asError, type KeyedLock, type Logger, PlatformError } from "@skerry/base";
-import type { Containers, LiveContainer } from "./containers.ts";
+import type { Containers, LiveContainer } from "../containers/containers.ts";
+import { isSameProcess } from "../containers/process-identity.ts";
 import type { Keeper } from "./keeper.privileged.ts";
-import { isSameProcess } from "./process-identity.ts";
 
 const INTERVAL_MS = 500;
 const RETRY_MS = 5_000;

@@ -1,9 +1,9 @@
 import { PlatformError } from "@skerry/base";
 import { parseSandboxId } from "@skerry/wire";
 import type { SandboxSpec } from "@skerry/wire/node";
+import type { AgentIdentity } from "../agent/agent-client.ts";
+import { newGeneration } from "../agent/generation.ts";
 import type { ImageRecord } from "../images/image.ts";
-import type { AgentIdentity } from "./agent-client.ts";
-import { newGeneration } from "./generation.ts";
 
 /** What a sandbox's agent is told: what was asked for, above what the image has that it starts from. */
 export function identityOf(spec: SandboxSpec, image: ImageRecord | undefined): AgentIdentity {

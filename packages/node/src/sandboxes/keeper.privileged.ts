@@ -9,14 +9,14 @@ import { type Logger, PlatformError } from "@skerry/base";
 import type { DiskAreas } from "@skerry/layers";
 import { destroyCgroup } from "@skerry/runtime";
 import { END_MARK, imageIdFrom } from "@skerry/wire";
+import type { Containers, LiveContainer } from "../containers/containers.ts";
+import type { HostDeps } from "../containers/host.privileged.ts";
+import { leftoverOf, type SandboxRecord } from "../containers/journal.privileged.ts";
+import type { UnaskedEnd } from "../containers/unasked-ends.ts";
 import { crashPoint } from "../crash-points.ts";
 import type { ImageRecord } from "../images/image.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
-import type { Containers, LiveContainer } from "./containers.ts";
-import type { HostDeps } from "./host.privileged.ts";
-import { imageOf } from "./image-writer.ts";
-import { leftoverOf, type SandboxRecord } from "./journal.privileged.ts";
-import type { UnaskedEnd } from "./unasked-ends.ts";
+import { imageOf } from "../images/image-writer.ts";
 
 export interface KeepRequest {
   readonly reason: UnaskedEnd | "disk";

@@ -9,22 +9,22 @@
 import { asError, type Logger, PlatformError } from "@skerry/base";
 import { assertMountable, newAreaId, removeRootFilesystem } from "@skerry/layers";
 import { destroyCgroup, holdTraffic, letTrafficGo, readdressSlot } from "@skerry/runtime";
+import { initialiseAgent } from "../agent/agent-client.ts";
+import { agentWaitOf } from "../agent/agent-wait.ts";
+import { newGeneration } from "../agent/generation.ts";
+import { AreaChain } from "../areas/area-chain.privileged.ts";
+import { copyUpper } from "../areas/copy-area.privileged.ts";
+import { type Containers, type LiveContainer, whileStandingStill } from "../containers/containers.ts";
+import { cgroupPathOf, type HostDeps, release, runtimeOf, type StartRequest } from "../containers/host.privileged.ts";
+import { areaIdsOf, leftoverOf, type SandboxRecord, writeRecord } from "../containers/journal.privileged.ts";
+import { linkUpPaused } from "../containers/root.privileged.ts";
 import { crashPoint } from "../crash-points.ts";
 import type { ImageRecord } from "../images/image.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
-import { initialiseAgent } from "./agent-client.ts";
-import { agentWaitOf } from "./agent-wait.ts";
-import { AreaChain } from "./area-chain.privileged.ts";
-import { type Containers, type LiveContainer, whileStandingStill } from "./containers.ts";
-import { copyUpper } from "./copy-area.privileged.ts";
-import { newGeneration } from "./generation.ts";
-import { cgroupPathOf, type HostDeps, release, runtimeOf, type StartRequest } from "./host.privileged.ts";
-import type { ImageUses } from "./image-uses.ts";
-import type { ImageWriter } from "./image-writer.ts";
-import { areaIdsOf, leftoverOf, type SandboxRecord, writeRecord } from "./journal.privileged.ts";
+import type { ImageUses } from "../images/image-uses.ts";
+import type { ImageWriter } from "../images/image-writer.ts";
 import type { Keeper } from "./keeper.privileged.ts";
 import { Phases } from "./phases.ts";
-import { linkUpPaused } from "./root.privileged.ts";
 
 const RETRY_RELEASE_MS = 5_000;
 

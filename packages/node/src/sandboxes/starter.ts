@@ -4,18 +4,18 @@
 import { asError, type Logger, PlatformError } from "@skerry/base";
 import { newAreaId } from "@skerry/layers";
 import type { NetworkSlot, Runtime } from "@skerry/runtime";
+import { type AgentIdentity, awaitAgent, initialiseAgent, untilHooksEnded } from "../agent/agent-client.ts";
+import { agentWaitOf } from "../agent/agent-wait.ts";
+import { warmUp } from "../agent/warm-up.ts";
+import type { Containers, ContainersOptions, LiveContainer } from "../containers/containers.ts";
+import { cgroupPathOf, type HostDeps, runtimeOf } from "../containers/host.privileged.ts";
+import type { SandboxMakeup, SandboxRecord } from "../containers/journal.privileged.ts";
+import { isSameProcess } from "../containers/process-identity.ts";
 import { crashPoint } from "../crash-points.ts";
 import type { ImageRecord } from "../images/image.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
-import { type AgentIdentity, awaitAgent, initialiseAgent, untilHooksEnded } from "./agent-client.ts";
-import { agentWaitOf } from "./agent-wait.ts";
-import type { Containers, ContainersOptions, LiveContainer } from "./containers.ts";
-import { cgroupPathOf, type HostDeps, runtimeOf } from "./host.privileged.ts";
-import type { ImageUses } from "./image-uses.ts";
-import type { SandboxMakeup, SandboxRecord } from "./journal.privileged.ts";
+import type { ImageUses } from "../images/image-uses.ts";
 import { memoryLostBy } from "./keeper.privileged.ts";
-import { isSameProcess } from "./process-identity.ts";
-import { warmUp } from "./warm-up.ts";
 
 export interface StartPlan {
   readonly containerId: string;

@@ -1,6 +1,6 @@
+import type { SandboxRecord } from "../containers/journal.privileged.ts";
+import { isSameProcess } from "../containers/process-identity.ts";
 import type { AgentWait } from "./agent-client.ts";
-import type { SandboxRecord } from "./journal.privileged.ts";
-import { isSameProcess } from "./process-identity.ts";
 
 const BOOT_TIMEOUT_MS = 30_000;
 const RESTORE_TIMEOUT_MS = 15_000;

@@ -4,9 +4,9 @@
 
 import { existsSync, readdirSync, rmSync } from "node:fs";
 import type { ContainerRef, NetworkSlot, RuntimeName } from "@skerry/runtime";
+import type { AgentIdentity } from "../agent/agent-client.ts";
 import type { NodePaths } from "../paths.ts";
 import { readRecordFile, writeRecordFile } from "../record-file.privileged.ts";
-import type { AgentIdentity } from "./agent-client.ts";
 
 /**
  * `pooled`: ready, and nobody's yet. `pausing`, `snapshotting`: being written to `imageId`; once that image is complete,

@@ -9,9 +9,9 @@ import { destroyCgroup, destroySlot, letTrafficGo, listCgroups, listSlots } from
 import type { ImageRecord } from "../images/image.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
 import type { NodePaths } from "../paths.ts";
+import { commitKept, isKept, isToBeKept } from "../sandboxes/keeper.privileged.ts";
 import { type HostDeps, type ReleaseDeps, release, runtimeOf } from "./host.privileged.ts";
 import { areaIdsOf, type JournalEntry, readJournal, refOf, type SandboxRecord, writeRecord } from "./journal.privileged.ts";
-import { commitKept, isKept, isToBeKept } from "./keeper.privileged.ts";
 import { isSameProcess } from "./process-identity.ts";
 
 /** Hears of each thing that could not be given back; the others are. */

@@ -2,15 +2,15 @@
 
 import { asError, isOutOfSpace, type Logger, PlatformError } from "@skerry/base";
 import { notSavable, type Runtime, type SavingNeeds } from "@skerry/runtime";
+import type { Containers } from "../containers/containers.ts";
+import { type HostDeps, runtimeOf } from "../containers/host.privileged.ts";
+import { refOf, type SandboxRecord } from "../containers/journal.privileged.ts";
+import { linkUpArea } from "../containers/root.privileged.ts";
 import { crashPoint } from "../crash-points.ts";
 import { readDiskSpace } from "../disk/disk-space.privileged.ts";
-import type { ImageKind, ImageRecord } from "../images/image.ts";
-import type { ImageStore } from "../images/image-store.privileged.ts";
 import { bytesToRestore, bytesToSaveHeap } from "../limits/extra-memory.ts";
-import type { Containers } from "./containers.ts";
-import { type HostDeps, runtimeOf } from "./host.privileged.ts";
-import { refOf, type SandboxRecord } from "./journal.privileged.ts";
-import { linkUpArea } from "./root.privileged.ts";
+import type { ImageKind, ImageRecord } from "./image.ts";
+import type { ImageStore } from "./image-store.privileged.ts";
 
 /** They say themselves what it is that can't be done. */
 const REFUSALS = ["state_not_savable", "disk_space_unavailable", "links_not_kept"];
