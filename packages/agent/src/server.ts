@@ -7,16 +7,16 @@ import { errnoOf, IdleMemory } from "@skerry/base";
 import { AGENT_GENERATION_PATH, AGENT_RELIEVE_PATH } from "@skerry/wire";
 import { endOnRequest } from "./end-on-request.ts";
 import { GENERATION_FILE, GENERATION_HOOKS, Generation } from "./generation/generation.ts";
-import { control } from "./http/control.ts";
-import { envs } from "./http/envs.ts";
+import { installFastBase64 } from "./globals/fast-base64.ts";
+import { installLightHeaders } from "./globals/light-headers.ts";
+import { control } from "./http/control/control.ts";
+import { envs } from "./http/control/envs.ts";
+import { generation } from "./http/control/generation.ts";
+import { health } from "./http/control/health.ts";
+import { init } from "./http/control/init.ts";
+import { relieve } from "./http/control/relieve.ts";
 import type { Route } from "./http/exchange.ts";
-import { installFastBase64 } from "./http/fast-base64.ts";
-import { generation } from "./http/generation.ts";
-import { health } from "./http/health.ts";
-import { init } from "./http/init.ts";
-import { installLightHeaders } from "./http/light-headers.ts";
 import { handle } from "./http/pipeline.ts";
-import { relieve } from "./http/relieve.ts";
 import { stderrLogger } from "./log.ts";
 import { isLibcLoaded, libc, loadLibc } from "./native/libc.ts";
 import type { Reaper } from "./native/reaper.ts";
@@ -83,10 +83,10 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
     rpc: { prefixes: ["/process.Process/", "/filesystem.Filesystem/"], load: loadRpc },
     routes: new Map<string, Readonly<Partial<Record<"GET" | "POST", Route>>>>([
       ["/health", { GET: health }],
-      ["/metrics", { GET: async (exchange) => (await import("./http/metrics.ts")).metrics(exchange) }],
+      ["/metrics", { GET: async (exchange) => (await import("./http/control/metrics.ts")).metrics(exchange) }],
       ["/envs", { GET: envs }],
       ["/files", { GET: async (exchange) => (await loadDownload())(exchange), POST: async (exchange) => (await loadUpload())(exchange) }],
-      ["/files/compose", { POST: async (exchange) => (await import("./http/compose.ts")).compose(exchange) }],
+      ["/files/compose", { POST: async (exchange) => (await import("./http/files/compose.ts")).compose(exchange) }],
       ["/init", { POST: firstInit }],
       [AGENT_GENERATION_PATH, { GET: generation }],
       [AGENT_RELIEVE_PATH, { POST: relieve }],
@@ -138,11 +138,11 @@ function ownGeneration(state: AgentState, loadReaper: () => Promise<Reaper>): Ge
 }
 
 async function loadDownload(): Promise<Route> {
-  return (await import("./http/download.ts")).download;
+  return (await import("./http/files/download.ts")).download;
 }
 
 async function loadUpload(): Promise<Route> {
-  return (await import("./http/upload.ts")).upload;
+  return (await import("./http/files/upload.ts")).upload;
 }
 
 function once<T>(load: () => Promise<T>): () => Promise<T> {

@@ -11,7 +11,7 @@ import { stderrLogger } from "../log.ts";
 import { loadLibc } from "../native/libc.ts";
 import type { Reaper } from "../native/reaper.ts";
 import { spawnProgram } from "../native/spawn.ts";
-import { adjust, isOutOfProcesses } from "../process/launch.ts";
+import { adjust, isOutOfProcesses } from "../process/running/launch.ts";
 import type { AgentState } from "../state.ts";
 import { GENERATION_FILE } from "./generation.ts";
 

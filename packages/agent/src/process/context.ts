@@ -1,5 +1,5 @@
 import type { AgentState } from "../state.ts";
-import type { ProcessTable } from "./table.ts";
+import type { ProcessTable } from "./running/table.ts";
 
 /** What every process method works with. */
 export interface ProcessContext {

@@ -1,7 +1,7 @@
 import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
-import type { ProcessEvent } from "./event.ts";
-import type { GuestProcess } from "./guest-process.ts";
-import type { Subscriber } from "./subscriber.ts";
+import type { ProcessEvent } from "./running/event.ts";
+import type { GuestProcess } from "./running/guest-process.ts";
+import type { Subscriber } from "./running/subscriber.ts";
 
 const DEFAULT_KEEPALIVE_SECONDS = 90;
 const MAX_KEEPALIVE_SECONDS = 24 * 60 * 60;

@@ -7,9 +7,9 @@ import { PathError } from "../paths.ts";
 import { requestUser } from "../request-user.ts";
 import type { ProcessContext } from "./context.ts";
 import { deadlineError, follow } from "./follow.ts";
-import { GuestProcess } from "./guest-process.ts";
-import { launch } from "./launch.ts";
-import type { Subscriber } from "./subscriber.ts";
+import { GuestProcess } from "./running/guest-process.ts";
+import { launch } from "./running/launch.ts";
+import type { Subscriber } from "./running/subscriber.ts";
 
 export async function* start(process: ProcessContext, request: StartRequest, context: HandlerContext): ReturnType<typeof follow> {
   const timeoutMs = context.timeoutMs();

@@ -1,7 +1,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { StreamInputRequest } from "@skerry/wire/process";
 import type { ProcessContext } from "./context.ts";
-import type { GuestProcess } from "./guest-process.ts";
+import type { GuestProcess } from "./running/guest-process.ts";
 import { writeInput } from "./write-input.ts";
 
 /** Live input: each message is written before the next is read. The end of the stream does not close stdin. */

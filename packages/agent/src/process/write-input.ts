@@ -2,7 +2,7 @@ import type { Socket } from "node:net";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { errnoOf } from "@skerry/base";
 import type { ProcessInput } from "@skerry/wire/process";
-import type { GuestProcess } from "./guest-process.ts";
+import type { GuestProcess } from "./running/guest-process.ts";
 
 /** Writes one piece of input and returns when the kernel has all of it. */
 export async function writeInput(process: GuestProcess, input: ProcessInput | undefined): Promise<void> {

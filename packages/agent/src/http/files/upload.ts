@@ -1,8 +1,8 @@
-import { metadataOf, metadataProblem } from "../filesystem/metadata.ts";
-import { parseMediaType } from "../multipart/media-type.ts";
-import { FramingError, readParts, TruncatedPartError } from "../multipart/read-parts.ts";
+import { metadataOf, metadataProblem } from "../../filesystem/metadata.ts";
+import { parseMediaType } from "../../multipart/media-type.ts";
+import { FramingError, readParts, TruncatedPartError } from "../../multipart/read-parts.ts";
+import { type Exchange, HttpError, sendJson, single } from "../exchange.ts";
 import { decodeBody } from "./decode-body.ts";
-import { type Exchange, HttpError, sendJson, single } from "./exchange.ts";
 import { assertFileAccess } from "./file-access.ts";
 import { filePath, fileUser } from "./file-user.ts";
 import { type UploadTarget, writeUpload } from "./write-upload.ts";

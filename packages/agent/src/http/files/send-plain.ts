@@ -2,11 +2,11 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { pipeline } from "node:stream/promises";
-import { kernelRandomBytes } from "../kernel-random.ts";
+import { kernelRandomBytes } from "../../kernel-random.ts";
+import { HttpError } from "../exchange.ts";
 import { checkConditions, rangesApply } from "./conditions.ts";
 import { SNIFF_BYTES, sniffType, typeByExtension } from "./content-type.ts";
 import type { DownloadSource } from "./download.ts";
-import { HttpError } from "./exchange.ts";
 import { type ByteRange, parseRanges } from "./ranges.ts";
 import { sendRange } from "./send-range.ts";
 

@@ -1,5 +1,5 @@
-import { equalSecrets, headerToken } from "./access.ts";
-import { type Exchange, HttpError, single } from "./exchange.ts";
+import { equalSecrets, headerToken } from "../access.ts";
+import { type Exchange, HttpError, single } from "../exchange.ts";
 import { fileSignature } from "./signature.ts";
 
 /** The check of the file routes: the token, or a signature made with it. */

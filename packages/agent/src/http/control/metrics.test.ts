@@ -3,9 +3,9 @@ import { createServer } from "node:http";
 import { syncBuiltinESMExports } from "node:module";
 import type { AddressInfo } from "node:net";
 import { expect, it, vi } from "vitest";
-import { AgentState } from "../state.ts";
+import { AgentState } from "../../state.ts";
+import { handle, type Pipeline } from "../pipeline.ts";
 import { metrics } from "./metrics.ts";
-import { handle, type Pipeline } from "./pipeline.ts";
 
 it("answers 500 with nothing when the system does not say what is used", async () => {
   const pipeline: Pipeline = {

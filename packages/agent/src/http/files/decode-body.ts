@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { createGunzip } from "node:zlib";
-import { HttpError } from "./exchange.ts";
+import { HttpError } from "../exchange.ts";
 
 /**
  * The body of an upload without its content encoding; `gzip` covers the whole of it, multipart framing included. What is no gzip at

@@ -1,5 +1,5 @@
-import { readUsage } from "../metrics/read-usage.ts";
-import { type Exchange, HttpError, sendJson } from "./exchange.ts";
+import { readUsage } from "../../metrics/read-usage.ts";
+import { type Exchange, HttpError, sendJson } from "../exchange.ts";
 
 const MIB = 1024 * 1024;
 

@@ -7,7 +7,7 @@
 import { Socket } from "node:net";
 import { ReadStream } from "node:tty";
 import type { ExitStatus } from "@skerry/base/posix-spawn";
-import { type PtySize, resizePty } from "../native/pty.ts";
+import { type PtySize, resizePty } from "../../native/pty.ts";
 import type { OutputStream } from "./event.ts";
 import { type EndFields, endFields } from "./exit-status.ts";
 import { Followers } from "./followers.ts";

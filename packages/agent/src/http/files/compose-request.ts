@@ -1,5 +1,5 @@
 import { asError } from "@skerry/base";
-import { HttpError } from "./exchange.ts";
+import { HttpError } from "../exchange.ts";
 
 export interface ComposeRequest {
   readonly sourcePaths: readonly string[];

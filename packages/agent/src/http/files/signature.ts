@@ -1,6 +1,6 @@
 // Signed file URLs, version 1: whoever knows the access token can let others read or write one path for a while.
 
-import { crypto } from "../late-crypto.ts";
+import { crypto } from "../../late-crypto.ts";
 
 export interface SignedRequest {
   /** As received, not resolved; empty when absent. */

@@ -5,13 +5,13 @@ import { constants } from "node:fs";
 import { chown, type FileHandle, open, stat } from "node:fs/promises";
 import { posix } from "node:path";
 import { asError, errnoOf } from "@skerry/base";
-import type { Credentials } from "../accounts/accounts.ts";
-import { makeDirectories } from "../filesystem/make-parents.ts";
-import { type Metadata, readMetadata, replaceMetadata } from "../filesystem/metadata.ts";
-import { currentHub } from "../filesystem/watching/current-hub.ts";
-import { loadLibc } from "../native/libc.ts";
-import { XattrError } from "../native/xattr.ts";
-import { HttpError } from "./exchange.ts";
+import type { Credentials } from "../../accounts/accounts.ts";
+import { makeDirectories } from "../../filesystem/make-parents.ts";
+import { type Metadata, readMetadata, replaceMetadata } from "../../filesystem/metadata.ts";
+import { currentHub } from "../../filesystem/watching/current-hub.ts";
+import { loadLibc } from "../../native/libc.ts";
+import { XattrError } from "../../native/xattr.ts";
+import { HttpError } from "../exchange.ts";
 import { TransferBuffers } from "./transfer-buffers.ts";
 
 /** Up to this size a file is one write, whatever packets it came in. */

@@ -1,7 +1,7 @@
-import { findUser, UnknownUserError, type User } from "../accounts/accounts.ts";
-import { assertNoNul, PathError } from "../paths.ts";
-import type { AgentState } from "../state.ts";
-import { HttpError } from "./exchange.ts";
+import { findUser, UnknownUserError, type User } from "../../accounts/accounts.ts";
+import { assertNoNul, PathError } from "../../paths.ts";
+import type { AgentState } from "../../state.ts";
+import { HttpError } from "../exchange.ts";
 
 /** The user whose home and ownership a file request is about. An empty name in the query is a name, not an absence. */
 export function fileUser(state: AgentState, username: string | undefined): User {

@@ -1,4 +1,4 @@
-import { isGeneration } from "../generation/generation.ts";
+import { isGeneration } from "../../generation/generation.ts";
 
 /** What the platform tells the agent after a start or a restore. Absent fields leave things as they are, except the token. */
 export interface InitRequest {

@@ -1,6 +1,6 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { ProcessSelector } from "@skerry/wire/process";
-import type { Reaper } from "../native/reaper.ts";
+import type { Reaper } from "../../native/reaper.ts";
 import type { GuestProcess } from "./guest-process.ts";
 
 const RETENTION_MS = 30_000;

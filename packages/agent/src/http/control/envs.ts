@@ -1,4 +1,4 @@
-import { type Exchange, sendJson } from "./exchange.ts";
+import { type Exchange, sendJson } from "../exchange.ts";
 
 /** The variables that every new process gets. */
 export function envs({ res, state }: Exchange): void {

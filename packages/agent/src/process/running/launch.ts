@@ -6,12 +6,12 @@ import { posix } from "node:path";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { asError, errnoOf } from "@skerry/base";
 import { SpawnError, type SpawnTarget } from "@skerry/base/posix-spawn";
-import type { User } from "../accounts/accounts.ts";
-import type { ProcessLimit } from "../limits/process-limit.ts";
-import { asUser } from "../native/credentials.ts";
-import { libc } from "../native/libc.ts";
-import { openPty, type PtySize } from "../native/pty.ts";
-import { spawnProgram } from "../native/spawn.ts";
+import type { User } from "../../accounts/accounts.ts";
+import type { ProcessLimit } from "../../limits/process-limit.ts";
+import { asUser } from "../../native/credentials.ts";
+import { libc } from "../../native/libc.ts";
+import { openPty, type PtySize } from "../../native/pty.ts";
+import { spawnProgram } from "../../native/spawn.ts";
 
 const O_CLOEXEC = 0o2000000;
 

@@ -1,6 +1,6 @@
-import { killLargest, killWithMostFiles } from "../limits/largest-processes.ts";
-import { type Exchange, HttpError, sendJson } from "./exchange.ts";
-import { readBody } from "./read-body.ts";
+import { killLargest, killWithMostFiles } from "../../limits/largest-processes.ts";
+import { type Exchange, HttpError, sendJson } from "../exchange.ts";
+import { readBody } from "../read-body.ts";
 
 const MAX_BODY_BYTES = 1024;
 

@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { ProcessSelectorSchema } from "@skerry/wire/process";
 import { expect, it, vi } from "vitest";
-import { Reaper } from "../native/reaper.ts";
+import { Reaper } from "../../native/reaper.ts";
 import type { GuestProcess } from "./guest-process.ts";
 import { ProcessTable } from "./table.ts";
 

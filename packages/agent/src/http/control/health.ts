@@ -1,4 +1,4 @@
-import { type Exchange, sendNothing } from "./exchange.ts";
+import { type Exchange, sendNothing } from "../exchange.ts";
 
 export function health({ res }: Exchange): void {
   sendNothing(res);

@@ -2,14 +2,14 @@
 // synchronous once the body is read (which serialises callers), and repeatable.
 
 import { AGENT_VERSION } from "@skerry/wire";
-import { stderrLogger } from "../log.ts";
-import { changePortRange } from "../ports/port-range.ts";
-import type { AgentState } from "../state.ts";
-import { equalSecrets, headerToken } from "./access.ts";
+import { stderrLogger } from "../../log.ts";
+import { changePortRange } from "../../ports/port-range.ts";
+import type { AgentState } from "../../state.ts";
+import { equalSecrets, headerToken } from "../access.ts";
+import { type Exchange, HttpError, sendAccepted, sendNothing } from "../exchange.ts";
+import { readBody } from "../read-body.ts";
 import { clockProblem } from "./clock.ts";
-import { type Exchange, HttpError, sendAccepted, sendNothing } from "./exchange.ts";
 import { type InitRequest, parseInit } from "./init-request.ts";
-import { readBody } from "./read-body.ts";
 
 const MAX_BODY_BYTES = 4 * 1024 * 1024;
 
@@ -44,7 +44,7 @@ function isStale({ newestInit }: AgentState, { timestamp, lifecycleId }: InitReq
 }
 
 async function trust(state: AgentState, pem: string): Promise<() => void> {
-  const { Trust, TrustError } = await import("../certificates/trust.ts");
+  const { Trust, TrustError } = await import("../../certificates/trust.ts");
   state.trust ??= new Trust();
   try {
     return state.trust.add(pem);
