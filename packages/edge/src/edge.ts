@@ -2,17 +2,17 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import { endingConnections } from "@skerry/base";
-import { connectionLimit } from "./connection-limit.ts";
-import { failConnection } from "./fail-connection.ts";
-import { isUpgrade } from "./forward-upgrade.ts";
-import { guard } from "./guard.ts";
-import { guardAccept } from "./guard-accept.ts";
-import { openFilesLimit } from "./open-files.ts";
-import type { UpstreamDeps } from "./open-upstream.ts";
-import { reset } from "./reset.ts";
+import { connectionLimit } from "./connections/connection-limit.ts";
+import { failConnection } from "./connections/fail-connection.ts";
+import { guard } from "./connections/guard.ts";
+import { guardAccept } from "./connections/guard-accept.ts";
+import { openFilesLimit } from "./connections/open-files.ts";
+import { reset } from "./connections/reset.ts";
+import { Turns } from "./connections/turns.ts";
+import { isUpgrade } from "./forwarding/forward-upgrade.ts";
+import { STREAM_BUFFER_BYTES } from "./forwarding/stream-buffer.ts";
+import type { UpstreamDeps } from "./routing/open-upstream.ts";
 import { refuseConnect, serveRequest, serveUpgrade } from "./serve.ts";
-import { STREAM_BUFFER_BYTES } from "./stream-buffer.ts";
-import { Turns } from "./turns.ts";
 
 export interface EdgeConfig {
   readonly host: string;

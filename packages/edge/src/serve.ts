@@ -1,13 +1,13 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
-import { admit } from "./admit.ts";
-import { failConnection } from "./fail-connection.ts";
-import { forward } from "./forward.ts";
-import { forwardUpgrade } from "./forward-upgrade.ts";
-import { explainFailure, type UpstreamDeps } from "./open-upstream.ts";
-import { responseOn } from "./response-on.ts";
-import type { RequestHead } from "./routing.ts";
-import { sendRefusal } from "./send-refusal.ts";
+import { responseOn } from "./answers/response-on.ts";
+import { sendRefusal } from "./answers/send-refusal.ts";
+import { failConnection } from "./connections/fail-connection.ts";
+import { forward } from "./forwarding/forward.ts";
+import { forwardUpgrade } from "./forwarding/forward-upgrade.ts";
+import { admit } from "./routing/admit.ts";
+import { explainFailure, type UpstreamDeps } from "./routing/open-upstream.ts";
+import type { RequestHead } from "./routing/route-request.ts";
 
 export interface Limits {
   readonly maxHeaderBytes: number;

@@ -1,5 +1,5 @@
 import type { Target } from "@skerry/wire";
-import type { Absence } from "./ports.ts";
+import type { Absence } from "../ports.ts";
 
 /** What a browser is shown instead of the JSON. `detail` is plain text and gets escaped. */
 export interface Page {

@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import { reset } from "./reset.ts";
+import { reset } from "../connections/reset.ts";
 
 /**
  * Joins two streams until both directions have ended. An end in one direction is passed on as that end only

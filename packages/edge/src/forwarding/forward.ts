@@ -6,12 +6,12 @@
 import { type ClientRequest, request as httpRequest, type IncomingMessage, type ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { asError } from "@skerry/base";
-import { guard } from "./guard.ts";
+import { guard } from "../connections/guard.ts";
+import { reset } from "../connections/reset.ts";
+import { framingOf } from "../routing/route-request.ts";
 import { type Framing, type RawHeaders, requestHeaders, responseHeaders, trailerFields } from "./headers.ts";
 import { isLarge, pourAnswer } from "./pour-answer.ts";
-import { reset } from "./reset.ts";
 import { retire } from "./retire.ts";
-import { framingOf } from "./routing.ts";
 import { isBodiless, type StatusLine, statusLine } from "./status-line.ts";
 
 export interface Exchange {

@@ -1,9 +1,9 @@
 import type { Duplex } from "node:stream";
 import { AGENT_PORT, type Target } from "@skerry/wire";
-import { type Framing, valuesOf } from "./headers.ts";
+import type { Refusal } from "../answers/refusal.ts";
+import { type Framing, valuesOf } from "../forwarding/headers.ts";
 import { openUpstream, type UpstreamDeps } from "./open-upstream.ts";
-import type { Refusal } from "./refusal.ts";
-import { type RequestHead, routeRequest } from "./routing.ts";
+import { type RequestHead, routeRequest } from "./route-request.ts";
 
 export type Admission =
   | {

@@ -1,8 +1,8 @@
 // From the head of a request to the port of a sandbox that it is for. Pure: no lookup happens here.
 
 import { parseTarget, type Target } from "@skerry/wire";
-import { type Framing, listOf, type RawHeaders, valuesOf } from "./headers.ts";
-import { badRequest, type Refusal, reservedPath } from "./refusal.ts";
+import { badRequest, type Refusal, reservedPath } from "../answers/refusal.ts";
+import { type Framing, listOf, type RawHeaders, valuesOf } from "../forwarding/headers.ts";
 import { isReservedPath } from "./reserved-path.ts";
 
 export interface RequestHead {

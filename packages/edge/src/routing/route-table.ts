@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Client, Code, ConnectError } from "@connectrpc/connect";
 import { AGENT_PORT, type SandboxId } from "@skerry/wire";
 import { type RouteRefusal, RouteRefusalSchema, type RouteService } from "@skerry/wire/control";
-import type { Absence, RouteAnswer, RouteTable, Visitor } from "./ports.ts";
+import type { Absence, RouteAnswer, RouteTable, Visitor } from "../ports.ts";
 
 export interface RouteTableOptions {
   /** How long an answer is used without asking again, and again after the control plane did not answer. Default 5 s. */

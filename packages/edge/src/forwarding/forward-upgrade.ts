@@ -4,12 +4,12 @@
 import { type ClientRequest, request as httpRequest, type IncomingMessage, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import { asError } from "@skerry/base";
-import { guard } from "./guard.ts";
+import { responseOn } from "../answers/response-on.ts";
+import { guard } from "../connections/guard.ts";
+import { reset } from "../connections/reset.ts";
+import { framingOf } from "../routing/route-request.ts";
 import { fields, requestHeaders, responseHeaders, upgradeResponseHeaders } from "./headers.ts";
-import { reset } from "./reset.ts";
-import { responseOn } from "./response-on.ts";
 import { retire } from "./retire.ts";
-import { framingOf } from "./routing.ts";
 import { splice } from "./splice.ts";
 import { isBodiless, statusLine } from "./status-line.ts";
 

@@ -1,7 +1,6 @@
 import type { Duplex } from "node:stream";
 import { type Logger, PlatformError, untilAborted } from "@skerry/base";
 import type { Target } from "@skerry/wire";
-import type { Dial, DialErrorCode, Route, RouteAnswer, RouteTable, Visitor } from "./ports.ts";
 import {
   cannotWakeNow,
   portClosed,
@@ -11,7 +10,8 @@ import {
   stillTransitioning,
   unroutable,
   wakeDenied,
-} from "./refusal.ts";
+} from "../answers/refusal.ts";
+import type { Dial, DialErrorCode, Route, RouteAnswer, RouteTable, Visitor } from "../ports.ts";
 
 export interface UpstreamDeps {
   readonly routes: RouteTable;

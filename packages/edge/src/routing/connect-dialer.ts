@@ -2,7 +2,7 @@ import { type ClientRequest, request as httpRequest, type IncomingMessage } from
 import type { Duplex } from "node:stream";
 import { connect as connectTls } from "node:tls";
 import { asError, PlatformError, RelaySocket, type Secret } from "@skerry/base";
-import type { Dial, DialErrorCode, Route } from "./ports.ts";
+import type { Dial, DialErrorCode, Route } from "../ports.ts";
 
 /** How long a node may take to answer; it tries a closed port for about a second before it says so. */
 const ANSWER_TIMEOUT_MS = 15_000;
