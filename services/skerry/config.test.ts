@@ -20,3 +20,8 @@ it.each(["0.0.0.0", "::"])("edges elsewhere have to be told where a node is that
 it.each(["SKERRY_NODE_URL", "SKERRY_CONTROL_URL", "SKERRY_NODES"])("%s takes addresses of HTTP and nothing else", (name) => {
   for (const url of ["10.0.0.7:4682", "ftp://10.0.0.7", "http://"]) expect(() => parseServeConfig({ [name]: url })).toThrow(`not "${url}"`);
 });
+
+it("reads the former name of the setting that limits disks", () => {
+  expect(parseServeConfig({ SKERRY_DISK_LIMIT: "image" }).diskLimit).toBe("file");
+  expect(parseServeConfig({ SKERRY_DISK_LIMIT: "file" }).diskLimit).toBe("file");
+});

@@ -32,7 +32,7 @@ export interface ServeConfig {
   readonly poolSize: number;
   /** 0: a tenth of the machine's memory. */
   readonly poolMemoryMb: number;
-  readonly diskLimit: "auto" | "image" | "none";
+  readonly diskLimit: "auto" | "file" | "none";
 }
 
 /** Every setting of `skerry serve`, without its prefix; docs/config.md is compared with it. */
@@ -97,7 +97,7 @@ export function parseServeConfig(env: Readonly<Record<string, string | undefined
     readySlots: reader.integer("READY_SLOTS", 8, { min: 0, max: 1024 }),
     poolSize: reader.integer("POOL_SIZE", 8, { min: 0, max: 1000 }),
     poolMemoryMb: reader.integer("POOL_MEMORY_MB", 0, { min: 0, max: 16_777_216 }),
-    diskLimit: reader.choice("DISK_LIMIT", "auto", ["auto", "image", "none"]),
+    diskLimit: parseDiskLimit(reader),
   };
   checkCombination(config, reader);
   reader.finish();
@@ -107,6 +107,12 @@ export function parseServeConfig(env: Readonly<Record<string, string | undefined
 /** SQLite in the data folder, where nothing is set. */
 export function databaseUrlOf({ databaseUrl, dataDir }: ServeConfig): string {
   return databaseUrl ?? `sqlite:${join(dataDir, "skerry.db")}`;
+}
+
+/** "image" is the former name of "file". */
+function parseDiskLimit(reader: ConfigReader): ServeConfig["diskLimit"] {
+  const setting = reader.choice("DISK_LIMIT", "auto", ["auto", "file", "none", "image"]);
+  return setting === "image" ? "file" : setting;
 }
 
 function parseRoles(reader: ConfigReader): ReadonlySet<Role> {

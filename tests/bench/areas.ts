@@ -20,8 +20,8 @@ export const areas: Bench = {
   title: `Disk areas of ${SIZE_MB} MiB as images, alone; writes beside a plain folder of the same disk`,
   async run() {
     const dir = realpathSync(mkdtempSync(join(testCacheDir(), "areas-")));
-    const pooled = openDiskAreas({ dir: join(dir, "pooled"), trash: dir, limit: "image", ready: AT_ONCE });
-    const unpooled = openDiskAreas({ dir: join(dir, "unpooled"), trash: dir, limit: "image", ready: 0 });
+    const pooled = openDiskAreas({ dir: join(dir, "pooled"), trash: dir, limit: "file", ready: AT_ONCE });
+    const unpooled = openDiskAreas({ dir: join(dir, "unpooled"), trash: dir, limit: "file", ready: 0 });
     try {
       const samples = new Samples();
       await measureLife(pooled, unpooled, samples);

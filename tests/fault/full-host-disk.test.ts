@@ -20,7 +20,7 @@ const ENV = {
   LANG: "C.UTF-8",
   SKERRY_POOL_SIZE: "0",
   SKERRY_READY_SLOTS: "2",
-  SKERRY_DISK_LIMIT: "image",
+  SKERRY_DISK_LIMIT: "file",
 };
 
 let data: string;

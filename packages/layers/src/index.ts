@@ -13,11 +13,11 @@ export {
 export { reserveBytesOf } from "./area/free-space.ts";
 export { mergedBytes, mergeUppers } from "./area/merge-uppers.privileged.ts";
 export { hasSplitLinks, linkUp } from "./hard-links.privileged.ts";
-export type { ImageConfig } from "./image/image-config.ts";
-export { formatImageReference, type ImageReference, parseImageReference } from "./image/image-reference.ts";
-export { type PulledImage, type PullOptions, pullImage } from "./image/pull-image.privileged.ts";
-export type { RegistryCredentials } from "./image/skopeo.privileged.ts";
-export { unpackImage } from "./image/unpack-image.privileged.ts";
+export type { OciImageConfig } from "./oci-image/config.ts";
+export { type PulledOciImage, type PullOptions, pullOciImage } from "./oci-image/pull.privileged.ts";
+export { formatOciImageReference, type OciImageReference, parseOciImageReference } from "./oci-image/reference.ts";
+export type { RegistryCredentials } from "./oci-image/skopeo.privileged.ts";
+export { unpackOciImage } from "./oci-image/unpack.privileged.ts";
 export {
   assertMountable,
   type HardLinks,

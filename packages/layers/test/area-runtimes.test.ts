@@ -49,7 +49,7 @@ describe.each(RUNTIMES)("a sandbox on a limited area: $name", ({ create }) => {
     const image = join(dir, "image");
     mkdirSync(image);
     writeBusyboxImage(image);
-    const areas = openDiskAreas({ dir: join(dir, "areas"), trash: dir, limit: "image", ready: 0, reserveBytes: 0 });
+    const areas = openDiskAreas({ dir: join(dir, "areas"), trash: dir, limit: "file", ready: 0, reserveBytes: 0 });
     stack.defer(async () => {
       for (const id of areas.list()) await areas.destroy(id);
     });

@@ -36,9 +36,9 @@ writeFileSync(join(base2, "etc/gone"), "base");
 
 let dir = "";
 let areas: DiskAreas;
-const open = (more: { limit?: "image" | "none"; ready?: number; reserveBytes?: number } = {}): DiskAreas => {
+const open = (more: { limit?: "file" | "none"; ready?: number; reserveBytes?: number } = {}): DiskAreas => {
   mkdirSync(`${dir}-trash`, { recursive: true });
-  return openDiskAreas({ dir, trash: `${dir}-trash`, limit: "image", ready: 0, reserveBytes: 0, ...more });
+  return openDiskAreas({ dir, trash: `${dir}-trash`, limit: "file", ready: 0, reserveBytes: 0, ...more });
 };
 let count = 0;
 beforeEach(() => {
@@ -64,7 +64,7 @@ function remains(path: string) {
     mounts: readFileSync("/proc/self/mounts", "utf8")
       .split("\n")
       .filter((line) => line.includes(`${path}/`)),
-    devices: loopDevices().filter(({ image }) => image.startsWith(`${path}/`)),
+    devices: loopDevices().filter(({ backingFile }) => backingFile.startsWith(`${path}/`)),
   };
 }
 
@@ -496,7 +496,7 @@ describe("after kill -9", () => {
     import { newAreaId, openDiskAreas } from "@skerry/layers";
     import { writeFileSync } from "node:fs";
     const [dir] = process.argv.slice(1);
-    const areas = openDiskAreas({ dir, trash: dir + "-trash", limit: "image", ready: 2, reserveBytes: 0 });
+    const areas = openDiskAreas({ dir, trash: dir + "-trash", limit: "file", ready: 2, reserveBytes: 0 });
     process.stdout.write("begin\\n");
     for (;;) {
       const { id, upper } = await areas.create(newAreaId(), { sizeMb: 16, ownerId: 0 });
@@ -522,9 +522,9 @@ describe("after kill -9", () => {
 
   it("half-made ones are removed whatever there is of them", async () => {
     const ids = ["a", "b", "c", "d"].map((letter) => letter.repeat(24));
-    const [empty, unformatted, imageless, twice] = ids.map((id) => join(dir, id));
-    for (const own of [empty, unformatted, imageless, twice]) mkdirSync(own ?? "");
-    for (const own of [unformatted, imageless, twice]) mkdirSync(`${own}/fs`);
+    const [empty, unformatted, fileless, twice] = ids.map((id) => join(dir, id));
+    for (const own of [empty, unformatted, fileless, twice]) mkdirSync(own ?? "");
+    for (const own of [unformatted, fileless, twice]) mkdirSync(`${own}/fs`);
     for (const own of [unformatted, twice]) {
       writeFileSync(`${own}/image`, "");
       truncateSync(`${own}/image`, 32 * MIB);
@@ -576,9 +576,9 @@ async function end(child: ChildProcess): Promise<void> {
 }
 
 describe("what limits disks", () => {
-  it("is images where they work, found by trying, and nothing stays of that", async () => {
-    expect(await chooseDiskLimit({ dir, setting: "auto" })).toEqual({ limit: "image" });
-    expect(await chooseDiskLimit({ dir, setting: "image" })).toEqual({ limit: "image" });
+  it("is disk files where they work, found by trying, and nothing stays of that", async () => {
+    expect(await chooseDiskLimit({ dir, setting: "auto" })).toEqual({ limit: "file" });
+    expect(await chooseDiskLimit({ dir, setting: "file" })).toEqual({ limit: "file" });
     expect(await chooseDiskLimit({ dir, setting: "none" })).toEqual({ limit: "none" });
     expect(remains(dir)).toEqual({ files: [], mounts: [], devices: [] });
   });
@@ -591,7 +591,7 @@ describe("what limits disks", () => {
     try {
       const choice = await chooseDiskLimit({ dir: join(tiny, "areas"), setting: "auto" });
       expect(choice).toEqual({ limit: "none", missing: expect.stringMatching(/ENOSPC|EIO/) });
-      await expect(chooseDiskLimit({ dir: join(tiny, "areas"), setting: "image" })).rejects.toMatchObject({ code: "config_invalid" });
+      await expect(chooseDiskLimit({ dir: join(tiny, "areas"), setting: "file" })).rejects.toMatchObject({ code: "config_invalid" });
       expect(readdirSync(join(tiny, "areas"))).toEqual([]);
     } finally {
       execFileSync("umount", ["-l", tiny]);

@@ -26,7 +26,7 @@ let dir = "";
 beforeEach(() => {
   count += 1;
   dir = made(`test${count}`);
-  areas = open("image");
+  areas = open("file");
 });
 afterEach(async () => {
   for (const target of mounted.splice(0)) unmountRootFilesystem(target);
@@ -40,7 +40,7 @@ function made(...path: string[]): string {
   mkdirSync(folder, { recursive: true });
   return folder;
 }
-const open = (limit: "image" | "none") =>
+const open = (limit: "file" | "none") =>
   openDiskAreas({ dir: join(dir, `areas-${limit}`), trash: made("trash"), limit, ready: 0, reserveBytes: 0 });
 const shell = (script: string, cwd: string) => execFileSync("/bin/bash", ["-ec", script], { cwd, encoding: "utf8" });
 
@@ -90,7 +90,7 @@ function template(script = BASE): string {
 }
 
 describe("the kernel keeps an index", () => {
-  it.each(["image", "none"] as const)("on areas with the limit %s, in a chain of them above a template", async (limit) => {
+  it.each(["file", "none"] as const)("on areas with the limit %s, in a chain of them above a template", async (limit) => {
     areas = open(limit);
     const layers = [template()];
     for (let length = 0; length < 3; length += 1) {

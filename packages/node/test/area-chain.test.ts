@@ -17,7 +17,7 @@ const said: { fields: Record<string, unknown>; message: string }[] = [];
 const note = (fields: object, message: string) => void said.push({ fields: fields as Record<string, unknown>, message });
 const logger: Logger = { debug: note, info: note, warn: note, error: note, child: () => logger };
 let dir = "";
-const open = (reserveBytes = 0) => openDiskAreas({ dir, trash: base, limit: "image", ready: 0, reserveBytes });
+const open = (reserveBytes = 0) => openDiskAreas({ dir, trash: base, limit: "file", ready: 0, reserveBytes });
 beforeEach(() => {
   dir = mkdtempSync(join(base, "areas-"));
   areas = open();

@@ -51,7 +51,7 @@ export async function startNode(runtime: "gvisor" | "runc", options: { poolSize?
     networkPool: undefined,
     resolvers: ["8.8.8.8"],
     readySlots: 1,
-    diskLimit: "image",
+    diskLimit: "file",
     readyAreas: 1,
     // Tests wait until nothing is left.
     emptyTrashAfterMs: 20,

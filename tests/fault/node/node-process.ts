@@ -45,7 +45,7 @@ export async function nodeConfigOf(options: NodeProcessOptions): Promise<NodeCon
     networkPool: undefined,
     resolvers: ["8.8.8.8"],
     readySlots: 1,
-    diskLimit: "image",
+    diskLimit: "file",
     readyAreas: 1,
     // Tests wait until nothing is left.
     emptyTrashAfterMs: 20,

@@ -14,18 +14,18 @@ const SMALLEST_MB = 8;
 
 /**
  * What limits disks in `dir`, the areas' own folder: found by making, closing, opening and removing a small one. With "auto", a machine
- * that can't is used without limits. Throws PlatformError("config_invalid") when "image" is asked for and can't be.
+ * that can't is used without limits. Throws PlatformError("config_invalid") when the setting is "file" and disk files do not work here.
  */
 export async function chooseDiskLimit({ dir, setting }: { dir: string; setting: DiskLimitSetting }): Promise<ChosenDiskLimit> {
   if (setting === "none") return { limit: "none" };
-  const missing = await tryImage(dir);
-  if (missing === undefined) return { limit: "image" };
+  const missing = await tryDiskFile(dir);
+  if (missing === undefined) return { limit: "file" };
   if (setting === "auto") return { limit: "none", missing };
   throw new PlatformError("config_invalid", `disks can't be limited here: ${missing}; mend that, or set SKERRY_DISK_LIMIT=none`);
 }
 
-async function tryImage(dir: string): Promise<string | undefined> {
-  const areas = openDiskAreas({ dir, trash: dir, limit: "image", ready: 0, reserveBytes: 0 });
+async function tryDiskFile(dir: string): Promise<string | undefined> {
+  const areas = openDiskAreas({ dir, trash: dir, limit: "file", ready: 0, reserveBytes: 0 });
   const id = newAreaId();
   try {
     await areas.create(id, { sizeMb: SMALLEST_MB, ownerId: 0 });

@@ -5,7 +5,7 @@
 // know nothing of their users: who refers to which is written down by the caller, before `create` is called. What a crash leaves
 // that nobody refers to is found by `list` and destroyed.
 //
-//   <dir>/<id>/image   the image; only when the area is limited, whatever the setting says by now
+//   <dir>/<id>/image   the disk file (its name is older than that word); only when the area is limited, whatever the setting says by now
 //   <dir>/<id>/fs      where it is mounted, or else a plain tree: u is `upper`, w is `work` (overlay options have to be short), and r what
 //                      a limited one keeps back
 //
@@ -17,26 +17,27 @@ import { asError, errnoOf, KeyedLock, PlatformError } from "@skerry/base";
 import { hasIndex, removeIndex } from "../hard-links.privileged.ts";
 import { assertAreaId, isAreaId, newAreaId } from "./area-id.ts";
 import { AreaPool } from "./area-pool.ts";
-import { assertFreeSpace } from "./free-space.ts";
 import {
-  ImageMaker,
-  imageHostBytes,
-  mountImage,
-  remountImage,
-  removeImage,
+  DiskFileMaker,
+  diskFileHostBytes,
+  mountDiskFile,
+  remountDiskFile,
+  removeDiskFile,
   setMount,
+  syncDiskFile,
   syncFilesystem,
-  syncImage,
-  unmountImage,
-} from "./image.privileged.ts";
+  unmountDiskFile,
+} from "./disk-file.privileged.ts";
+import { assertFreeSpace } from "./free-space.ts";
 import { holdBytes, keepRoom, ownBytes, withRoom } from "./kept-room.privileged.ts";
 
 const FLUSHES_AT_ONCE = 2;
+const DISK_FILE = "image";
 /** What starting a sandbox takes beside its disk: a folder, a specification, the runtime's state and logs. */
 const LAST_BYTES = 16 * 2 ** 20;
 
-/** `image`: a sparse file with a file system of the size. `none`: a folder of the host's, without any limit. */
-export type DiskLimit = "image" | "none";
+/** `file`: a disk file, with a file system of the size. `none`: a plain directory without a limit. */
+export type DiskLimit = "file" | "none";
 
 export interface DiskArea {
   readonly id: string;
@@ -144,7 +145,7 @@ class Areas implements DiskAreas {
   readonly limit: DiskLimit;
   readonly #options: DiskAreasOptions;
   readonly #locks = new KeyedLock();
-  readonly #maker = new ImageMaker();
+  readonly #maker = new DiskFileMaker();
   #flushes = 0;
   readonly #pool: AreaPool<DiskArea & { readonly madeAt: number }>;
   /** Being made or kept prepared: nobody refers to these, and nobody shall remove them. */
@@ -218,22 +219,22 @@ class Areas implements DiskAreas {
   }
 
   charge(id: string, below: readonly string[]): void {
-    const { image, target } = this.#placeOf(id);
+    const { diskFile, target } = this.#placeOf(id);
     try {
-      if (existsSync(image)) holdBytes(target, this.ownBytes(below));
+      if (existsSync(diskFile)) holdBytes(target, this.ownBytes(below));
     } catch (error) {
       this.#options.onFailure?.(asError(error));
     }
   }
 
   ownBytes(ids: readonly string[]): number {
-    const limited = ids.map((id) => this.#placeOf(id)).filter(({ image }) => existsSync(image));
+    const limited = ids.map((id) => this.#placeOf(id)).filter(({ diskFile }) => existsSync(diskFile));
     return limited.reduce((sum, { target }) => sum + ownBytes(target), 0);
   }
 
   withRoom<T>(id: string, work: () => T): T {
-    const { image, target } = this.#placeOf(id);
-    return existsSync(image) ? withRoom(target, work) : work();
+    const { diskFile, target } = this.#placeOf(id);
+    return existsSync(diskFile) ? withRoom(target, work) : work();
   }
 
   paths(id: string): DiskArea {
@@ -242,8 +243,8 @@ class Areas implements DiskAreas {
 
   open(id: string, { readOnly = false }: { readOnly?: boolean } = {}): Promise<DiskArea> {
     return this.#locks.run(id, async () => {
-      const { image, target, area } = this.#placeOf(id);
-      if (existsSync(image)) await mountImage({ image, target, readOnly });
+      const { diskFile, target, area } = this.#placeOf(id);
+      if (existsSync(diskFile)) await mountDiskFile({ diskFile, target, readOnly });
       if (!existsSync(area.upper)) throw new PlatformError("area_missing", `disk area ${id} is not on this machine`);
       if (readOnly && hasIndex(area.work)) await this.#removeIndex(id);
       return area;
@@ -252,10 +253,10 @@ class Areas implements DiskAreas {
 
   /** Nobody's any more, now that the area is a layer. One that stays, on a damaged disk, makes counts of names wrong, and costs nothing else. */
   async #removeIndex(id: string): Promise<void> {
-    const { image, target, area } = this.#placeOf(id);
-    const isLimited = existsSync(image);
+    const { diskFile, target, area } = this.#placeOf(id);
+    const isLimited = existsSync(diskFile);
     try {
-      if (isLimited) await mountImage({ image, target, readOnly: false });
+      if (isLimited) await mountDiskFile({ diskFile, target, readOnly: false });
       await removeIndex(area.work);
     } catch (error) {
       this.#options.onFailure?.(asError(error));
@@ -266,8 +267,8 @@ class Areas implements DiskAreas {
 
   remount(id: string): Promise<void> {
     return this.#locks.run(id, async () => {
-      const { image, target } = this.#placeOf(id);
-      if (existsSync(image)) await remountImage({ image, target });
+      const { diskFile, target } = this.#placeOf(id);
+      if (existsSync(diskFile)) await remountDiskFile({ diskFile, target });
     });
   }
 
@@ -277,23 +278,23 @@ class Areas implements DiskAreas {
 
   freeze(id: string): Promise<void> {
     return this.#locks.run(id, async () => {
-      const { image, target } = this.#placeOf(id);
-      if (existsSync(image)) setMount(target, { readOnly: true });
+      const { diskFile, target } = this.#placeOf(id);
+      if (existsSync(diskFile)) setMount(target, { readOnly: true });
     });
   }
 
   sync(id: string): Promise<void> {
     return this.#locks.run(id, async () => {
-      const { image, target } = this.#placeOf(id);
-      await this.#inTurn(() => (existsSync(image) ? syncImage({ image, target }) : syncFilesystem(target)));
+      const { diskFile, target } = this.#placeOf(id);
+      await this.#inTurn(() => (existsSync(diskFile) ? syncDiskFile({ diskFile, target }) : syncFilesystem(target)));
     });
   }
 
   close(id: string): Promise<void> {
     return this.#locks.run(id, async () => {
-      const { image, target } = this.#placeOf(id);
+      const { diskFile, target } = this.#placeOf(id);
       if (!existsSync(target)) return;
-      await this.#inTurn(() => (existsSync(image) ? unmountImage({ image, target }) : syncFilesystem(target)));
+      await this.#inTurn(() => (existsSync(diskFile) ? unmountDiskFile({ diskFile, target }) : syncFilesystem(target)));
     });
   }
 
@@ -306,8 +307,8 @@ class Areas implements DiskAreas {
   }
 
   async hostBytes(id: string): Promise<number | undefined> {
-    const { image } = this.#placeOf(id);
-    return existsSync(image) ? imageHostBytes(image) : undefined;
+    const { diskFile } = this.#placeOf(id);
+    return existsSync(diskFile) ? diskFileHostBytes(diskFile) : undefined;
   }
 
   prepare(sizeMb: number): void {
@@ -331,13 +332,13 @@ class Areas implements DiskAreas {
   /** Under an id of its own, which `create` gives up for the caller's. What fails half-way is removed again. */
   async #make(sizeMb: number, { isOnlyOne }: { isOnlyOne: boolean }): Promise<DiskArea> {
     const id = newAreaId();
-    const { dir, image, target, area } = this.#placeOf(id);
+    const { dir, diskFile, target, area } = this.#placeOf(id);
     this.#unborn.add(id);
     try {
       for (const path of [dir, target]) mkdirSync(path, { mode: 0o700 });
       if (this.#isLimited(sizeMb)) {
-        await this.#maker.make(image, sizeMb, { isOnlyOne });
-        await mountImage({ image, target, readOnly: false });
+        await this.#maker.make(diskFile, sizeMb, { isOnlyOne });
+        await mountDiskFile({ diskFile, target, readOnly: false });
         keepRoom(target);
       }
       for (const path of [area.upper, area.work]) mkdirSync(path, { mode: 0o755 });
@@ -350,8 +351,8 @@ class Areas implements DiskAreas {
   }
 
   async #remove(id: string): Promise<void> {
-    const { dir, image, target } = this.#placeOf(id);
-    await removeImage({ image, target });
+    const { dir, diskFile, target } = this.#placeOf(id);
+    await removeDiskFile({ diskFile, target });
     try {
       for (const path of [target, dir]) rmdirIfThere(path);
     } catch (error) {
@@ -362,14 +363,14 @@ class Areas implements DiskAreas {
   }
 
   #isLimited(sizeMb: number): boolean {
-    return this.limit === "image" && sizeMb !== 0;
+    return this.limit === "file" && sizeMb !== 0;
   }
 
-  #placeOf(id: string): { dir: string; image: string; target: string; area: DiskArea } {
+  #placeOf(id: string): { dir: string; diskFile: string; target: string; area: DiskArea } {
     assertAreaId(id);
     const dir = join(this.#options.dir, id);
     const target = join(dir, "fs");
-    return { dir, image: join(dir, "image"), target, area: { id, upper: join(target, "u"), work: join(target, "w") } };
+    return { dir, diskFile: join(dir, DISK_FILE), target, area: { id, upper: join(target, "u"), work: join(target, "w") } };
   }
 }
 

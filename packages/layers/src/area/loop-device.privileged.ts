@@ -1,7 +1,7 @@
 // Loop devices without a process: what losetup does, by the same system calls.
 //
-// The image's file is locked while a device has it open, and the kernel keeps that lock for as long as the device lives,
-// whoever made it. Two devices on one image would be two caches of one file system, and its end: the lock rules that out, also after
+// The disk file is locked while a device has it open, and the kernel keeps that lock for as long as the device lives,
+// whoever made it. Two devices on one disk file would be two caches of one file system, and its end: the lock rules that out, also after
 // our own end, and while a mount namespace of somebody else still holds on to an old mount.
 
 import { closeSync, openSync, readdirSync, readFileSync } from "node:fs";
@@ -28,25 +28,25 @@ export interface LoopDevice {
   close(): void;
 }
 
-/** The device of an image, whose path is a real one: a new device, or the one that the image has. */
-export async function attachLoopDevice(image: string): Promise<LoopDevice> {
+/** The loop device of a disk file: the one that the file has, or a new one. Preconditions: `diskFile` is a real path. */
+export async function attachLoopDevice(diskFile: string): Promise<LoopDevice> {
   for (let attempt = 1; ; attempt += 1) {
-    const file = await open(image, "r+");
+    const file = await open(diskFile, "r+");
     try {
-      if (lockFile(file.fd)) return await attachNew(image, file);
+      if (lockFile(file.fd)) return await attachNew(diskFile, file);
     } finally {
       await file.close();
     }
-    const device = openExisting(image);
+    const device = openExisting(diskFile);
     if (device) return device;
     // The device is just going, which some kernels do behind the last unmount; or the lock is somebody else's.
-    if (attempt === ATTEMPTS) throw new PlatformError("image_in_use", `${image} is in use, and not by a loop device`);
+    if (attempt === ATTEMPTS) throw new PlatformError("disk_file_in_use", `${diskFile} is in use, and not by a loop device`);
     await setTimeout(RELEASE_PAUSE_MS);
   }
 }
 
-function openExisting(image: string): LoopDevice | undefined {
-  const number = loopDevices().find((device) => device.image === image)?.number;
+function openExisting(diskFile: string): LoopDevice | undefined {
+  const number = loopDevices().find((device) => device.backingFile === diskFile)?.number;
   if (number === undefined) return undefined;
   let fd: number;
   try {
@@ -55,13 +55,13 @@ function openExisting(image: string): LoopDevice | undefined {
     if (errnoOf(error) === "ENXIO") return undefined;
     throw error;
   }
-  // Until it was open it could have gone, and come back with another image.
-  if (loopDevices().some((device) => device.number === number && device.image === image)) return deviceOf(number, fd);
+  // Until it was open it could have gone, and come back with another disk file.
+  if (loopDevices().some((device) => device.number === number && device.backingFile === diskFile)) return deviceOf(number, fd);
   closeSync(fd);
   return undefined;
 }
 
-async function attachNew(image: string, file: FileHandle): Promise<LoopDevice> {
+async function attachNew(diskFile: string, file: FileHandle): Promise<LoopDevice> {
   for (let attempt = 1; ; attempt += 1) {
     const number = await freeNumber();
     const fd = openDevice(number);
@@ -72,7 +72,7 @@ async function attachNew(image: string, file: FileHandle): Promise<LoopDevice> {
       config.writeUInt32LE(file.fd, 0);
       config.writeUInt32LE(SECTOR_BYTES, 4);
       config.writeUInt32LE(LO_FLAGS_AUTOCLEAR | LO_FLAGS_DIRECT_IO, CONFIG_FLAGS_OFFSET);
-      await ioctlInBackground({ fd, request: LOOP_CONFIGURE, argument: config, subject: image });
+      await ioctlInBackground({ fd, request: LOOP_CONFIGURE, argument: config, subject: diskFile });
       return deviceOf(number, fd);
     } catch (error) {
       closeSync(fd);
@@ -103,13 +103,13 @@ function openDevice(number: number): number {
   return openSync(devicePath(number), "r+");
 }
 
-/** The loop devices of this machine that are in use. The image of one that was deleted meanwhile ends in " (deleted)". */
-export function loopDevices(): { number: number; image: string }[] {
+/** The loop devices of this host that are in use. The path of a backing file that was deleted ends in " (deleted)". */
+export function loopDevices(): { number: number; backingFile: string }[] {
   return readdirSync("/sys/block").flatMap((name) => {
     const number = /^loop(\d+)$/.exec(name)?.[1];
     if (number === undefined) return [];
     try {
-      return [{ number: Number(number), image: readFileSync(`/sys/block/${name}/loop/backing_file`, "utf8").replace(/\n$/, "") }];
+      return [{ number: Number(number), backingFile: readFileSync(`/sys/block/${name}/loop/backing_file`, "utf8").replace(/\n$/, "") }];
     } catch {
       // Not in use, or not any more.
       return [];

@@ -69,7 +69,7 @@ export const KERNEL_CHECKS: readonly Check[] = [
       const dir = await mkdtemp(join(where, ".doctor-"));
       try {
         const { missing } = await chooseDiskLimit({ dir, setting: "auto" });
-        if (missing === undefined) return good(`images work in ${where}`);
+        if (missing === undefined) return good(`disk files work in ${where}`);
         return warn(
           `none: ${missing}`,
           "Sandboxes can fill the disk of this machine. They need mkfs.ext4 (apt-get install e2fsprogs) and loop devices (modprobe loop; in a container, /dev/loop-control).",

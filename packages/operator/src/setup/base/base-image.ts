@@ -1,5 +1,5 @@
 import { asError } from "@skerry/base";
-import { type ImageReference, parseImageReference } from "@skerry/layers";
+import { type OciImageReference, parseOciImageReference } from "@skerry/layers";
 import { OperatorError } from "../../operator-error.ts";
 
 /** What the base template is made from where nothing else was asked for: the distribution that it is tested with. */
@@ -16,10 +16,10 @@ export function wantedBaseImage(said: string | undefined, before: { readonly wan
   return DEFAULT_BASE_IMAGE;
 }
 
-export function parseBaseImage(wanted: string): ImageReference | undefined {
+export function parseBaseImage(wanted: string): OciImageReference | undefined {
   if (wanted === NO_IMAGE) return undefined;
   try {
-    return parseImageReference(wanted);
+    return parseOciImageReference(wanted);
   } catch (cause) {
     throw new OperatorError(`SKERRY_BASE_IMAGE: ${asError(cause).message}`, {
       exit: "usage",

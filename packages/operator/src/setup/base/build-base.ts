@@ -1,6 +1,6 @@
 import { mkdir, rm } from "node:fs/promises";
 import { asError, runCommand } from "@skerry/base";
-import type { ImageReference } from "@skerry/layers";
+import type { OciImageReference } from "@skerry/layers";
 import type { Report } from "../../terminal/steps.ts";
 import { applyRecipe } from "./apply-recipe.privileged.ts";
 import { type Distribution, detectDistribution } from "./distribution.ts";
@@ -13,7 +13,7 @@ export interface BuildBaseOptions {
   newTarget(): Promise<string>;
   /** A directory of ours alone for what is needed on the way; it is removed. */
   readonly setupDir: string;
-  readonly image: ImageReference | undefined;
+  readonly image: OciImageReference | undefined;
   readonly nodeBinary: string;
   readonly npmDir: string;
   readonly report: Report;
@@ -67,7 +67,7 @@ async function withTarget(options: BuildBaseOptions, work: (target: string) => P
   }
 }
 
-async function fromImage(options: BuildBaseOptions, image: ImageReference, target: string): Promise<BuiltBase> {
+async function fromImage(options: BuildBaseOptions, image: OciImageReference, target: string): Promise<BuiltBase> {
   const { setupDir, report, signal } = options;
   const tree = openTree({ root: target, setupDir, signal });
   const { origin, distribution } = await fillFromImage({ image, target, tree, setupDir, report, signal });

@@ -1,7 +1,7 @@
 import { copyFile, mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { asError, SubprocessError } from "@skerry/base";
-import { type ImageReference, pullImage, unpackImage } from "@skerry/layers";
+import { type OciImageReference, pullOciImage, unpackOciImage } from "@skerry/layers";
 import type { Report } from "../../terminal/steps.ts";
 import { toolEnvironment } from "../tool-environment.ts";
 import { aptTransportOptions } from "./apt-options.ts";
@@ -21,7 +21,7 @@ const INSTALL_TIMEOUT_MS = 900_000;
 
 /** Fills `target` with an image and the packages of the recipe, installed in there. */
 export async function fillFromImage(options: {
-  readonly image: ImageReference;
+  readonly image: OciImageReference;
   readonly target: string;
   readonly tree: Tree;
   readonly setupDir: string;
@@ -32,9 +32,9 @@ export async function fillFromImage(options: {
   const dir = join(setupDir, "pull");
   await mkdir(dir, { mode: 0o700 });
   report("asking the registry, pulling the image");
-  const pulled = await pullImage(image, { dir, env: toolEnvironment(), signal });
+  const pulled = await pullOciImage(image, { dir, env: toolEnvironment(), signal });
   report("unpacking the image");
-  await unpackImage(pulled, { target, signal });
+  await unpackOciImage(pulled, { target, signal });
   const distribution = await distributionOf(tree, pulled.reference);
   report("installing the template's packages");
   await installPackages({ tree, setupDir, distribution });

@@ -1,6 +1,6 @@
-// One disk as a sparse image file with an ext4 file system, mounted through a loop device.
+// A disk file: a sparse file with an ext4 file system, mounted through a loop device.
 //
-// With a journal: after a power loss the image is whole, and deletions give their blocks back behind the caller's back; without one,
+// With a journal: after a power loss the disk file is whole, and deletions give their blocks back behind the caller's back; without one,
 // `discard` makes every deletion wait. With direct input and output: nothing is cached twice, and a flush costs a fifth.
 
 import { closeSync, constants, openSync, statSync, utimesSync } from "node:fs";
@@ -19,15 +19,15 @@ import {
   syncFilesystemInBackground,
   unmountInBackground,
 } from "@skerry/base/linux";
-import { imageSizeFor } from "./image-size.ts";
-import { type ImageSkeleton, makeSkeleton, writeSkeleton } from "./image-skeleton.privileged.ts";
+import { diskFileSizeFor } from "./disk-file-size.ts";
+import { type DiskFileSkeleton, makeSkeleton, writeSkeleton } from "./disk-file-skeleton.privileged.ts";
 import { attachLoopDevice } from "./loop-device.privileged.ts";
 
 const KEPT = 8;
 const ATTEMPTS = 40;
 const RELEASE_PAUSE_MS = 50;
 const LARGEST_KEPT_MB = 65_536;
-/** Tables that were never written are holes of the image, which read as zeros: nobody has to write zeros there later. */
+/** Tables that were never written are holes of the disk file, which read as zeros: the kernel need not write zeros there later. */
 const MOUNT_DATA = "discard,noinit_itable,errors=remount-ro";
 
 // linux/fs.h, fs/ext4/ext4.h
@@ -37,24 +37,24 @@ const EXT4_IOC_SHUTDOWN = 0x8004587d;
 const EXT4_GOING_FLAGS_NOLOGFLUSH = 2;
 const BTRFS_MAGIC = 0x9123683e;
 
-/** Makes images, and keeps by heart what those of the last few sizes look like. */
-export class ImageMaker {
-  readonly #skeletons = new Map<number, Promise<ImageSkeleton>>();
+/** Makes disk files, and remembers the content of empty ones for the last few sizes. */
+export class DiskFileMaker {
+  readonly #skeletons = new Map<number, Promise<DiskFileSkeleton>>();
 
   /** `isOnlyOne`: what it looks like need not be known any more. Preconditions: `path` is a real path where nothing is. */
   async make(path: string, sizeMb: number, { isOnlyOne = false } = {}): Promise<void> {
     const known = this.#skeletons.get(sizeMb);
-    const skeleton = await (isOnlyOne ? (known ?? makeSkeleton(imageSizeFor(sizeMb))) : this.#skeletonOf(sizeMb));
+    const skeleton = await (isOnlyOne ? (known ?? makeSkeleton(diskFileSizeFor(sizeMb))) : this.#skeletonOf(sizeMb));
     await using file = await open(path, "wx", 0o600);
     const { type } = await statfs(path);
     if (type === BTRFS_MAGIC) await writeInPlace(file.fd, path);
     await writeSkeleton(file, skeleton);
   }
 
-  async #skeletonOf(sizeMb: number): Promise<ImageSkeleton> {
+  async #skeletonOf(sizeMb: number): Promise<DiskFileSkeleton> {
     const known = this.#skeletons.get(sizeMb);
     if (known) return known;
-    const size = imageSizeFor(sizeMb);
+    const size = diskFileSizeFor(sizeMb);
     const making = makeSkeleton(size);
     // Those of huge disks are not worth their memory.
     if (sizeMb <= LARGEST_KEPT_MB) this.#skeletons.set(sizeMb, making);
@@ -78,32 +78,40 @@ async function writeInPlace(fd: number, subject: string): Promise<void> {
 }
 
 /**
- * Mounts an image, once. Devices don't work in it; set-user-id programs do, as everywhere in a sandbox. A file system that the kernel has
+ * Mounts a disk file, once. Devices don't work in it; set-user-id programs do, as everywhere in a sandbox. A file system that the kernel has
  * made read-only, after an error of the machine's disk, is mounted anew for writing.
  */
-export async function mountImage({ image, target, readOnly }: { image: string; target: string; readOnly: boolean }): Promise<void> {
+export async function mountDiskFile({
+  diskFile,
+  target,
+  readOnly,
+}: {
+  diskFile: string;
+  target: string;
+  readOnly: boolean;
+}): Promise<void> {
   if (isMountPoint(target)) {
     setMount(target, { readOnly });
     if (readOnly || isWritable(target)) return;
     await unmountInBackground(target, { detach: true });
   }
-  await mountAnew({ image, target, readOnly });
+  await mountAnew({ diskFile, target, readOnly });
 }
 
 /** For writing. What could not be written before, because the machine's disk was full, is lost. */
-export async function remountImage({ image, target }: { image: string; target: string }): Promise<void> {
+export async function remountDiskFile({ diskFile, target }: { diskFile: string; target: string }): Promise<void> {
   if (isMountPoint(target)) await unmountInBackground(target, { detach: true });
-  await mountAnew({ image, target, readOnly: false });
+  await mountAnew({ diskFile, target, readOnly: false });
 }
 
 /**
  * A process of the host that is just starting may hold a copy of the old mount for a moment. Until it lets go, the file system that an error
  * has made read-only stays: the kernel then refuses to mount the device for writing (EBUSY), or shows the read-only file system again.
  */
-async function mountAnew({ image, target, readOnly }: { image: string; target: string; readOnly: boolean }): Promise<void> {
+async function mountAnew({ diskFile, target, readOnly }: { diskFile: string; target: string; readOnly: boolean }): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      await mountDevice({ image, target, readOnly });
+      await mountDevice({ diskFile, target, readOnly });
       if (readOnly || attempt === ATTEMPTS || isWritable(target)) return;
       await unmountInBackground(target, { detach: true });
     } catch (error) {
@@ -113,8 +121,8 @@ async function mountAnew({ image, target, readOnly }: { image: string; target: s
   }
 }
 
-async function mountDevice({ image, target, readOnly }: { image: string; target: string; readOnly: boolean }): Promise<void> {
-  const device = await attachLoopDevice(image);
+async function mountDevice({ diskFile, target, readOnly }: { diskFile: string; target: string; readOnly: boolean }): Promise<void> {
+  const device = await attachLoopDevice(diskFile);
   const options = { source: device.path, target, type: "ext4", data: MOUNT_DATA };
   try {
     await mountInBackground({ ...options, flags: MS_NODEV | (readOnly ? MS_RDONLY : 0) });
@@ -133,29 +141,29 @@ export function setMount(target: string, { readOnly }: { readOnly: boolean }): v
   mount({ source: "none", target, type: "none", flags: MS_REMOUNT | MS_BIND | MS_NODEV | (readOnly ? MS_RDONLY : 0) });
 }
 
-/** Unmounts, after everything is in the image and the image on the disk. */
-export async function unmountImage({ image, target }: { image: string; target: string }): Promise<void> {
+/** Unmounts, after everything is in the disk file and the disk file is on the disk. */
+export async function unmountDiskFile({ diskFile, target }: { diskFile: string; target: string }): Promise<void> {
   while (isMountPoint(target)) {
     await syncFilesystem(target);
     await unmountInBackground(target, { detach: true });
   }
-  await syncFile(image);
+  await syncFile(diskFile);
 }
 
 /** Writes everything down to the disk; the mount stays. Nothing more can be written of a file system that an error has made read-only. */
-export async function syncImage({ image, target }: { image: string; target: string }): Promise<void> {
+export async function syncDiskFile({ diskFile, target }: { diskFile: string; target: string }): Promise<void> {
   if (isMountPoint(target) && isWritable(target)) await syncFilesystem(target);
-  await syncFile(image);
+  await syncFile(diskFile);
 }
 
-/** Removes an image and its mount, at any point of their making. What was not written yet never is: nobody waits for it. */
-export async function removeImage({ image, target }: { image: string; target: string }): Promise<void> {
+/** Removes a disk file and its mount, however far their creation got. Data that is not written yet is discarded, not flushed. */
+export async function removeDiskFile({ diskFile, target }: { diskFile: string; target: string }): Promise<void> {
   while (isMountPoint(target)) {
     await abandonFilesystem(target);
     await unmountInBackground(target, { detach: true });
   }
   try {
-    await unlink(image);
+    await unlink(diskFile);
   } catch (error) {
     if (errnoOf(error) !== "ENOENT") throw error;
   }
@@ -194,9 +202,9 @@ async function syncFile(path: string): Promise<void> {
   }
 }
 
-/** Bytes that an image takes of its host's disk. */
-export async function imageHostBytes(image: string): Promise<number> {
-  return (await stat(image)).blocks * 512;
+/** Bytes that a disk file takes of its host's disk. */
+export async function diskFileHostBytes(diskFile: string): Promise<number> {
+  return (await stat(diskFile)).blocks * 512;
 }
 
 /** Asked by writing: newer kernels don't call a file system read-only that is so after an error. Takes no room. */

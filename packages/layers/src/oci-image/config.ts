@@ -1,7 +1,7 @@
 import { PlatformError } from "@skerry/base";
 
-/** What an image says about how to run it. */
-export interface ImageConfig {
+/** The configuration of an OCI image: how to run it. */
+export interface OciImageConfig {
   readonly architecture: string;
   /** `NAME=value` pairs. */
   readonly env: readonly string[];
@@ -14,8 +14,8 @@ export interface ImageConfig {
   readonly labels: Readonly<Record<string, string>>;
 }
 
-/** Reads an image's configuration, which comes from the image's maker: what has not the right type counts as absent. */
-export function parseImageConfig(text: string): ImageConfig {
+/** Parses the configuration of an OCI image. Its author is not trusted: a value of the wrong type counts as absent. */
+export function parseOciImageConfig(text: string): OciImageConfig {
   const file = asRecord(parseJson(text));
   const config = asRecord(file.config);
   return {
@@ -35,7 +35,7 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    throw new PlatformError("image_unusable", "the image's configuration is not JSON", { cause });
+    throw new PlatformError("oci_image_unusable", "the configuration of the OCI image is not JSON", { cause });
   }
 }
 

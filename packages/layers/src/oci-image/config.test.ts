@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseImageConfig } from "./image-config.ts";
+import { parseOciImageConfig } from "./config.ts";
 
 const EMPTY = { architecture: "", env: [], user: "", workingDir: "", entrypoint: [], cmd: [], labels: {} };
 
@@ -12,7 +12,7 @@ test("reads what an image says about how to run it", () => {
     Cmd: ["serve", "--port=80"],
     Labels: { a: "b" },
   };
-  expect(parseImageConfig(JSON.stringify({ architecture: "amd64", os: "linux", config }))).toEqual({
+  expect(parseOciImageConfig(JSON.stringify({ architecture: "amd64", os: "linux", config }))).toEqual({
     architecture: "amd64",
     env: ["PATH=/bin", "A=b=c"],
     user: "user:group",
@@ -31,9 +31,9 @@ test.each([
   '{"config": []}',
   '{"architecture": 1, "config": {"Env": "A=b", "User": 0, "WorkingDir": ["/"], "Entrypoint": {}, "Cmd": [1, null], "Labels": ["a"]}}',
 ])("what has not the right type counts as absent: %s", (text) => {
-  expect(parseImageConfig(text)).toEqual(EMPTY);
+  expect(parseOciImageConfig(text)).toEqual(EMPTY);
 });
 
 test("a configuration that is not JSON is an error", () => {
-  expect(() => parseImageConfig("{")).toThrow(expect.objectContaining({ code: "image_unusable" }));
+  expect(() => parseOciImageConfig("{")).toThrow(expect.objectContaining({ code: "oci_image_unusable" }));
 });

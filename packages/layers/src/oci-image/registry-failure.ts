@@ -1,18 +1,18 @@
 import { PlatformError, SubprocessError } from "@skerry/base";
 
-/** What went wrong with an image, as a code and a sentence that the person who named the image may see. */
+/** Failures of pulling an OCI image: a code, and a sentence that is safe to show to the user who named the image. */
 const KINDS: readonly { readonly says: RegExp; readonly code: string; readonly means: string }[] = [
   {
     says: /digest did not match|digest mismatch|does not match|unexpected EOF|invalid checksum/i,
-    code: "image_damaged",
+    code: "oci_image_damaged",
     means: "what the registry sent is not what it named",
   },
   {
     says: /unauthorized|authentication required|invalid username\/password|\bdenied: |access to the resource is denied|\bforbidden\b/i,
-    code: "image_access_denied",
+    code: "oci_image_access_denied",
     means: "the registry does not let this user have it, or it does not exist",
   },
-  { says: /manifest unknown|name unknown|not found|\b404\b/i, code: "image_not_found", means: "the registry has no such image" },
+  { says: /manifest unknown|name unknown|not found|\b404\b/i, code: "oci_image_not_found", means: "the registry has no such image" },
   {
     says: /toomanyrequests|too many requests/i,
     code: "registry_busy",
@@ -20,7 +20,7 @@ const KINDS: readonly { readonly says: RegExp; readonly code: string; readonly m
   },
   {
     says: /no image found in (?:manifest list|image index)|no such architecture/i,
-    code: "image_unusable",
+    code: "oci_image_unusable",
     means: "there is none for this machine's processor",
   },
   {
@@ -36,8 +36,8 @@ export function registryFailure(reference: string, error: unknown): PlatformErro
   const timedOut = error instanceof SubprocessError && error.timedOut;
   const kind = timedOut
     ? { code: "registry_unreachable", means: "the registry took too long" }
-    : (KINDS.find(({ says }) => says.test(text)) ?? { code: "image_pull_failed", means: "it could not be pulled" });
-  const publicMessage = `image ${reference}: ${kind.means}`;
+    : (KINDS.find(({ says }) => says.test(text)) ?? { code: "oci_image_pull_failed", means: "it could not be pulled" });
+  const publicMessage = `OCI image ${reference}: ${kind.means}`;
   return new PlatformError(kind.code, `${publicMessage}: ${lastLine(text)}`, { publicMessage, cause: error });
 }
 

@@ -17,7 +17,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Secret } from "@skerry/base";
 import { listXattrs, readXattr } from "@skerry/base/linux";
-import { type PulledImage, type PullOptions, parseImageReference, pullImage, unpackImage } from "@skerry/layers";
+import { type PulledOciImage, type PullOptions, parseOciImageReference, pullOciImage, unpackOciImage } from "@skerry/layers";
 import { REGISTRY_USER, startRegistry, type TarEntry, type TestRegistry, tarArchive } from "@skerry/testkit";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
@@ -42,14 +42,14 @@ function emptyDir(): string {
   return path;
 }
 
-const pull = (reference: string, options: Partial<PullOptions> = {}): Promise<PulledImage> =>
-  pullImage(parseImageReference(reference), { dir: emptyDir(), ...options });
+const pull = (reference: string, options: Partial<PullOptions> = {}): Promise<PulledOciImage> =>
+  pullOciImage(parseOciImageReference(reference), { dir: emptyDir(), ...options });
 
 /** Makes an image of these layers, takes it through the registry, and returns the directory that it was unpacked to. */
 async function unpacked(...layers: readonly (readonly TarEntry[])[]): Promise<string> {
   const reference = await registry.push(`unpack${++count}:1`, { layers: layers.map(tarArchive) });
   const target = emptyDir();
-  await unpackImage(await pull(reference), { target });
+  await unpackOciImage(await pull(reference), { target });
   return target;
 }
 
@@ -80,20 +80,20 @@ describe("pulling", () => {
     const other = tarArchive([{ path: "hello", content: "from elsewhere" }]);
     const reference = await registry.push("several:1", { layers: [other], architecture: "s390x" }, { layers: [layer] });
     const target = emptyDir();
-    await unpackImage(await pull(reference), { target });
+    await unpackOciImage(await pull(reference), { target });
     expect(readFileSync(join(target, "hello"), "utf8")).toBe("world");
   });
 
   it("refuses an image for another processor", async () => {
     const only = await registry.push("other:1", { layers: [layer], architecture: "s390x" });
-    await expect(pull(only)).rejects.toMatchObject({ code: "image_unusable", publicMessage: expect.stringContaining("s390x") });
+    await expect(pull(only)).rejects.toMatchObject({ code: "oci_image_unusable", publicMessage: expect.stringContaining("s390x") });
     const none = await registry.push("others:1", { layers: [layer], architecture: "s390x" }, { layers: [layer], architecture: "riscv64" });
-    await expect(pull(none)).rejects.toMatchObject({ code: "image_unusable" });
+    await expect(pull(none)).rejects.toMatchObject({ code: "oci_image_unusable" });
   });
 
   it("says that there is no such image", async () => {
     await registry.push("present:1", { layers: [layer] });
-    const missing = { code: "image_not_found", publicMessage: expect.stringContaining("no such image") };
+    const missing = { code: "oci_image_not_found", publicMessage: expect.stringContaining("no such image") };
     await expect(pull(`${registry.host}/present:2`)).rejects.toMatchObject(missing);
     await expect(pull(`${registry.host}/absent`)).rejects.toMatchObject(missing);
     await expect(pull(`${registry.host}/present@sha256:${"0".repeat(64)}`)).rejects.toMatchObject(missing);
@@ -106,9 +106,9 @@ describe("pulling", () => {
     const image = await pull(reference, { dir: workDir, credentials: credentials(REGISTRY_USER.password) });
     expect(image.reference).toBe(reference);
     expect(readdirSync(workDir)).toEqual(["layout"]);
-    await expect(pull(reference)).rejects.toMatchObject({ code: "image_access_denied" });
+    await expect(pull(reference)).rejects.toMatchObject({ code: "oci_image_access_denied" });
     const refused = pull(reference, { credentials: credentials("another") });
-    await expect(refused).rejects.toMatchObject({ code: "image_access_denied" });
+    await expect(refused).rejects.toMatchObject({ code: "oci_image_access_denied" });
     await expect(refused).rejects.not.toThrow(/another/);
   });
 
@@ -120,15 +120,15 @@ describe("pulling", () => {
     const [layerFile = ""] = files.filter((path) => readFileSync(path).subarray(0, 2).toString("hex") === "1f8b");
     const whole = readFileSync(layerFile);
     writeFileSync(layerFile, Buffer.concat([whole.subarray(0, -1), Buffer.from([(whole.at(-1) ?? 0) ^ 1])]));
-    await expect(pull(damaged)).rejects.toMatchObject({ code: "image_damaged" });
+    await expect(pull(damaged)).rejects.toMatchObject({ code: "oci_image_damaged" });
     truncateSync(layerFile, whole.length - 10);
-    await expect(pull(damaged)).rejects.toMatchObject({ code: expect.stringMatching(/^image_/) });
+    await expect(pull(damaged)).rejects.toMatchObject({ code: expect.stringMatching(/^oci_image_/) });
     writeFileSync(layerFile, whole);
 
     const { digest } = await pull(damaged);
     const hex = digest.slice("sha256:".length);
     writeFileSync(join(blobs, hex.slice(0, 2), hex, "data"), '{"schemaVersion":2}');
-    await expect(pull(`${registry.host}/damaged@${digest}`)).rejects.toMatchObject({ code: expect.stringMatching(/^image_/) });
+    await expect(pull(`${registry.host}/damaged@${digest}`)).rejects.toMatchObject({ code: expect.stringMatching(/^oci_image_/) });
   });
 
   describe("from something that is no registry", () => {
@@ -345,7 +345,7 @@ describe("unpacking", () => {
         writeFileSync(join(folder, "beside"), "as it was");
         const before = lstatSync(outside);
         // Whether it is refused or laid out inside does not matter here.
-        await unpackImage(image, { target }).catch((error: unknown) => expect(error).toMatchObject({ code: "image_unusable" }));
+        await unpackOciImage(image, { target }).catch((error: unknown) => expect(error).toMatchObject({ code: "oci_image_unusable" }));
         expect(readFileSync(join(folder, "beside"), "utf8")).toBe("as it was");
         expect(readFileSync(secret, "utf8")).toBe("as it was");
         expect(readdirSync(outside)).toEqual(["secret"]);
@@ -361,7 +361,7 @@ describe("unpacking", () => {
     const stored = await fetch(`http://${registry.host}/v2/zstd/manifests/1`, { headers: { accept: OCI_TYPES } });
     expect(await stored.text()).toContain("tar+zstd");
     const target = emptyDir();
-    await unpackImage(await pull(reference), { target });
+    await unpackOciImage(await pull(reference), { target });
     expect(readFileSync(join(target, "hello"), "utf8")).toBe("world");
   });
 
@@ -369,12 +369,12 @@ describe("unpacking", () => {
     const archive = tarArchive([{ path: "caf?", content: "x" }]);
     archive[3] = 0xe9;
     const reference = await registry.push("latin:1", { layers: [withChecksum(archive)] });
-    await expect(unpackImage(await pull(reference), { target: emptyDir() })).rejects.toMatchObject({ code: "image_unusable" });
+    await expect(unpackOciImage(await pull(reference), { target: emptyDir() })).rejects.toMatchObject({ code: "oci_image_unusable" });
   });
 
   it("refuses layers that are no archives", async () => {
     const reference = await registry.push("nonsense:1", { layers: [Buffer.from("this is no tar archive".repeat(100))] });
-    await expect(unpackImage(await pull(reference), { target: emptyDir() })).rejects.toMatchObject({ code: "image_unusable" });
+    await expect(unpackOciImage(await pull(reference), { target: emptyDir() })).rejects.toMatchObject({ code: "oci_image_unusable" });
   });
 });
 

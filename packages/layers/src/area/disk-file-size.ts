@@ -1,5 +1,5 @@
-// How large an image has to be for its file system to offer a given size. ext4 takes its tables out of what it is given,
-// and people compare what `df` shows with what they asked for: it must not be less.
+// How large a disk file has to be for its file system to offer a given size. ext4 takes its tables out of the file's size,
+// and users compare the size that `df` shows with the one they asked for: it must not be less.
 
 const MIB = 1024 * 1024;
 export const BLOCK_BYTES = 4096;
@@ -15,13 +15,13 @@ const LEAST_GROUP_BYTES = 4 * MIB;
 const LEAST_SIZE_MB = 8;
 const LARGEST_SIZE_MB = 8 * 1024 * 1024;
 
-export interface ImageSize {
-  readonly imageBytes: number;
+export interface DiskFileSize {
+  readonly fileBytes: number;
   readonly journalMb: number;
 }
 
-/** Throws RangeError for a size that no image can have. */
-export function imageSizeFor(sizeMb: number): ImageSize {
+/** Throws RangeError for a size that no disk file can have. */
+export function diskFileSizeFor(sizeMb: number): DiskFileSize {
   if (!Number.isInteger(sizeMb) || sizeMb < LEAST_SIZE_MB || sizeMb > LARGEST_SIZE_MB) {
     throw new RangeError(`a disk has ${LEAST_SIZE_MB} to ${LARGEST_SIZE_MB} MiB, not ${sizeMb}`);
   }
@@ -29,7 +29,7 @@ export function imageSizeFor(sizeMb: number): ImageSize {
   const journalMb = sizeMb < 1024 ? 4 : 16;
   const wanted = (sizeMb + journalMb + 1) * MIB;
   const share = 1 - INODE_BYTES / BYTES_PER_INODE - GROUP_OVERHEAD_BYTES / GROUP_BYTES;
-  const imageBytes = Math.ceil(wanted / share / MIB) * MIB;
-  const last = imageBytes % GROUP_BYTES;
-  return { imageBytes: last > 0 && last < LEAST_GROUP_BYTES ? imageBytes - last + LEAST_GROUP_BYTES : imageBytes, journalMb };
+  const fileBytes = Math.ceil(wanted / share / MIB) * MIB;
+  const last = fileBytes % GROUP_BYTES;
+  return { fileBytes: last > 0 && last < LEAST_GROUP_BYTES ? fileBytes - last + LEAST_GROUP_BYTES : fileBytes, journalMb };
 }

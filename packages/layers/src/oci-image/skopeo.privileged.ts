@@ -3,7 +3,7 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { runCommand, type Secret } from "@skerry/base";
-import { formatImageReference, type ImageReference, isLoopbackRegistry } from "./image-reference.ts";
+import { formatOciImageReference, isLoopbackRegistry, type OciImageReference } from "./reference.ts";
 import { registryFailure } from "./registry-failure.ts";
 
 export interface RegistryCredentials {
@@ -19,11 +19,11 @@ export interface RegistryAccess {
   readonly signal?: AbortSignal;
 }
 
-/** Runs one skopeo command about an image, with `flags(prefix)` giving the options that say how to reach its registry. */
+/** Runs one skopeo command about an OCI image. `access(prefix)` returns the options that say how to reach its registry. */
 export async function runSkopeo(
   access: RegistryAccess,
   command: {
-    readonly reference: ImageReference;
+    readonly reference: OciImageReference;
     /** Where a credentials file may be put for the time of the call; only root may look in there. */
     readonly workDir: string;
     readonly timeoutMs: number;
@@ -51,13 +51,13 @@ export async function runSkopeo(
     return result.stdout;
   } catch (error) {
     signal?.throwIfAborted();
-    throw registryFailure(formatImageReference(reference), error);
+    throw registryFailure(formatOciImageReference(reference), error);
   } finally {
     await rm(secretDir, { recursive: true, force: true });
   }
 }
 
-function authJson({ registry }: ImageReference, { username, password }: RegistryCredentials): string {
+function authJson({ registry }: OciImageReference, { username, password }: RegistryCredentials): string {
   const auth = Buffer.from(`${username}:${password.reveal()}`).toString("base64");
   return JSON.stringify({ auths: { [registry]: { auth } } });
 }

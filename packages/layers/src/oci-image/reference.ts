@@ -1,9 +1,9 @@
-// Names of images as people write them (`debian:bookworm-slim`, `localhost:5000/team/app@sha256:…`), in one canonical form.
+// Names of OCI images as people write them (`debian:bookworm-slim`, `localhost:5000/team/app@sha256:…`), in one canonical form.
 // What this parser lets through is safe as an argument of a program: it can't start with a dash or hold a space.
 
 import { PlatformError } from "@skerry/base";
 
-export interface ImageReference {
+export interface OciImageReference {
   /** Host, with a port where one is named. */
   readonly registry: string;
   readonly repository: string;
@@ -22,10 +22,10 @@ const DIGEST = /^sha256:[0-9a-f]{64}$/;
 /** The limit of the reference grammar; it also keeps the patterns above from long inputs. */
 const MAX_LENGTH = 512;
 
-export function parseImageReference(text: string): ImageReference {
+export function parseOciImageReference(text: string): OciImageReference {
   const invalid = (why: string) => {
-    const message = `not an image reference: ${JSON.stringify(text.slice(0, 200))} (${why})`;
-    return new PlatformError("image_reference_invalid", message, { publicMessage: message });
+    const message = `not a reference to an OCI image: ${JSON.stringify(text.slice(0, 200))} (${why})`;
+    return new PlatformError("oci_image_reference_invalid", message, { publicMessage: message });
   };
   if (text.length > MAX_LENGTH) throw invalid("too long");
   const at = text.indexOf("@");
@@ -49,11 +49,11 @@ function splitName(name: string): { registry: string; repository: string } {
   return { registry: DEFAULT_REGISTRY, repository: slash < 0 ? `library/${name}` : name };
 }
 
-export function formatImageReference({ registry, repository, tag, digest }: ImageReference): string {
+export function formatOciImageReference({ registry, repository, tag, digest }: OciImageReference): string {
   return `${registry}/${repository}${tag === undefined ? "" : `:${tag}`}${digest === undefined ? "" : `@${digest}`}`;
 }
 
 /** This machine's own registries may speak plain HTTP, as with other tools; what is said to others is never in clear. */
-export function isLoopbackRegistry({ registry }: ImageReference): boolean {
+export function isLoopbackRegistry({ registry }: OciImageReference): boolean {
   return /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?$/.test(registry);
 }

@@ -1,20 +1,20 @@
-// Brings an image from a registry to an OCI layout directory. What its name points to is asked for first, with a short
-// limit, so that a registry that does not answer costs seconds; then exactly that is copied, by digest.
+// Pulls an OCI image from a registry into an OCI layout directory. The first request resolves the image's name to a digest and has a short
+// timeout, so that a registry that does not answer costs seconds. The second one copies exactly that digest.
 
 import { createHash } from "node:crypto";
 import { mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { PlatformError } from "@skerry/base";
-import { type ImageConfig, parseImageConfig } from "./image-config.ts";
-import { formatImageReference, type ImageReference } from "./image-reference.ts";
+import { type OciImageConfig, parseOciImageConfig } from "./config.ts";
+import { formatOciImageReference, type OciImageReference } from "./reference.ts";
 import { type RegistryAccess, runSkopeo } from "./skopeo.privileged.ts";
 
-export interface PulledImage {
+export interface PulledOciImage {
   /** Canonical: the registry is named. */
   readonly reference: string;
   /** What the name pointed to, as other tools show it: of the index where there are images for several processors. */
   readonly digest: string;
-  readonly config: ImageConfig;
+  readonly config: OciImageConfig;
   /** The OCI layout directory; the image's tag in it is `IMAGE_TAG`. */
   readonly layoutDir: string;
 }
@@ -32,7 +32,7 @@ const ANSWER_TIMEOUT_MS = 10_000;
 const PULL_TIMEOUT_MS = 900_000;
 const ARCHITECTURES: Readonly<Record<string, string>> = { x64: "amd64", arm64: "arm64" };
 
-export async function pullImage(reference: ImageReference, options: PullOptions): Promise<PulledImage> {
+export async function pullOciImage(reference: OciImageReference, options: PullOptions): Promise<PulledOciImage> {
   const digest = await resolveDigest(reference, options);
   const layoutDir = join(options.dir, "layout");
   await mkdir(layoutDir, { mode: 0o700 });
@@ -50,17 +50,17 @@ export async function pullImage(reference: ImageReference, options: PullOptions)
       `oci:${layoutDir}:${IMAGE_TAG}`,
     ],
   });
-  const name = formatImageReference(reference);
+  const name = formatOciImageReference(reference);
   const config = await readConfig(layoutDir);
   if (config.architecture !== ARCHITECTURES[process.arch]) {
-    const message = `image ${name}: it is for ${config.architecture || "an unknown processor"}, not for this machine's`;
-    throw new PlatformError("image_unusable", message, { publicMessage: message });
+    const message = `OCI image ${name}: it is for ${config.architecture || "an unknown processor"}, not for this machine's`;
+    throw new PlatformError("oci_image_unusable", message, { publicMessage: message });
   }
   return { reference: name, digest, config, layoutDir };
 }
 
 /** The digest that an image's name points to now. Fails within `answerTimeoutMs`. */
-export async function resolveDigest(reference: ImageReference, options: PullOptions): Promise<string> {
+export async function resolveDigest(reference: OciImageReference, options: PullOptions): Promise<string> {
   const { dir: workDir, answerTimeoutMs: timeoutMs = ANSWER_TIMEOUT_MS } = options;
   const manifest = await runSkopeo(options, {
     reference,
@@ -72,10 +72,10 @@ export async function resolveDigest(reference: ImageReference, options: PullOpti
 }
 
 /** With a digest the tag says nothing more, and skopeo takes only one of the two. */
-const source = (reference: ImageReference, digest: string | undefined) =>
-  `docker://${formatImageReference(digest === undefined ? reference : { ...reference, tag: undefined, digest })}`;
+const source = (reference: OciImageReference, digest: string | undefined) =>
+  `docker://${formatOciImageReference(digest === undefined ? reference : { ...reference, tag: undefined, digest })}`;
 
-async function readConfig(layoutDir: string): Promise<ImageConfig> {
+async function readConfig(layoutDir: string): Promise<OciImageConfig> {
   interface Descriptor {
     readonly digest: string;
   }
@@ -84,5 +84,5 @@ async function readConfig(layoutDir: string): Promise<ImageConfig> {
   // Both files were written by skopeo just now, and name blobs whose digests it has checked.
   const { manifests } = JSON.parse(await read("index.json")) as { manifests: [Descriptor] };
   const { config } = JSON.parse(await blob(manifests[0])) as { config: Descriptor };
-  return parseImageConfig(await blob(config));
+  return parseOciImageConfig(await blob(config));
 }

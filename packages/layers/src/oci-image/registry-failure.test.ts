@@ -14,16 +14,16 @@ const failed = (stderr: string, timedOut = false) =>
 // As skopeo says it.
 test.each([
   [
-    "image_not_found",
+    "oci_image_not_found",
     'Error parsing image name "docker://host.example/app:2": reading manifest 2 in host.example/app: manifest unknown: manifest unknown',
   ],
-  ["image_not_found", "reading manifest 2 in host.example/app: name unknown: repository name not known to registry"],
+  ["oci_image_not_found", "reading manifest 2 in host.example/app: name unknown: repository name not known to registry"],
   [
-    "image_access_denied",
+    "oci_image_access_denied",
     "initializing source docker://app:latest: reading manifest latest in docker.io/library/app: requested access to the resource is denied",
   ],
-  ["image_access_denied", "unable to retrieve auth token: invalid username/password: unauthorized: incorrect username or password"],
-  ["image_access_denied", "reading manifest 1 in host.example/app: unauthorized: authentication required"],
+  ["oci_image_access_denied", "unable to retrieve auth token: invalid username/password: unauthorized: incorrect username or password"],
+  ["oci_image_access_denied", "reading manifest 1 in host.example/app: unauthorized: authentication required"],
   [
     "registry_unreachable",
     'pinging container registry host.example: Get "https://host.example/v2/": dial tcp: lookup host.example: no such host',
@@ -35,14 +35,14 @@ test.each([
     "registry_busy",
     "reading manifest latest in docker.io/library/app: toomanyrequests: You have reached your unauthenticated pull rate limit.",
   ],
-  ["image_damaged", "writing blob: Digest did not match, expected sha256:aa, got sha256:bb"],
-  ["image_unusable", 'choosing image instance: no image found in manifest list for architecture amd64, variant "", OS linux'],
-  ["image_unusable", 'choosing image instance: no image found in image index for architecture amd64, variant "", OS linux'],
-  ["image_pull_failed", "open /etc/containers/policy.json: permission denied"],
+  ["oci_image_damaged", "writing blob: Digest did not match, expected sha256:aa, got sha256:bb"],
+  ["oci_image_unusable", 'choosing image instance: no image found in manifest list for architecture amd64, variant "", OS linux'],
+  ["oci_image_unusable", 'choosing image instance: no image found in image index for architecture amd64, variant "", OS linux'],
+  ["oci_image_pull_failed", "open /etc/containers/policy.json: permission denied"],
 ])("%s: %s", (code, message) => {
   const failure = registryFailure("host.example/app:2", failed(message));
   expect(failure.code).toBe(code);
-  expect(failure.publicMessage).toMatch(/^image host\.example\/app:2: /);
+  expect(failure.publicMessage).toMatch(/^OCI image host\.example\/app:2: /);
   // For the log: what the program said, without its wrapping and the name, which is told already.
   expect(failure.message).toContain(message.replace(/^Error parsing image name "[^"]*": /, "").slice(0, 100));
   expect(failure.message).not.toContain("level=fatal");
@@ -54,7 +54,7 @@ test("a limit that ran out is a registry that takes too long", () => {
 
 test("a program that can't be started is told as it is", () => {
   expect(registryFailure("app", new Error("spawn skopeo ENOENT"))).toMatchObject({
-    code: "image_pull_failed",
+    code: "oci_image_pull_failed",
     message: expect.stringContaining("spawn skopeo ENOENT"),
   });
 });

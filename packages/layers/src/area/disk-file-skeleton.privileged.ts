@@ -1,9 +1,8 @@
-// An empty image by heart: what mkfs writes into one, which is some hundred kilobytes for a disk of any usual size. mkfs runs once
-// for a size, on a file in memory; an image is then made by writing that, without starting a program or waiting for a disk.
+// The content of an empty disk file: what mkfs writes into one, a few hundred kilobytes for a disk of any usual size. mkfs runs once
+// per size, on a file in memory. A new disk file is a copy of those bytes, made without starting a program or waiting for a disk.
 //
-// Each image gets an identity of its own, or overlayfs could not tell the layers of a chain apart and would give up what it needs
-// that for. The feature metadata_csum_seed keeps the other checksums valid. Features are spelled out, so that images don't depend on
-// what this machine's mkfs is set up to do.
+// Each disk file gets its own UUID: overlayfs needs it to tell the layers of a chain apart. The feature metadata_csum_seed keeps the other
+// checksums valid. The features are listed, so that disk files do not depend on the configuration of the host's mkfs.
 
 import { randomBytes } from "node:crypto";
 import { closeSync, ftruncateSync, readSync } from "node:fs";
@@ -11,10 +10,10 @@ import type { FileHandle } from "node:fs/promises";
 import { runCommand } from "@skerry/base";
 import { openMemoryFile, seekDataOrHole } from "@skerry/base/linux";
 import { crc32c } from "./crc32c.ts";
-import { BLOCK_BYTES, BYTES_PER_INODE, type ImageSize, INODE_BYTES } from "./image-size.ts";
+import { BLOCK_BYTES, BYTES_PER_INODE, type DiskFileSize, INODE_BYTES } from "./disk-file-size.ts";
 
-export interface ImageSkeleton {
-  readonly imageBytes: number;
+export interface DiskFileSkeleton {
+  readonly fileBytes: number;
   readonly pieces: readonly { readonly offset: number; readonly bytes: Uint8Array }[];
 }
 
@@ -28,35 +27,35 @@ const UUID = 0x68;
 const HASH_SEED = 0xec;
 const CHECKSUM = 0x3fc;
 
-export async function makeSkeleton({ imageBytes, journalMb }: ImageSize): Promise<ImageSkeleton> {
-  const fd = openMemoryFile("image");
+export async function makeSkeleton({ fileBytes, journalMb }: DiskFileSize): Promise<DiskFileSkeleton> {
+  const fd = openMemoryFile("disk-file");
   try {
-    ftruncateSync(fd, imageBytes);
+    ftruncateSync(fd, fileBytes);
     const layout = ["-b", `${BLOCK_BYTES}`, "-i", `${BYTES_PER_INODE}`, "-I", `${INODE_BYTES}`, "-m", "0", "-J", `size=${journalMb}`];
     const extended = "lazy_itable_init=1,lazy_journal_init=1,nodiscard,num_backup_sb=0,root_owner=0:0";
     await runCommand("mkfs.ext4", ["-q", "-F", "-O", FEATURES, ...layout, "-E", extended, "/proc/self/fd/3"], { extraFds: [fd] });
-    return { imageBytes, pieces: readPieces(fd, imageBytes) };
+    return { fileBytes, pieces: readPieces(fd, fileBytes) };
   } finally {
     closeSync(fd);
   }
 }
 
-function readPieces(fd: number, imageBytes: number): ImageSkeleton["pieces"] {
+function readPieces(fd: number, fileBytes: number): DiskFileSkeleton["pieces"] {
   const pieces: { offset: number; bytes: Uint8Array }[] = [];
   let offset = seekDataOrHole(fd, 0, "data");
   while (offset !== undefined) {
-    const end = seekDataOrHole(fd, offset, "hole") ?? imageBytes;
+    const end = seekDataOrHole(fd, offset, "hole") ?? fileBytes;
     const bytes = Buffer.alloc(end - offset);
     readSync(fd, bytes, 0, bytes.length, offset);
     if (bytes.some((byte) => byte !== 0)) pieces.push({ offset, bytes });
-    offset = end < imageBytes ? seekDataOrHole(fd, end, "data") : undefined;
+    offset = end < fileBytes ? seekDataOrHole(fd, end, "data") : undefined;
   }
   return pieces;
 }
 
 /** Preconditions: the file is empty. */
-export async function writeSkeleton(file: FileHandle, { imageBytes, pieces }: ImageSkeleton): Promise<void> {
-  await file.truncate(imageBytes);
+export async function writeSkeleton(file: FileHandle, { fileBytes, pieces }: DiskFileSkeleton): Promise<void> {
+  await file.truncate(fileBytes);
   for (const { offset, bytes } of pieces) {
     await file.write(offset === 0 ? withNewIdentity(bytes) : bytes, 0, bytes.length, offset);
   }

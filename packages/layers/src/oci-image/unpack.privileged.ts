@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PlatformError, runCommand, SubprocessError } from "@skerry/base";
 import { listXattrs, removeXattr } from "@skerry/base/linux";
-import { IMAGE_TAG, type PulledImage } from "./pull-image.privileged.ts";
+import { IMAGE_TAG, type PulledOciImage } from "./pull.privileged.ts";
 
 const UNPACK_TIMEOUT_MS = 900_000;
 
@@ -34,10 +34,13 @@ exec chroot . umoci raw unpack --image "/layout:$4" /tree
 `;
 
 /**
- * Unpacks all layers of an image into the empty directory `target`, one over the other: whiteouts are obeyed, and owners, modes,
+ * Unpacks all layers of an OCI image into the empty directory `target`, one over the other: whiteouts are obeyed, and owners, modes,
  * times, hard links and extended attributes are kept. The layers are as hostile as their maker: nothing of theirs gets out of it.
  */
-export async function unpackImage(image: PulledImage, options: { readonly target: string; readonly signal?: AbortSignal }): Promise<void> {
+export async function unpackOciImage(
+  image: PulledOciImage,
+  options: { readonly target: string; readonly signal?: AbortSignal },
+): Promise<void> {
   const { target, signal } = options;
   const jail = await mkdtemp(join(tmpdir(), "skerry-unpack-"));
   try {
@@ -80,6 +83,6 @@ async function removeDangerous(tree: { path: string; reference: string; signal: 
 }
 
 function unusable(reference: string, why: string, detail: string, cause?: unknown): PlatformError {
-  const publicMessage = `image ${reference}: ${why}`;
-  return new PlatformError("image_unusable", `${publicMessage}: ${detail}`, { publicMessage, cause });
+  const publicMessage = `OCI image ${reference}: ${why}`;
+  return new PlatformError("oci_image_unusable", `${publicMessage}: ${detail}`, { publicMessage, cause });
 }

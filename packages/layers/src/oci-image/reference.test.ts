@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { formatImageReference, isLoopbackRegistry, parseImageReference } from "./image-reference.ts";
+import { formatOciImageReference, isLoopbackRegistry, parseOciImageReference } from "./reference.ts";
 
 const DIGEST = `sha256:${"0a".repeat(32)}`;
 
@@ -15,8 +15,8 @@ test.each([
   [`app@${DIGEST}`, `docker.io/library/app@${DIGEST}`],
   [`127.0.0.1:5000/app:1@${DIGEST}`, `127.0.0.1:5000/app:1@${DIGEST}`],
 ])("%s is %s", (text, canonical) => {
-  expect(formatImageReference(parseImageReference(text))).toBe(canonical);
-  expect(parseImageReference(canonical)).toEqual(parseImageReference(text));
+  expect(formatOciImageReference(parseOciImageReference(text))).toBe(canonical);
+  expect(parseOciImageReference(canonical)).toEqual(parseOciImageReference(text));
 });
 
 test.each([
@@ -44,11 +44,11 @@ test.each([
   "app\n--debug",
   "a".repeat(600),
 ])("%j is refused", (text) => {
-  expect(() => parseImageReference(text)).toThrow(expect.objectContaining({ code: "image_reference_invalid" }));
+  expect(() => parseOciImageReference(text)).toThrow(expect.objectContaining({ code: "oci_image_reference_invalid" }));
 });
 
 test("only this machine's own registries may speak plain HTTP", () => {
-  const loopback = (text: string) => isLoopbackRegistry(parseImageReference(text));
+  const loopback = (text: string) => isLoopbackRegistry(parseOciImageReference(text));
   expect(["localhost:5000/a", "127.0.0.1/a", "127.1.2.3:80/a", "[::1]:5000/a"].map(loopback)).toEqual([true, true, true, true]);
   expect(["a", "localhost.example/a", "127.0.0.1.example/a", "10.0.0.1:5000/a"].map(loopback)).toEqual([false, false, false, false]);
 });
