@@ -7,19 +7,19 @@ import type { FastifyInstance } from "fastify";
 import { type ApiConfig, type ApiTiming, DEFAULT_TIMING } from "./config.ts";
 import { createServer } from "./http/server.ts";
 import { Liveness } from "./liveness.ts";
-import { createRouteService } from "./route-service.ts";
+import type { NodeDirectory } from "./nodes/directory.ts";
 import { accessTokenOf } from "./sandboxes/access-token.ts";
-import { AutoPauses } from "./sandboxes/auto-pauses.ts";
 import type { SandboxDeps } from "./sandboxes/deps.ts";
-import { Expiry } from "./sandboxes/expiry.ts";
-import { GivenUp } from "./sandboxes/given-up.ts";
-import { ImageDeletions } from "./sandboxes/image-deletions.ts";
-import { SandboxKills } from "./sandboxes/kills.ts";
-import { LeftOvers } from "./sandboxes/left-overs.ts";
-import { newRun, type Owner, SandboxMoves } from "./sandboxes/moves.ts";
-import type { NodeDirectory } from "./sandboxes/ports.ts";
-import { ReconcileRounds } from "./sandboxes/reconcile-rounds.ts";
+import { ImageDeletions } from "./sandboxes/images/image-deletions.ts";
+import { AutoPauses } from "./sandboxes/lifecycle/auto-pauses.ts";
+import { Expiry } from "./sandboxes/lifecycle/expiry.ts";
+import { SandboxKills } from "./sandboxes/lifecycle/kills.ts";
+import { newRun, type Owner, SandboxMoves } from "./sandboxes/lifecycle/moves.ts";
+import { GivenUp } from "./sandboxes/reconcile/given-up.ts";
+import { LeftOvers } from "./sandboxes/reconcile/left-overs.ts";
+import { ReconcileRounds } from "./sandboxes/reconcile/reconcile-rounds.ts";
 import { SandboxService } from "./sandboxes/service.ts";
+import { createRouteService } from "./traffic/route-service.ts";
 
 export interface ApiDeps {
   /** Stays the caller's: close it after the API. */

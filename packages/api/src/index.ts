@@ -4,6 +4,6 @@ export { createOpenApi } from "./http/openapi.ts";
 export { OPERATIONS } from "./http/operations.ts";
 export { API_KEY_PREFIX, credentialOf, makeApiKey } from "./keys/credential.ts";
 export { clusterInterceptor } from "./nodes/cluster-interceptor.ts";
-export type { NodeDirectory, NodeHandle } from "./sandboxes/ports.ts";
+export type { NodeDirectory, NodeHandle } from "./nodes/directory.ts";
 export { findOwner, type SeedSecrets, seedIdentity } from "./seed/seed-identity.ts";
 export { seedTemplates } from "./seed/seed-templates.ts";

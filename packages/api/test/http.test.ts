@@ -1,6 +1,6 @@
 import { connect } from "node:net";
 import { expect, it } from "vitest";
-import { NOT_BUILT } from "../src/http/not-built.ts";
+import { NOT_BUILT } from "../src/http/routes/not-built.ts";
 import { describeOnEachDatabase } from "./each-database.ts";
 
 describeOnEachDatabase("the HTTP surface", { inSample: "sqlite" }, (api) => {

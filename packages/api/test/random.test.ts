@@ -5,7 +5,7 @@ import { Code } from "@connectrpc/connect";
 import type { FakeBehaviour, FakeMethod } from "@skerry/testkit/fake-node";
 import { waitUntil } from "@skerry/testkit/wait-until";
 import { expect, it } from "vitest";
-import { next, PASSING_STATES, type SandboxEvent } from "../src/sandboxes/lifecycle.ts";
+import { next, PASSING_STATES, type SandboxEvent } from "../src/sandboxes/lifecycle/lifecycle.ts";
 import { describeOnEachDatabase } from "./each-database.ts";
 
 const STEPS = 240;

@@ -1,24 +1,24 @@
-import { NOT_BUILT } from "./not-built.ts";
 import type { Operation } from "./operation.ts";
-import { connectSandbox } from "./routes/connect-sandbox.ts";
-import { connectSandboxV1 } from "./routes/connect-sandbox-v1.ts";
-import { createSandbox } from "./routes/create-sandbox.ts";
-import { createSandboxV1 } from "./routes/create-sandbox-v1.ts";
-import { createSnapshot } from "./routes/create-snapshot.ts";
-import { deleteTemplate } from "./routes/delete-template.ts";
-import { forkSandbox } from "./routes/fork-sandbox.ts";
 import { getHealth } from "./routes/get-health.ts";
-import { getSandbox } from "./routes/get-sandbox.ts";
-import { killSandbox } from "./routes/kill-sandbox.ts";
-import { listSandboxes } from "./routes/list-sandboxes.ts";
-import { listSandboxesV1 } from "./routes/list-sandboxes-v1.ts";
-import { listSnapshots } from "./routes/list-snapshots.ts";
-import { listTeams } from "./routes/list-teams.ts";
-import { listTemplates } from "./routes/list-templates.ts";
-import { pauseSandbox } from "./routes/pause-sandbox.ts";
-import { refreshSandbox } from "./routes/refresh-sandbox.ts";
-import { resumeSandbox } from "./routes/resume-sandbox.ts";
-import { setSandboxTimeout } from "./routes/set-sandbox-timeout.ts";
+import { NOT_BUILT } from "./routes/not-built.ts";
+import { connectSandbox } from "./routes/sandboxes/connect-sandbox.ts";
+import { connectSandboxV1 } from "./routes/sandboxes/connect-sandbox-v1.ts";
+import { createSandbox } from "./routes/sandboxes/create-sandbox.ts";
+import { createSandboxV1 } from "./routes/sandboxes/create-sandbox-v1.ts";
+import { forkSandbox } from "./routes/sandboxes/fork-sandbox.ts";
+import { getSandbox } from "./routes/sandboxes/get-sandbox.ts";
+import { killSandbox } from "./routes/sandboxes/kill-sandbox.ts";
+import { listSandboxes } from "./routes/sandboxes/list-sandboxes.ts";
+import { listSandboxesV1 } from "./routes/sandboxes/list-sandboxes-v1.ts";
+import { pauseSandbox } from "./routes/sandboxes/pause-sandbox.ts";
+import { refreshSandbox } from "./routes/sandboxes/refresh-sandbox.ts";
+import { resumeSandbox } from "./routes/sandboxes/resume-sandbox.ts";
+import { setSandboxTimeout } from "./routes/sandboxes/set-sandbox-timeout.ts";
+import { createSnapshot } from "./routes/snapshots/create-snapshot.ts";
+import { listSnapshots } from "./routes/snapshots/list-snapshots.ts";
+import { listTeams } from "./routes/teams/list-teams.ts";
+import { deleteTemplate } from "./routes/templates/delete-template.ts";
+import { listTemplates } from "./routes/templates/list-templates.ts";
 
 /** Everything that the public API has, in the order of the served document. */
 export const OPERATIONS: readonly Operation[] = [

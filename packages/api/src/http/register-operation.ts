@@ -5,7 +5,7 @@ import { isDatabaseAway } from "@skerry/store";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { publicError, validationError } from "../errors.ts";
 import { type AuthDeps, authenticate, type Caller } from "../keys/authenticate.ts";
-import { type Check, createCheck, readQuery } from "./check.ts";
+import { type Check, createCheck, readQuery } from "./input/check.ts";
 import type { Operation } from "./operation.ts";
 import type { ApiServices } from "./services.ts";
 

@@ -4,11 +4,11 @@ import cors from "@fastify/cors";
 import type { Logger } from "@skerry/base";
 import Fastify, { type FastifyInstance, type FastifyReply } from "fastify";
 import type { AuthDeps } from "../keys/authenticate.ts";
-import { MAX_BODY_BYTES, readJsonBodies } from "./body.ts";
-import { encodeError } from "./encode-error.ts";
+import { MAX_BODY_BYTES, readJsonBodies } from "./input/body.ts";
 import { createOpenApi } from "./openapi.ts";
 import type { Operation } from "./operation.ts";
 import { OPERATIONS } from "./operations.ts";
+import { encodeError } from "./output/encode-error.ts";
 import { registerOperation } from "./register-operation.ts";
 import type { ApiServices } from "./services.ts";
 

@@ -1,10 +1,10 @@
 import type { Clock, Logger } from "@skerry/base";
 import type { Store } from "@skerry/store";
 import type { ApiConfig, ApiTiming } from "../config.ts";
-import type { ImageDeletions } from "../sandboxes/image-deletions.ts";
-import type { SandboxKills } from "../sandboxes/kills.ts";
-import type { LeftOvers } from "../sandboxes/left-overs.ts";
-import type { SandboxMoves } from "../sandboxes/moves.ts";
+import type { ImageDeletions } from "../sandboxes/images/image-deletions.ts";
+import type { SandboxKills } from "../sandboxes/lifecycle/kills.ts";
+import type { SandboxMoves } from "../sandboxes/lifecycle/moves.ts";
+import type { LeftOvers } from "../sandboxes/reconcile/left-overs.ts";
 import type { SandboxService } from "../sandboxes/service.ts";
 
 /** What handlers work with. */

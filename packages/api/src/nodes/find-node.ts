@@ -1,6 +1,6 @@
 import { PlatformError } from "@skerry/base";
 import type { ErrorCode } from "@skerry/wire";
-import type { NodeDirectory, NodeHandle } from "../sandboxes/ports.ts";
+import type { NodeDirectory, NodeHandle } from "./directory.ts";
 
 /** The node of a sandbox or an image. Throws where this process does not know it now, which proves nothing about what is on it. */
 export function findNode(nodes: NodeDirectory, nodeId: string): NodeHandle {

@@ -6,12 +6,12 @@ import { PlatformError } from "@skerry/base";
 import type { Build, EndReason, NewSandbox, Sandbox } from "@skerry/store";
 import { type ErrorCode, sandboxIdFrom } from "@skerry/wire";
 import { publicError, sandboxBusy } from "../errors.ts";
+import type { NodeHandle } from "../nodes/directory.ts";
 import { createErrorFrom } from "../nodes/node-error.ts";
 import type { ResolvedTemplate } from "../templates/resolve.ts";
 import type { Acting, SandboxDeps } from "./deps.ts";
-import { PLATFORM } from "./moves.ts";
+import { PLATFORM } from "./lifecycle/moves.ts";
 import { placeSandbox } from "./placement.ts";
-import type { NodeHandle } from "./ports.ts";
 import { startSpecOf } from "./start-spec.ts";
 
 /** How a sandbox that was started came to run, besides what its entry says. */

@@ -1,12 +1,12 @@
 import type { Clock, Logger, Secret } from "@skerry/base";
 import type { Store } from "@skerry/store";
 import type { ApiConfig, ApiTiming } from "../config.ts";
-import type { GivenUp } from "./given-up.ts";
-import type { ImageDeletions } from "./image-deletions.ts";
-import type { SandboxKills } from "./kills.ts";
-import type { LeftOvers } from "./left-overs.ts";
-import type { SandboxMoves } from "./moves.ts";
-import type { NodeDirectory } from "./ports.ts";
+import type { NodeDirectory } from "../nodes/directory.ts";
+import type { ImageDeletions } from "./images/image-deletions.ts";
+import type { SandboxKills } from "./lifecycle/kills.ts";
+import type { SandboxMoves } from "./lifecycle/moves.ts";
+import type { GivenUp } from "./reconcile/given-up.ts";
+import type { LeftOvers } from "./reconcile/left-overs.ts";
 
 /** What the work on sandboxes needs. */
 export interface SandboxDeps {

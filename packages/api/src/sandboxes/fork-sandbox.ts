@@ -4,8 +4,8 @@
 import type { Build, NewSandbox, Sandbox } from "@skerry/store";
 import { imageNode, newSandboxId, type Started, startNew } from "./create-sandbox.ts";
 import type { Acting, SandboxDeps } from "./deps.ts";
+import { type TakenImage, takeImage } from "./images/take-image.ts";
 import { assertRestorable } from "./resume-sandbox.ts";
-import { type TakenImage, takeImage } from "./take-image.ts";
 
 export interface ForkOptions {
   readonly by: Acting;

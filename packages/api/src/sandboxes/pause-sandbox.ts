@@ -7,7 +7,7 @@ import { findNode } from "../nodes/find-node.ts";
 import { pauseErrorFrom } from "../nodes/node-error.ts";
 import { lostReason } from "./create-sandbox.ts";
 import type { SandboxDeps } from "./deps.ts";
-import { settleNow } from "./settle.ts";
+import { settleNow } from "./reconcile/settle.ts";
 
 export interface PauseOptions {
   readonly memory: boolean;

@@ -7,7 +7,7 @@ import { findNode } from "../nodes/find-node.ts";
 import { resumeErrorFrom } from "../nodes/node-error.ts";
 import { logStart, lostReason, type Started } from "./create-sandbox.ts";
 import type { SandboxDeps } from "./deps.ts";
-import { CLEARED_IMAGE, settleNow } from "./settle.ts";
+import { CLEARED_IMAGE, settleNow } from "./reconcile/settle.ts";
 import { startSpecOf } from "./start-spec.ts";
 
 export interface ResumeOptions {

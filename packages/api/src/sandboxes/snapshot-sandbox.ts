@@ -4,7 +4,7 @@ import { publicError } from "../errors.ts";
 import type { SnapshotName } from "../templates/snapshot-name.ts";
 import { newSandboxId } from "./create-sandbox.ts";
 import type { SandboxDeps } from "./deps.ts";
-import { takeImage } from "./take-image.ts";
+import { takeImage } from "./images/take-image.ts";
 
 export interface SnapshotOptions {
   readonly name: SnapshotName;

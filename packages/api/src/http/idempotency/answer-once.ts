@@ -8,8 +8,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { KeyRecord, NewKeyRecord } from "@skerry/store";
 import { publicError, validationError } from "../../errors.ts";
 import type { Caller } from "../../keys/authenticate.ts";
+import { teamOf } from "../input/request-values.ts";
 import type { OperationResponse } from "../operation.ts";
-import { teamOf } from "../request-values.ts";
 import type { ApiServices } from "../services.ts";
 
 export interface Once {

@@ -2,11 +2,11 @@
 // "nothing" stays true.
 
 import type { Sandbox } from "@skerry/store";
-import { PLATFORM } from "../../sandboxes/moves.ts";
+import { PLATFORM } from "../../sandboxes/lifecycle/moves.ts";
 import type { ShownSandbox } from "../../sandboxes/service.ts";
-import { encodeSandbox } from "../encode-sandbox.ts";
-import { encodeSnapshot } from "../encode-snapshot.ts";
 import type { OperationResponse } from "../operation.ts";
+import { encodeSandbox } from "../output/encode-sandbox.ts";
+import { encodeSnapshot } from "../output/encode-snapshot.ts";
 import type { ApiServices } from "../services.ts";
 
 export async function recoverCreate(services: ApiServices, [id = ""]: readonly string[]): Promise<OperationResponse | undefined> {

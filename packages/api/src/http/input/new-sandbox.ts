@@ -1,0 +1,113 @@
+// The request to create a sandbox: its shape, and the options of it that are specified but not built yet.
+
+import { type Static, Type } from "typebox";
+import { invalid, notBuilt, validationError } from "../../errors.ts";
+import { Int32, StringMap } from "../schemas.ts";
+
+const optional = Type.Optional;
+const strings = Type.Array(Type.String());
+const nullable = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) => Type.Union([schema, Type.Null()]);
+
+/** Lists of many sandboxes hold the metadata of each. */
+const MAX_METADATA_KIB = 64;
+/** The agent takes them in one message of at most 4 MiB. */
+const MAX_ENV_VARS_KIB = 1024;
+
+const NetworkSchema = Type.Object(
+  {
+    allowPublicTraffic: optional(nullable(Type.Boolean())),
+    allowOut: optional(strings),
+    denyOut: optional(strings),
+    egressProxy: optional(nullable(Type.Object({ address: Type.String() }))),
+    maskRequestHost: optional(Type.String()),
+    rules: optional(Type.Object({})),
+    httpsPorts: optional(Type.Array(Type.Integer({ minimum: 1, maximum: 65535 }))),
+    dnsServers: optional(strings),
+  },
+  { description: "Who may reach what. Not built yet." },
+);
+
+const options = {
+  templateID: Type.String({
+    description: "What to make it from: a template's id or name, as `[namespace/]name[:tag]`. The tag may be a build's id.",
+  }),
+  autoPause: optional(Type.Boolean({ description: "Pause it when its time is over, instead of killing it.", default: false })),
+  autoPauseMemory: optional(Type.Boolean({ description: "Whether such a pause keeps the memory.", default: true })),
+  autoResume: optional(
+    Type.Object({ enabled: Type.Boolean() }, { description: "Whether traffic wakes it when it is paused with its memory." }),
+  ),
+  allow_internet_access: optional(Type.Boolean({ description: "False: it cannot open connections to anything outside." })),
+  network: optional(NetworkSchema),
+  metadata: optional(StringMap("Names and values to find it by; no meaning to the platform. At most 64 KiB as JSON.")),
+  envVars: optional(StringMap("Environment variables of every process in it. At most 1 MiB as JSON.")),
+  mcp: optional(Type.Unknown({ description: "Accepted for clients that send it; the platform does nothing with it." })),
+  iam: optional(nullable(Type.Object({}, { description: "Workload tokens. Not built yet." }))),
+  volumeMounts: optional(Type.Array(Type.Object({ name: Type.String(), path: Type.String() }), { description: "Not built yet." })),
+};
+
+const timeout = (seconds: number) =>
+  optional(Int32({ description: "Seconds until its time is over, counted from the answer.", minimum: 0, default: seconds }));
+
+export const NewSandboxV1Schema = Type.Object(
+  {
+    ...options,
+    timeout: timeout(15),
+    secure: optional(Type.Boolean({ description: "Ignored: every sandbox asks for its token.", deprecated: true })),
+  },
+  { title: "NewSandboxV1" },
+);
+
+export const NewSandboxSchema = Type.Object({ ...options, timeout: timeout(300) }, { title: "NewSandbox" });
+
+export type NewSandboxBody = Static<typeof NewSandboxV1Schema>;
+
+/** Refuses what the schema cannot: contradictions, text that cannot be kept, and options that are not built yet. */
+export function assertNewSandbox(body: NewSandboxBody): void {
+  if (body.timeout === 0) throw invalid("Timeout must be greater than 0");
+  if (body.autoPauseMemory === false && body.autoPause !== true) {
+    throw invalid("autoPauseMemory=false only applies when autoPause is true.");
+  }
+  if (body.autoPauseMemory === false && body.autoResume?.enabled) {
+    throw invalid("autoPauseMemory=false cannot be combined with autoResume.");
+  }
+  assertSize("metadata", body.metadata, MAX_METADATA_KIB);
+  assertTexts("metadata", body.metadata);
+  assertSize("envVars", body.envVars, MAX_ENV_VARS_KIB);
+  assertTexts("envVars", body.envVars);
+  for (const name of Object.keys(body.envVars ?? {})) {
+    if (name === "" || name.includes("=")) throw validationError("body/envVars: a name must not be empty or contain '='");
+  }
+  const option = notBuiltOption(body);
+  if (option !== undefined) throw notBuilt(`the option ${option}`);
+}
+
+/** Measured as JSON, which is how it is kept and passed on. */
+function assertSize(field: string, map: Readonly<Record<string, string>> | undefined, maxKib: number): void {
+  if (Buffer.byteLength(JSON.stringify(map ?? {})) > maxKib * 1024) {
+    throw validationError(`body/${field} must not be larger than ${maxKib} KiB`);
+  }
+}
+
+function assertTexts(field: string, map: Readonly<Record<string, string>> | undefined): void {
+  for (const text of Object.entries(map ?? {}).flat()) {
+    if (text.includes("\0")) throw validationError(`body/${field}: text must not contain NUL`);
+    if (!text.isWellFormed()) throw validationError(`body/${field}: text must be valid Unicode`);
+  }
+}
+
+function notBuiltOption(body: NewSandboxBody): string | undefined {
+  const network = body.network ?? {};
+  const asked: Readonly<Record<string, boolean>> = {
+    iam: body.iam !== undefined && body.iam !== null,
+    volumeMounts: (body.volumeMounts ?? []).length > 0,
+    "network.allowPublicTraffic": network.allowPublicTraffic === false,
+    "network.allowOut": (network.allowOut ?? []).length > 0,
+    "network.denyOut": (network.denyOut ?? []).length > 0,
+    "network.egressProxy": network.egressProxy !== undefined && network.egressProxy !== null,
+    "network.maskRequestHost": network.maskRequestHost !== undefined,
+    "network.rules": Object.keys(network.rules ?? {}).length > 0,
+    "network.httpsPorts": (network.httpsPorts ?? []).length > 0,
+    "network.dnsServers": (network.dnsServers ?? []).length > 0,
+  };
+  return Object.keys(asked).find((name) => asked[name]);
+}

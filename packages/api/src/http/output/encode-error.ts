@@ -1,0 +1,48 @@
+import { PlatformError } from "@skerry/base";
+import { isDatabaseAway } from "@skerry/store";
+import { ERROR_CATALOG, type ErrorCode } from "@skerry/wire";
+import { isErrorCode, publicError, validationError } from "../../errors.ts";
+
+export interface EncodedError {
+  readonly status: number;
+  readonly body: { readonly code: number; readonly message: string; readonly error_code?: string };
+  readonly headers: Readonly<Record<string, string>>;
+  /** True when it is the platform's doing, and the log should have all of it. */
+  readonly isOurs: boolean;
+}
+
+/** An error as callers see it: of what went wrong inside, no more than that something did. */
+export function encodeError(error: unknown, operation: { readonly repeatable: boolean } | undefined): EncodedError {
+  const failure = toPlatformError(error, operation);
+  const { status, fault, retryable } = ERROR_CATALOG[failure.code];
+  const message = failure.publicMessage ?? "An internal error occurred";
+  const needsAdvice = status === 429 || status >= 500 || retryable;
+  const mayHelp = retryable && mayRepeat(failure.code, operation);
+  return {
+    status,
+    body: { code: status, message, ...(failure.detailCode === undefined ? {} : { error_code: failure.detailCode }) },
+    headers: { ...(needsAdvice ? { "Should-Retry": String(mayHelp) } : {}), ...(mayHelp ? { "Retry-After": RETRY_AFTER_SECONDS } : {}) },
+    isOurs: fault === "platform" && failure.code !== "not_implemented",
+  };
+}
+
+/** Short, because some clients wait for it without telling anybody. */
+const RETRY_AFTER_SECONDS = "1";
+
+/** Without room nothing was begun, nor without a database, nor where the same request is at work. After any other failure something may have been, so only repeatable operations may be repeated. */
+function mayRepeat(code: ErrorCode, operation: { readonly repeatable: boolean } | undefined): boolean {
+  return code === "capacity_unavailable" || code === "database_unavailable" || code === "in_progress" || operation?.repeatable === true;
+}
+
+function toPlatformError(error: unknown, operation: { readonly repeatable: boolean } | undefined): PlatformError<ErrorCode> {
+  if (error instanceof PlatformError && isErrorCode(error.code)) return error as PlatformError<ErrorCode>;
+  const { statusCode, code, message } = error as { statusCode?: number; code?: string; message?: string };
+  if (statusCode === 413) return publicError("payload_too_large", "the body is larger than 16 MiB", { cause: error });
+  if (code === "FST_ERR_BAD_URL") return validationError("the path is not percent-encoded correctly");
+  if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) return validationError(message ?? "the request is not valid");
+  // Else it may have been done, and its answer was lost.
+  if (operation?.repeatable && isDatabaseAway(error)) {
+    return publicError("database_unavailable", "The platform's database cannot be reached now; try again", { cause: error });
+  }
+  return new PlatformError("internal", "an operation failed", { cause: error });
+}

@@ -1,0 +1,79 @@
+// What is specified and not built yet: each answers 501 to callers who may use it, so that nobody takes it for a missing sandbox.
+
+import { notBuilt } from "../../errors.ts";
+import type { AuthScheme } from "../../keys/authenticate.ts";
+import { defineOperation, type Operation, type OperationTag } from "../operation.ts";
+import { ErrorSchema } from "../schemas.ts";
+
+type Row = readonly [id: string, method: Operation["method"], path: string, tag: OperationTag, what: string, auth: readonly AuthScheme[]];
+
+const KEY = ["apiKey"] as const;
+const KEY_OR_TOKEN = ["apiKey", "accessToken"] as const;
+const TOKEN = ["accessToken"] as const;
+const ADMIN = ["admin"] as const;
+
+const ROWS: readonly Row[] = [
+  ["setSandboxNetwork", "PUT", "/sandboxes/{sandboxID}/network", "sandboxes", "changing a sandbox's network", KEY],
+  ["getSandboxMetrics", "GET", "/sandboxes/{sandboxID}/metrics", "sandboxes", "reading a sandbox's metrics", KEY],
+  ["listSandboxMetrics", "GET", "/sandboxes/metrics", "sandboxes", "reading metrics of several sandboxes", KEY],
+  ["getSandboxLogs", "GET", "/v2/sandboxes/{sandboxID}/logs", "sandboxes", "reading a sandbox's logs", KEY],
+  ["getSandboxLogsV1", "GET", "/sandboxes/{sandboxID}/logs", "sandboxes", "reading a sandbox's logs", KEY],
+  ["requestBuild", "POST", "/v3/templates", "templates", "building a template", KEY],
+  ["requestBuildV2", "POST", "/v2/templates", "templates", "building a template", KEY],
+  ["requestBuildV1", "POST", "/templates", "templates", "building a template", TOKEN],
+  ["requestRebuildV1", "POST", "/templates/{templateID}", "templates", "building a template", TOKEN],
+  ["startBuild", "POST", "/v2/templates/{templateID}/builds/{buildID}", "templates", "building a template", KEY],
+  ["startBuildV1", "POST", "/templates/{templateID}/builds/{buildID}", "templates", "building a template", TOKEN],
+  ["getBuildFileUpload", "GET", "/templates/{templateID}/files/{hash}", "templates", "uploading files for a build", KEY_OR_TOKEN],
+  ["getBuildStatus", "GET", "/templates/{templateID}/builds/{buildID}/status", "templates", "reading a build's status", KEY_OR_TOKEN],
+  ["getBuildLogs", "GET", "/templates/{templateID}/builds/{buildID}/logs", "templates", "reading a build's logs", KEY_OR_TOKEN],
+  ["listTemplatesV2", "GET", "/v2/templates", "templates", "listing templates in pages", KEY_OR_TOKEN],
+  ["getTemplate", "GET", "/templates/{templateID}", "templates", "reading one template", KEY],
+  ["updateTemplate", "PATCH", "/v2/templates/{templateID}", "templates", "changing a template", KEY_OR_TOKEN],
+  ["updateTemplateV1", "PATCH", "/templates/{templateID}", "templates", "changing a template", KEY_OR_TOKEN],
+  ["getTemplateAlias", "GET", "/templates/aliases/{alias}", "templates", "looking up a template's name", KEY],
+  ["assignTags", "POST", "/templates/tags", "templates", "assigning tags", KEY],
+  ["removeTags", "DELETE", "/templates/tags", "templates", "removing tags", KEY],
+  ["listTags", "GET", "/templates/{templateID}/tags", "templates", "listing tags", KEY],
+  ["getTeamMetrics", "GET", "/teams/{teamID}/metrics", "teams", "reading a team's metrics", KEY],
+  ["getTeamMaxMetrics", "GET", "/teams/{teamID}/metrics/max", "teams", "reading a team's metrics", KEY],
+  ["listApiKeys", "GET", "/api-keys", "teams", "managing API keys", KEY],
+  ["createApiKey", "POST", "/api-keys", "teams", "managing API keys", TOKEN],
+  ["updateApiKey", "PATCH", "/api-keys/{apiKeyID}", "teams", "managing API keys", KEY],
+  ["deleteApiKey", "DELETE", "/api-keys/{apiKeyID}", "teams", "managing API keys", KEY],
+  ["createAccessToken", "POST", "/access-tokens", "teams", "managing access tokens", TOKEN],
+  ["deleteAccessToken", "DELETE", "/access-tokens/{accessTokenID}", "teams", "managing access tokens", TOKEN],
+  ["listVolumes", "GET", "/volumes", "volumes", "volumes", KEY],
+  ["createVolume", "POST", "/volumes", "volumes", "volumes", KEY],
+  ["getVolume", "GET", "/volumes/{volumeID}", "volumes", "volumes", KEY],
+  ["deleteVolume", "DELETE", "/volumes/{volumeID}", "volumes", "volumes", KEY],
+  ["listSecrets", "GET", "/secrets", "secrets", "secrets", KEY],
+  ["createSecret", "POST", "/secrets", "secrets", "secrets", KEY],
+  ["getSecret", "GET", "/secrets/{secretID}", "secrets", "secrets", KEY],
+  ["updateSecret", "PATCH", "/secrets/{secretID}", "secrets", "secrets", KEY],
+  ["deleteSecret", "DELETE", "/secrets/{secretID}", "secrets", "secrets", KEY],
+  ["listNodes", "GET", "/nodes", "admin", "listing nodes", ADMIN],
+  ["getNode", "GET", "/nodes/{nodeID}", "admin", "reading one node", ADMIN],
+  ["setNodeStatus", "POST", "/nodes/{nodeID}", "admin", "changing a node's status", ADMIN],
+  ["killTeamSandboxes", "POST", "/admin/teams/{teamID}/sandboxes/kill", "admin", "killing a team's sandboxes", ADMIN],
+  ["getRunningCounts", "GET", "/admin/sandboxes/running-counts", "admin", "counting running sandboxes", ADMIN],
+  ["cancelTeamBuilds", "POST", "/admin/teams/{teamID}/builds/cancel", "admin", "cancelling a team's builds", ADMIN],
+  ["createTeamApiKey", "POST", "/admin/teams/{teamID}/api-keys", "admin", "making an API key for a team", ADMIN],
+  ["deleteTeamApiKey", "DELETE", "/admin/teams/{teamID}/api-keys/{apiKeyID}", "admin", "deleting a team's API key", ADMIN],
+];
+
+export const NOT_BUILT: readonly Operation[] = ROWS.map(([id, method, path, tag, what, auth]) =>
+  defineOperation({
+    id,
+    method,
+    path,
+    tag,
+    summary: `Not built yet: ${what}`,
+    auth,
+    responses: { 501: { description: "It is specified, and not built yet.", schema: ErrorSchema } },
+    repeatable: false,
+    handle: () => {
+      throw notBuilt(what);
+    },
+  }),
+);

@@ -1,0 +1,22 @@
+import { NewSandboxV1Schema } from "../../input/new-sandbox.ts";
+import { defineOperation } from "../../operation.ts";
+import { failures, STARTED } from "../../output/responses.ts";
+import { answerCreate } from "./create-sandbox.ts";
+
+const DEFAULT_TIMEOUT_SECONDS = 15;
+
+export const createSandboxV1 = defineOperation({
+  id: "createSandboxV1",
+  method: "POST",
+  path: "/sandboxes",
+  tag: "sandboxes",
+  summary: "Create a sandbox (older clients)",
+  description: "As `POST /v2/sandboxes`, but a sandbox lives for 15 seconds when no `timeout` is given.",
+  deprecated: true,
+  auth: ["apiKey"],
+  body: NewSandboxV1Schema,
+  idempotent: true,
+  responses: { 201: STARTED, ...failures(404, 409, 413, 422, 429, 501, 503, 504) },
+  repeatable: false,
+  handle: (services, request) => answerCreate(services, request, DEFAULT_TIMEOUT_SECONDS),
+});

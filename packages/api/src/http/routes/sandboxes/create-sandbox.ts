@@ -1,0 +1,66 @@
+import { newSandboxId } from "../../../sandboxes/create-sandbox.ts";
+import { parseTemplateReference } from "../../../templates/reference.ts";
+import { resolveTemplate } from "../../../templates/resolve.ts";
+import { answerOnce } from "../../idempotency/answer-once.ts";
+import { recoverCreate } from "../../idempotency/recover.ts";
+import { assertNewSandbox, type NewSandboxBody, NewSandboxSchema } from "../../input/new-sandbox.ts";
+import { actingOf, teamOf } from "../../input/request-values.ts";
+import { defineOperation, type OperationRequest, type OperationResponse } from "../../operation.ts";
+import { encodeSandbox, memoryLostHeaders } from "../../output/encode-sandbox.ts";
+import { failures, STARTED } from "../../output/responses.ts";
+import type { ApiServices } from "../../services.ts";
+
+const DEFAULT_TIMEOUT_SECONDS = 300;
+
+export const createSandbox = defineOperation({
+  id: "createSandbox",
+  method: "POST",
+  path: "/v2/sandboxes",
+  tag: "sandboxes",
+  summary: "Create a sandbox",
+  description:
+    "Answers when the sandbox is up and its API can be used. It lives for `timeout` seconds from then on. " +
+    "All traffic to the API inside it must carry the `envdAccessToken` of the answer.",
+  auth: ["apiKey"],
+  body: NewSandboxSchema,
+  idempotent: true,
+  responses: { 201: STARTED, ...failures(404, 409, 413, 422, 429, 501, 503, 504) },
+  repeatable: false,
+  handle: (services, request) => answerCreate(services, request, DEFAULT_TIMEOUT_SECONDS),
+});
+
+/** Both generations of the operation; they differ in the time that a sandbox gets when none is asked for. */
+export async function answerCreate(
+  services: ApiServices,
+  request: Pick<OperationRequest<unknown, unknown, NewSandboxBody>, "caller" | "body" | "signal" | "headers">,
+  defaultTimeoutSeconds: number,
+): Promise<OperationResponse> {
+  const { body, caller } = request;
+  assertNewSandbox(body);
+  const timeoutSeconds = body.timeout ?? defaultTimeoutSeconds;
+  services.sandboxes.assertTimeout(timeoutSeconds);
+  const reference = parseTemplateReference(body.templateID);
+  return await answerOnce(services, request, {
+    // A client that turns from one generation to the other asks for the same thing.
+    asked: { operation: "create", timeoutSeconds, body },
+    subjects: () => [newSandboxId()],
+    recover: (ids) => recoverCreate(services, ids),
+    work: async ([id = newSandboxId()], signal) => {
+      const template = await resolveTemplate(services.store.templates, teamOf(caller), reference);
+      const created = await services.sandboxes.create({
+        by: actingOf(caller),
+        id,
+        template,
+        timeoutMs: timeoutSeconds * 1000,
+        metadata: body.metadata,
+        envVars: body.envVars ?? {},
+        allowInternetAccess: body.allow_internet_access,
+        autoPause: body.autoPause ?? false,
+        autoPauseMemory: body.autoPauseMemory ?? true,
+        autoResume: body.autoResume?.enabled ?? false,
+        signal,
+      });
+      return { status: 201, body: encodeSandbox(services, created.sandbox), headers: memoryLostHeaders(created.memoryLost) };
+    },
+  });
+}

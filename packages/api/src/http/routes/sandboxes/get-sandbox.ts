@@ -1,0 +1,21 @@
+import { sandboxIdOf, teamOf } from "../../input/request-values.ts";
+import { defineOperation } from "../../operation.ts";
+import { encodeSandboxDetail } from "../../output/encode-sandbox.ts";
+import { failures } from "../../output/responses.ts";
+import { SandboxDetailSchema, SandboxIdParams } from "../../schemas.ts";
+
+export const getSandbox = defineOperation({
+  id: "getSandbox",
+  method: "GET",
+  path: "/sandboxes/{sandboxID}",
+  tag: "sandboxes",
+  summary: "Read one sandbox",
+  auth: ["apiKey"],
+  params: SandboxIdParams,
+  responses: { 200: { description: "The sandbox.", schema: SandboxDetailSchema }, ...failures(404) },
+  repeatable: true,
+  handle: async (services, request) => {
+    const sandbox = await services.sandboxes.get(teamOf(request.caller).id, sandboxIdOf(request.params));
+    return { status: 200, body: encodeSandboxDetail(services, sandbox) };
+  },
+});

@@ -1,0 +1,115 @@
+import type { SandboxFilter } from "@skerry/store";
+import { type Static, Type } from "typebox";
+import { invalid, validationError } from "../../../errors.ts";
+import type { ShownSandbox } from "../../../sandboxes/service.ts";
+import { parseTemplateReference } from "../../../templates/reference.ts";
+import { findTemplate } from "../../../templates/resolve.ts";
+import { encodeCursor, parseCursor } from "../../input/cursor.ts";
+import { parseMillisecondsFrom } from "../../input/date-time.ts";
+import { parseMetadataFilter } from "../../input/metadata-filter.ts";
+import { teamOf } from "../../input/request-values.ts";
+import { defineOperation, type OperationRequest, type OperationResponse } from "../../operation.ts";
+import { encodeListedSandbox } from "../../output/encode-sandbox.ts";
+import { failures } from "../../output/responses.ts";
+import { DateTime, ListedSandboxSchema } from "../../schemas.ts";
+import type { ApiServices } from "../../services.ts";
+
+const MAX_LIMIT = 100;
+
+const QuerySchema = Type.Object({
+  metadata: Type.Optional(
+    Type.String({
+      description:
+        "Only those with all of these pairs. Percent-encode each name and value, join them as a form (`name=value&…`, encoded again), and encode the whole as a query value.",
+    }),
+  ),
+  state: Type.Optional(Type.String({ description: "`running`, `paused` or both, joined by a comma. Default: both." })),
+  order: Type.Optional(
+    Type.Union([Type.Literal("asc"), Type.Literal("desc")], { description: "By start. Default: `desc`.", default: "desc" }),
+  ),
+  startedAfter: Type.Optional(DateTime("Only those that started then or later.")),
+  template: Type.Optional(Type.String({ description: "Only those made from this template: its id or name, without a tag." })),
+  limit: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: MAX_LIMIT, default: MAX_LIMIT, description: "How many at most in one answer." }),
+  ),
+  nextToken: Type.Optional(Type.String({ description: "The `X-Next-Token` of the answer before." })),
+});
+
+type Query = Static<typeof QuerySchema>;
+
+export const listSandboxes = defineOperation({
+  id: "listSandboxes",
+  method: "GET",
+  path: "/v2/sandboxes",
+  tag: "sandboxes",
+  summary: "List sandboxes",
+  description: "The team's sandboxes that match all filters, a page at a time.",
+  auth: ["apiKey"],
+  query: QuerySchema,
+  responses: {
+    200: {
+      description: "One page.",
+      schema: Type.Array(ListedSandboxSchema),
+      headers: {
+        "X-Next-Token": "There is another page, and this asks for it.",
+        "X-Total-Running": "How many running sandboxes match, on all pages.",
+      },
+    },
+    ...failures(),
+  },
+  repeatable: true,
+  handle: answerList,
+});
+
+async function answerList(services: ApiServices, request: OperationRequest<unknown, Query, unknown>): Promise<OperationResponse> {
+  const { query } = request;
+  const order = query.order ?? "desc";
+  const limit = query.limit ?? MAX_LIMIT;
+  const after = query.nextToken === undefined ? undefined : parseCursor(query.nextToken, order);
+  const states = parseStates(query.state);
+  const wantsRunning = states.has("running");
+  const filter = await readFilter(services, request);
+  if (!filter) return { status: 200, body: [], headers: wantsRunning ? { "X-Total-Running": "0" } : {} };
+  const listed = states.size > 1 ? {} : { listed: wantsRunning ? ("running" as const) : ("paused" as const) };
+  const page = { order, limit: limit + 1, ...(after ? { after } : {}) };
+  const [rows, total] = await Promise.all([
+    services.store.sandboxes.list({ ...filter, ...listed }, page),
+    wantsRunning ? services.store.sandboxes.count({ ...filter, listed: "running" }) : undefined,
+  ]);
+  const shown = rows.slice(0, limit) as ShownSandbox[];
+  const last = rows.length > limit ? shown.at(-1) : undefined;
+  return {
+    status: 200,
+    body: shown.map((sandbox) => encodeListedSandbox(services, sandbox)),
+    headers: {
+      ...(total === undefined ? {} : { "X-Total-Running": String(total) }),
+      ...(last ? { "X-Next-Token": encodeCursor(last, order) } : {}),
+    },
+  };
+}
+
+function parseStates(text: string | undefined): ReadonlySet<string> {
+  const states = new Set((text ?? "running,paused").split(","));
+  for (const state of states) {
+    if (state !== "running" && state !== "paused") throw validationError("query/state must be running, paused or both");
+  }
+  return states;
+}
+
+/** Undefined when nothing can match, because there is no such template. */
+async function readFilter(
+  services: ApiServices,
+  request: Pick<OperationRequest<unknown, Query, unknown>, "caller" | "query">,
+): Promise<SandboxFilter | undefined> {
+  const { query } = request;
+  const team = teamOf(request.caller);
+  const base = {
+    teamId: team.id,
+    metadata: parseMetadataFilter(query.metadata ?? ""),
+    ...(query.startedAfter === undefined ? {} : { startedFrom: parseMillisecondsFrom(query.startedAfter, "query/startedAfter") }),
+  };
+  if (query.template === undefined) return base;
+  if (query.template.includes(":")) throw invalid("Invalid template: tags are not supported here");
+  const template = await findTemplate(services.store.templates, team, parseTemplateReference(query.template));
+  return template && { ...base, templateId: template.id };
+}

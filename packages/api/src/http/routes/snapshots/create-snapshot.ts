@@ -1,0 +1,52 @@
+import { randomUUID } from "node:crypto";
+import { Type } from "typebox";
+import { parseSnapshotName } from "../../../templates/snapshot-name.ts";
+import { answerOnce } from "../../idempotency/answer-once.ts";
+import { recoverSnapshot } from "../../idempotency/recover.ts";
+import { actingOf, sandboxIdOf, teamOf } from "../../input/request-values.ts";
+import { defineOperation } from "../../operation.ts";
+import { memoryLostHeaders } from "../../output/encode-sandbox.ts";
+import { encodeSnapshot } from "../../output/encode-snapshot.ts";
+import { failures, STARTED } from "../../output/responses.ts";
+import { SandboxIdParams, SnapshotSchema } from "../../schemas.ts";
+
+export const createSnapshot = defineOperation({
+  id: "createSnapshot",
+  method: "POST",
+  path: "/sandboxes/{sandboxID}/snapshots",
+  tag: "snapshots",
+  summary: "Take a snapshot of a sandbox",
+  description:
+    "The sandbox stands still for a moment and goes on. Sandboxes that are created from the snapshot begin where it was then. It lives on its own: " +
+    "delete it as a template. A name that a snapshot has already gets another build.",
+  auth: ["apiKey"],
+  params: SandboxIdParams,
+  body: Type.Object(
+    {
+      name: Type.Optional(Type.String({ description: "What to call it: `name` or `name:tag`. Without one only its id stands for it." })),
+      memory: Type.Optional(Type.Boolean({ description: "False: its files only; what is made from it boots.", default: true })),
+    },
+    { title: "NewSnapshot" },
+  ),
+  idempotent: true,
+  responses: {
+    201: { description: "It is taken.", schema: SnapshotSchema, headers: STARTED.headers ?? {} },
+    ...failures(404, 409, 422, 501, 503),
+  },
+  repeatable: false,
+  handle: async (services, request) => {
+    const { body } = request;
+    const id = sandboxIdOf(request.params);
+    const name = parseSnapshotName(body.name, teamOf(request.caller));
+    const memory = body.memory ?? true;
+    return await answerOnce(services, request, {
+      asked: { operation: "snapshot", sandbox: id, name, memory },
+      subjects: () => [randomUUID()],
+      recover: (ids) => recoverSnapshot(services, ids),
+      work: async ([buildId], signal) => {
+        const { snapshot, memoryLost } = await services.sandboxes.snapshot(actingOf(request.caller), id, { name, memory, buildId, signal });
+        return { status: 201, body: encodeSnapshot(snapshot), headers: memoryLostHeaders(memoryLost) };
+      },
+    });
+  },
+});

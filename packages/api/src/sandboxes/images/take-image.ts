@@ -1,0 +1,57 @@
+// An image of a sandbox that stays: of a running one, or of the image that a paused one is kept in.
+
+import type { ImageKind, NewImage, Sandbox } from "@skerry/store";
+import { findNode } from "../../nodes/find-node.ts";
+import { snapshotErrorFrom } from "../../nodes/node-error.ts";
+import { lostReason } from "../create-sandbox.ts";
+import type { SandboxDeps } from "../deps.ts";
+import { newImage } from "../pause-sandbox.ts";
+import { settleNow } from "../reconcile/settle.ts";
+
+export interface TakenImage {
+  readonly image: NewImage;
+  readonly hasMemory: boolean;
+  readonly sizeBytes: number;
+  /** Why the sandbox went on without its memory; undefined when it has it. */
+  readonly memoryLost: string | undefined;
+}
+
+/**
+ * Undefined when somebody else changed the sandbox first. The image's entry stays in `creating`, which is this process's
+ * promise to keep it or to drop it. When this throws, there is none, and the sandbox is as it was.
+ */
+export async function takeImage(
+  deps: SandboxDeps,
+  sandbox: Sandbox,
+  about: { readonly kind: Exclude<ImageKind, "pause">; readonly memory: boolean; readonly actor: string },
+): Promise<TakenImage | undefined> {
+  const image = newImage(deps, sandbox, about);
+  const event = sandbox.state === "paused" ? "copy" : "snapshot";
+  const begun = await deps.moves.apply(sandbox, event, { actor: about.actor, exact: true, image: { kind: "begin", image } });
+  if (begun.kind !== "moved") return undefined;
+  return await deps.moves.during(sandbox.id, async () => {
+    const begunAt = performance.now();
+    try {
+      const node = findNode(deps.nodes, sandbox.nodeId);
+      const answer = await node.client.snapshotSandbox(
+        { sandboxId: sandbox.id, imageId: image.id, memory: about.memory, sourceImageId: event === "copy" ? (sandbox.imageId ?? "") : "" },
+        { timeoutMs: deps.timing.snapshotTimeoutMs },
+      );
+      await deps.moves.apply(begun.sandbox, event === "copy" ? "copy_over" : "snapshot_over", {
+        actor: about.actor,
+        ...lostReason(answer),
+      });
+      const sizeBytes = Number(answer.sizeBytes);
+      const facts = { sandbox_id: sandbox.id, node_id: sandbox.nodeId, image_id: image.id, kind: about.kind, has_memory: answer.hasMemory };
+      deps.logger.info({ ...facts, size_bytes: sizeBytes, node_ms: Math.round(performance.now() - begunAt) }, "an image was taken");
+      const memoryLost = answer.memoryLostReason || undefined;
+      if (memoryLost !== undefined) deps.logger.warn({ ...facts, memory_lost_reason: memoryLost }, "a sandbox went on without its memory");
+      return { image, hasMemory: answer.hasMemory, sizeBytes, memoryLost };
+    } catch (error) {
+      deps.logger.warn({ err: error, sandbox_id: sandbox.id, node_id: sandbox.nodeId }, "taking an image failed");
+      await deps.images.drop(image);
+      const after = await settleNow(deps, begun.sandbox);
+      throw snapshotErrorFrom(error, { sandboxId: sandbox.id, isBack: after?.state === "running" || after?.state === "paused", after });
+    }
+  });
+}

@@ -1,0 +1,123 @@
+// Ends what is in state `killing`. Whoever asks while a kill is under way waits for the same one.
+// Failure policy: a kill that fails leaves the entry in `killing`; `retryUnsettled` tries it again, waiting longer each time.
+
+import type { Clock, Logger } from "@skerry/base";
+import type { EndReason, Sandbox, SandboxEntry, SandboxRepository } from "@skerry/store";
+import type { NodeDirectory } from "../../nodes/directory.ts";
+import { findNode } from "../../nodes/find-node.ts";
+import { killErrorFrom } from "../../nodes/node-error.ts";
+import { NodeJobs } from "../../nodes/node-jobs.ts";
+import type { ImageDeletions } from "../images/image-deletions.ts";
+import type { SandboxEvent } from "./lifecycle.ts";
+import { type Applied, PLATFORM, type SandboxMoves } from "./moves.ts";
+
+const FIRST_RETRY_MS = 500;
+const LONGEST_RETRY_MS = 15_000;
+const SCAN_LIMIT = 10_000;
+const KILLS_AT_ONCE = 32;
+/** What lies further ahead is from before the clock was set back. */
+const CLOCK_SLACK_MS = 60_000;
+
+export interface KillDeps {
+  readonly sandboxes: SandboxRepository;
+  readonly nodes: NodeDirectory;
+  readonly moves: SandboxMoves;
+  readonly images: ImageDeletions;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly killTimeoutMs: number;
+}
+
+/** What it takes to end a sandbox. */
+export type Ending = Pick<SandboxEntry, "id" | "nodeId" | "imageId">;
+
+interface Retry {
+  readonly notBefore: number;
+  readonly delayMs: number;
+}
+
+export class SandboxKills {
+  readonly #deps: KillDeps;
+  readonly #jobs: NodeJobs<Ending>;
+  readonly #retries = new Map<string, Retry>();
+  constructor(deps: KillDeps) {
+    this.#deps = deps;
+    this.#jobs = new NodeJobs({
+      atOnce: KILLS_AT_ONCE,
+      work: (sandbox) => this.#finish(sandbox),
+      onFailure: ({ id, nodeId }, error) => {
+        deps.logger.warn({ err: error, sandbox_id: id, node_id: nodeId }, "killing a sandbox failed and will be tried again");
+      },
+    });
+  }
+
+  /** Moves a sandbox towards its end because of `event`, and what it was kept in with it. */
+  async begin(
+    sandbox: Pick<Sandbox, "id" | "state" | "version" | "imageId">,
+    event: SandboxEvent,
+    by: { readonly reason: EndReason; readonly actor: string },
+  ): Promise<Applied> {
+    const image = sandbox.imageId === null ? {} : ({ image: { kind: "drop", id: sandbox.imageId } } as const);
+    // Exactly as it was read: a sandbox that was paused again since is kept in another image.
+    return await this.#deps.moves.apply(sandbox, event, { ...by, ...image, exact: true });
+  }
+
+  /** Answers when nothing of the sandbox is left. Its entry must be in `killing`. */
+  finish(sandbox: Ending): Promise<void> {
+    return this.#jobs.run(sandbox);
+  }
+
+  /** Like `finish`, for when nobody waits: a failure is logged and tried again, and only so many run at once on a node. */
+  finishInBackground(sandbox: Ending): void {
+    this.#jobs.runInBackground(sandbox);
+  }
+
+  /** Takes up every kill that nobody is working on and that has waited long enough, in the background. */
+  async retryUnsettled(olderThanMs: number): Promise<void> {
+    const now = this.#deps.clock.now();
+    this.#retry(await this.#deps.sandboxes.listUnsettled("killing", now - olderThanMs, SCAN_LIMIT));
+  }
+
+  /** Takes up every kill whose process is gone, whatever the clock says about its age, in the background. */
+  async retryOrphaned(): Promise<void> {
+    const { sandboxes, moves, clock } = this.#deps;
+    const all = await sandboxes.listUnsettled("killing", Number.MAX_SAFE_INTEGER, SCAN_LIMIT);
+    const ahead = clock.now() + CLOCK_SLACK_MS;
+    this.#retry(all.filter((sandbox) => moves.isOrphaned(sandbox.owner) || sandbox.stateChangedAt > ahead));
+  }
+
+  #retry(unsettled: readonly SandboxEntry[]): void {
+    const now = this.#deps.clock.now();
+    const isDue = ({ notBefore, delayMs }: Retry) => notBefore <= now || notBefore > now + delayMs;
+    const due = unsettled.filter((sandbox) => isDue(this.#retries.get(sandbox.id) ?? { notBefore: 0, delayMs: 0 }));
+    for (const sandbox of due) this.finishInBackground(sandbox);
+  }
+
+  /** Answers when everything is over that is under way or waits for its turn, also what failed. */
+  settled(): Promise<void> {
+    return this.#jobs.settled();
+  }
+
+  /** Waits for the kills under way and begins no more; what is left stays in `killing` for the next process. */
+  stop(): Promise<void> {
+    return this.#jobs.stop();
+  }
+
+  async #finish(sandbox: Ending): Promise<void> {
+    try {
+      await this.#askNode(sandbox);
+    } catch (error) {
+      const delayMs = Math.min((this.#retries.get(sandbox.id)?.delayMs ?? FIRST_RETRY_MS / 2) * 2, LONGEST_RETRY_MS);
+      this.#retries.set(sandbox.id, { notBefore: this.#deps.clock.now() + delayMs, delayMs });
+      throw killErrorFrom(error);
+    }
+    this.#retries.delete(sandbox.id);
+    await this.#deps.moves.apply({ id: sandbox.id, state: "killing", version: 0 }, "gone", { actor: PLATFORM });
+  }
+
+  async #askNode(sandbox: Ending): Promise<void> {
+    const node = findNode(this.#deps.nodes, sandbox.nodeId);
+    await node.client.killSandbox({ sandboxId: sandbox.id }, { timeoutMs: this.#deps.killTimeoutMs });
+    if (sandbox.imageId !== null) await this.#deps.images.finish({ id: sandbox.imageId, nodeId: sandbox.nodeId });
+  }
+}

@@ -1,0 +1,117 @@
+import { createHash, timingSafeEqual } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Code, ConnectError, type ServiceImpl } from "@connectrpc/connect";
+import { type Clock, type Logger, PlatformError, untilAborted } from "@skerry/base";
+import type { SandboxRepository } from "@skerry/store";
+import { AGENT_PORT, parseSandboxId, type SandboxId } from "@skerry/wire";
+import { type FindRouteRequest, RouteRefusalSchema, type RouteService } from "@skerry/wire/control";
+import { type RouteRefusalFields, routeStep } from "./route-step.ts";
+
+/**
+ * Resumes a sandbox as traffic does: waits for a pause or a resume that is under way, and several callers at once share one
+ * resume. Answers when its state may be another one. The signal ends the waiting, never the resume.
+ */
+export type WakeSandbox = (sandboxId: SandboxId, signal: AbortSignal) => Promise<void>;
+
+export interface RouteDeps {
+  readonly sandboxes: Pick<SandboxRepository, "find" | "findRoute">;
+  readonly wake: WakeSandbox;
+  readonly accessTokenOf: (sandboxId: string) => string;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** How long traffic waits for a sandbox. Default 60 s; edges wait a little longer than that. */
+  readonly waitMs?: number;
+}
+
+/** A sandbox that is paused again each time before its traffic gets there is not resumed for ever. */
+const MAX_RESUMES = 3;
+const LOOK_AGAIN_MS = 50;
+
+const PAUSED: RouteRefusalFields = { state: "paused" };
+
+/** Where a sandbox's traffic goes. The edge asks this for what it does not remember, so for what runs it is one read by primary key. */
+export function createRouteService(deps: RouteDeps): ServiceImpl<typeof RouteService> {
+  return {
+    async findRoute(request, context) {
+      const id = parseSandboxId(request.sandboxId);
+      if (!id) throw refusal(Code.NotFound, { state: "unknown" });
+      return (await readRoute(deps, id)) ?? (await waitPatiently(deps, request, { id, signal: context.signal }));
+    },
+  };
+}
+
+interface Wait {
+  readonly id: SandboxId;
+  readonly signal: AbortSignal;
+}
+
+async function readRoute({ sandboxes, clock }: RouteDeps, id: SandboxId) {
+  const route = await sandboxes.findRoute(id, clock.now());
+  return route && { nodeId: route.nodeId, nodeUrl: route.nodeUrl, run: String(route.startedAt) };
+}
+
+async function waitPatiently(deps: RouteDeps, request: FindRouteRequest, { id, signal }: Wait) {
+  const patience = new AbortController();
+  const timer = setTimeout(() => patience.abort(), deps.waitMs ?? 60_000);
+  try {
+    return await waitForRoute(deps, request, { id, signal: AbortSignal.any([signal, patience.signal]) });
+  } catch (error) {
+    if (patience.signal.aborted && !(error instanceof ConnectError)) throw refusal(Code.Aborted, PAUSED);
+    throw error;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function waitForRoute(deps: RouteDeps, request: FindRouteRequest, { id, signal }: Wait) {
+  for (let resumes = 0; ; ) {
+    signal.throwIfAborted();
+    const sandbox = await deps.sandboxes.find(id);
+    const step = routeStep(sandbox, { now: deps.clock.now(), isProbe: request.probe });
+    if (step.kind === "refuse") throw refusal(Code.NotFound, step.refusal);
+    if (step.kind !== "look_again") {
+      if (!request.wake) throw refusal(Code.NotFound, PAUSED);
+      if (step.kind === "wake" && !mayWake(deps, request, id)) throw refusal(Code.PermissionDenied, PAUSED);
+      if (sandbox?.state === "paused" && resumes++ === MAX_RESUMES) throw refusal(Code.Aborted, PAUSED);
+      await wake(deps, id, signal);
+    }
+    const route = await readRoute(deps, id);
+    if (route) return route;
+    // Its time is over, and it will be paused or ended in a moment, of which nobody tells.
+    if (sandbox?.state === "running") await sleep(LOOK_AGAIN_MS, undefined, { signal });
+  }
+}
+
+/**
+ * The agent asks for the sandbox's token, so traffic for it that has none would wake the sandbox for nothing. Other ports are
+ * open to everybody who knows the id.
+ */
+function mayWake(deps: RouteDeps, { port, accessToken }: FindRouteRequest, id: SandboxId): boolean {
+  if (port !== AGENT_PORT) return true;
+  const digest = (text: string) => createHash("sha256").update(text).digest();
+  return timingSafeEqual(digest(accessToken), digest(deps.accessTokenOf(id)));
+}
+
+/** Nothing is thrown where the sandbox is no more, or may not be woken after all: what became of it is read from its entry. */
+async function wake(deps: RouteDeps, id: SandboxId, signal: AbortSignal): Promise<void> {
+  try {
+    await untilAborted(deps.wake(id, signal), signal);
+  } catch (error) {
+    signal.throwIfAborted();
+    switch (error instanceof PlatformError ? error.code : "internal") {
+      case "not_found":
+        return;
+      case "limit_reached":
+        throw refusal(Code.ResourceExhausted, PAUSED, (error as PlatformError).publicMessage);
+      case "conflict":
+        throw refusal(Code.Aborted, PAUSED);
+      default:
+        deps.logger.warn({ err: error, sandbox_id: id }, "traffic could not wake a sandbox");
+        throw refusal(Code.Unavailable, PAUSED);
+    }
+  }
+}
+
+function refusal(code: Code, value: RouteRefusalFields, message = `no route: ${value.state}`): ConnectError {
+  return new ConnectError(message, code, undefined, [{ desc: RouteRefusalSchema, value: { ...value } }]);
+}
