@@ -1,10 +1,10 @@
-// The guard's question to a sandbox's agent. A guest may have taken its agent over: its answer is a claim for the log, bounded.
+// The memory and open-file guards ask a sandbox's agent to kill processes. A guest may have taken over its agent, so the guards use the answer
+// for the log only.
 
-import { request } from "node:http";
-import { AGENT_PORT, AGENT_RELIEVE_PATH } from "@skerry/wire";
+import { AGENT_RELIEVE_PATH } from "@skerry/wire";
+import { connectAgent, exchange } from "./exchange.ts";
 
 const ANSWER_TIMEOUT_MS = 2_000;
-const MAX_ANSWER_BYTES = 64 * 1024;
 const MAX_NAME_LENGTH = 64;
 
 export interface KilledProcess {
@@ -14,64 +14,28 @@ export interface KilledProcess {
 }
 
 export interface Relief {
-  /** Processes that hold this much together are to be ended, the largest first. */
+  /** How much memory to free, in bytes; the agent kills the largest processes first. */
   readonly bytes: number;
-  /** Also when all of them hold less. Otherwise the memory is on its way back already, or no process's. */
+  /**
+   * Kill even when all processes together hold less than `bytes`. Without it the agent then kills nothing, because the memory is being
+   * freed already or belongs to no process.
+   */
   readonly insist: boolean;
 }
 
-/** Answers with what was ended. Throws when there is no proper answer in two seconds. */
-export function relieve(
+/** Returns the processes that the agent killed. Rejects when there is no well-formed answer within two seconds. */
+export async function relieve(
   agent: { address: string; accessToken: string },
   relief: Relief | { readonly files: number },
 ): Promise<KilledProcess[]> {
-  const body = JSON.stringify(relief);
-  return new Promise((resolve, reject) => {
-    const outgoing = request({
-      host: agent.address,
-      port: AGENT_PORT,
-      path: AGENT_RELIEVE_PATH,
-      method: "POST",
-      agent: false,
-      headers: {
-        Host: "agent",
-        "X-Access-Token": agent.accessToken,
-        "Content-Type": "application/json",
-        "Content-Length": Buffer.byteLength(body),
-      },
-    });
-    const timer = setTimeout(() => outgoing.destroy(new Error(`no answer in ${ANSWER_TIMEOUT_MS} ms`)), ANSWER_TIMEOUT_MS);
-    outgoing.once("response", (response) => {
-      let text = "";
-      response.setEncoding("latin1");
-      response.on("data", (chunk: string) => {
-        text += chunk;
-        if (text.length > MAX_ANSWER_BYTES) outgoing.destroy(new Error("its answer is too long"));
-      });
-      response.once("end", () => {
-        if (response.statusCode !== 200) reject(new Error(`it answered ${response.statusCode}`));
-        else resolveParsed(text, resolve, reject);
-      });
-    });
-    outgoing.once("upgrade", (_response, socket) => socket.destroy());
-    outgoing.on("error", reject);
-    outgoing.once("close", () => {
-      clearTimeout(timer);
-      reject(new Error("the connection ended without an answer"));
-    });
-    outgoing.end(body);
-  });
+  const socket = await connectAgent(agent.address, ANSWER_TIMEOUT_MS);
+  const asked = { method: "POST", path: AGENT_RELIEVE_PATH, body: JSON.stringify(relief), token: agent.accessToken } as const;
+  const { status, text } = await exchange(socket, asked, { timeoutMs: ANSWER_TIMEOUT_MS });
+  if (status !== 200) throw new Error(`it answered ${status}`);
+  return parseKilled(text);
 }
 
-function resolveParsed(text: string, resolve: (killed: KilledProcess[]) => void, reject: (error: unknown) => void): void {
-  try {
-    resolve(parseKilled(text));
-  } catch (error) {
-    reject(error);
-  }
-}
-
-/** Throws when it is not a list of processes. */
+/** Throws unless `text` is a list of processes. */
 export function parseKilled(text: string): KilledProcess[] {
   const { killed } = JSON.parse(text) as { killed?: unknown };
   if (!Array.isArray(killed)) throw new Error("its answer names no processes");
