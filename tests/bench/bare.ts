@@ -4,7 +4,8 @@ import { randomBytes } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { runCommand, spawnCommand } from "@skerry/base";
-import { unmountBelow, writeProcessRecord } from "@skerry/operator/folder";
+import { writeProcessRecord } from "@skerry/setup/folder";
+import { unmountBelow } from "@skerry/test-runner";
 import { prepareTestCache } from "@skerry/testkit";
 
 export type BareRuntime = "runsc" | "runc";

@@ -7,7 +7,7 @@ import { Sandbox } from "e2b";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { callApi, clientOf } from "./client.ts";
 
-/** Templates of `packages/operator/src/setup`; another one that is shipped belongs here. */
+/** Templates of `packages/setup/src`; another one that is shipped belongs here. */
 const SHIPPED = ["base"];
 
 /** The rest of a Python program: it draws once, and then for each connection. */

@@ -7,7 +7,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { runCommand, SubprocessError, spawnCommand } from "@skerry/base";
-import { writeProcessRecord } from "@skerry/operator/folder";
+import { writeProcessRecord } from "@skerry/setup/folder";
 import { createTestDataFolder, describeTraces, freePorts, readHostTraces } from "@skerry/testkit";
 import { Sandbox } from "e2b";
 import { afterAll, beforeAll, expect, test } from "vitest";

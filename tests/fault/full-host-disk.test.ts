@@ -5,7 +5,7 @@ import { randomBytes } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { runCommand, SubprocessError } from "@skerry/base";
-import { unmountBelow } from "@skerry/operator/folder";
+import { unmountBelow } from "@skerry/test-runner";
 import { createTestDataFolder, freePorts } from "@skerry/testkit";
 import { sampleOf } from "@skerry/testkit/depth";
 import { freeBytesOf, leaveFree } from "@skerry/testkit/small-disk";

@@ -13,7 +13,7 @@ const REFUSED: readonly { readonly text: RegExp; readonly why: string; readonly 
     text: /proxy\.golang\.org/,
     why: "a package registry: Go's own setting says which one to use",
     // Go's documented default, for a machine that has no Go to ask.
-    except: ["packages/operator/src/setup/runsc/module-proxies.ts", "packages/operator/src/setup/runsc/module-proxies.test.ts"],
+    except: ["packages/setup/src/runsc/module-proxies.ts", "packages/setup/src/runsc/module-proxies.test.ts"],
   },
 ];
 

@@ -3,7 +3,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { runCommand } from "@skerry/base";
-import { type FileResult, TestRun } from "@skerry/operator/testing";
+import { type FileResult, TestRun } from "@skerry/test-runner/test-run";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
 const ROOT = join(import.meta.dirname, "../..");

@@ -1,5 +1,5 @@
 import { relative } from "node:path";
-import { type FileResult, TestRun } from "@skerry/operator/testing";
+import { type FileResult, TestRun } from "@skerry/test-runner/test-run";
 import type { Reporter, TestModule, Vitest } from "vitest/node";
 
 /** Writes the result of each file as soon as it has ended. */

@@ -1,5 +1,5 @@
 import { relative } from "node:path";
-import { TestRun } from "@skerry/operator/testing";
+import { TestRun } from "@skerry/test-runner/test-run";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** Starts files in the order of the run's plan, which puts the longest first. Without a plan, as Vitest would. */

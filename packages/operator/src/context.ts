@@ -1,5 +1,5 @@
+import type { PlatformOwner } from "@skerry/setup/folder";
 import type { CleanupCounts } from "./cleanup-report.ts";
-import type { PlatformOwner } from "./secrets.ts";
 
 /** What the composition root hands to the commands: the platform itself stays out of this package. */
 export interface OperatorContext {

@@ -1,8 +1,8 @@
 import { createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
+import { OperatorError } from "@skerry/setup/folder";
 import { AGENT_PORT } from "@skerry/wire";
 import { Process } from "@skerry/wire/process";
-import { OperatorError } from "./operator-error.ts";
 
 /** The machine has no room for it, which is no fault of the platform: it is needed to make some. */
 export class NoRoomError extends OperatorError {}

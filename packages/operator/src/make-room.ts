@@ -1,5 +1,5 @@
 import { rm, statfs } from "node:fs/promises";
-import type { DataFolder } from "./data-folder.ts";
+import type { DataFolder } from "@skerry/setup/folder";
 
 /** Less than this is nothing, for a start. */
 const SCARCE_BYTES = 32 * 1024 * 1024;

@@ -1,6 +1,6 @@
+import { EXIT_CODES } from "@skerry/setup/folder";
 import { expect, test, vi } from "vitest";
 import type { OperatorContext } from "./context.ts";
-import { EXIT_CODES } from "./exit-codes.ts";
 import { runOperator } from "./program.ts";
 
 const context: OperatorContext = {

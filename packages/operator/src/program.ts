@@ -1,7 +1,6 @@
+import { DEFAULT_DATA_DIR, EXIT_CODES } from "@skerry/setup/folder";
 import { Command, CommanderError, Option } from "commander";
 import type { OperatorContext } from "./context.ts";
-import { DEFAULT_DATA_DIR } from "./data-folder.ts";
-import { EXIT_CODES } from "./exit-codes.ts";
 import { reportFailure } from "./report-failure.ts";
 
 /** Runs one ./skerry command line and returns its exit code. Commands load their own modules, so that `env` stays quick. */

@@ -1,6 +1,5 @@
 import { isOutOfSpace, PlatformError, SubprocessError } from "@skerry/base";
-import { EXIT_CODES } from "./exit-codes.ts";
-import { OperatorError } from "./operator-error.ts";
+import { EXIT_CODES, OperatorError } from "@skerry/setup/folder";
 import { printable } from "./terminal/printable.ts";
 import { painter } from "./terminal/style.ts";
 

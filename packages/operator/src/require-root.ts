@@ -1,4 +1,4 @@
-import { OperatorError } from "./operator-error.ts";
+import { OperatorError } from "@skerry/setup/folder";
 
 export function requireRoot(command: string): void {
   if (process.getuid?.() === 0) return;

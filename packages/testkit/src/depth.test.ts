@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { TestRun } from "@skerry/operator/testing";
+import { TestRun } from "@skerry/test-runner/test-run";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { databasesFor, runtimesFor, sampleOf, scaled, testDepth } from "./depth.ts";
 

@@ -1,7 +1,7 @@
 // How deep a test run goes, decided in one place: `./skerry test` takes a sample of every matrix, `./skerry test --all` all of it.
 // Whatever a sample leaves out is written down, so that the summary of the run can say what was not tested.
 
-import { type LeftOut, type TestDepth, TestRun } from "@skerry/operator/testing";
+import { type LeftOut, type TestDepth, TestRun } from "@skerry/test-runner/test-run";
 
 /** From SKERRY_TEST_DEPTH; a sample where nothing is set. Throws for any other value. */
 export function testDepth(): TestDepth {

@@ -8,14 +8,8 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { runCommand, spawnCommand } from "@skerry/base";
-import {
-  clientVariables,
-  type DataFolder,
-  ensureSecrets,
-  type PlatformSettings,
-  type Secrets,
-  unmountBelow,
-} from "@skerry/operator/folder";
+import { clientVariables, type DataFolder, ensureSecrets, type PlatformSettings, type Secrets } from "@skerry/setup/folder";
+import { unmountBelow } from "@skerry/test-runner";
 import { freePorts } from "./free-ports.ts";
 import { describeTraces, readHostTraces } from "./leftovers.ts";
 import { createTestDataFolder } from "./test-cache.ts";

@@ -4,7 +4,7 @@
 import { randomBytes } from "node:crypto";
 import { chmodSync, copyFileSync, mkdirSync, realpathSync } from "node:fs";
 import { join } from "node:path";
-import { writeProcessRecord } from "@skerry/operator/folder";
+import { writeProcessRecord } from "@skerry/setup/folder";
 import { testCacheDir } from "./test-cache.ts";
 
 /** Answers with its real path. Preconditions: root. */

@@ -3,8 +3,8 @@
 
 import { cp, mkdir, readdir, symlink } from "node:fs/promises";
 import { join } from "node:path";
-import { createDataFolder, type DataFolder, takeSetupLock, writeProcessRecord } from "@skerry/operator/folder";
-import type { SoakTemplate } from "@skerry/operator/setup";
+import type { SoakTemplate } from "@skerry/setup";
+import { createDataFolder, type DataFolder, takeSetupLock, writeProcessRecord } from "@skerry/setup/folder";
 import { mountSmallDisk } from "./small-disk.ts";
 
 const REPO_ROOT = join(import.meta.dirname, "../../..");
@@ -12,7 +12,7 @@ const REPO_ROOT = join(import.meta.dirname, "../../..");
 export const testCacheDir = (): string => process.env.SKERRY_TEST_CACHE || "/var/cache/skerry-test";
 
 /** Loaded when it is needed: it brings the bundler and what makes templates. */
-const setUpLibrary = () => import("@skerry/operator/setup");
+const setUpLibrary = () => import("@skerry/setup");
 
 let prepared: Promise<DataFolder> | undefined;
 
@@ -66,7 +66,7 @@ export async function createTestDataFolder(name: string, options: { readonly dis
 /** The Python that has the official SDK from PyPI. */
 export async function preparePythonSdk(): Promise<string> {
   const cache = await prepareTestCache();
-  const { ensurePythonSdk } = await setUpLibrary();
+  const { ensurePythonSdk } = await import("@skerry/test-runner");
   return (await ensurePythonSdk(cache.root, { report: () => {}, signal: new AbortController().signal })).python;
 }
 
@@ -74,7 +74,7 @@ export async function preparePythonSdk(): Promise<string> {
 export async function prepareTestRegistry(): Promise<string> {
   const folder = await createDataFolder(testCacheDir());
   await using _lock = await takeSetupLock(folder.lockFile, { wait: true });
-  const { ensureTestRegistry } = await setUpLibrary();
+  const { ensureTestRegistry } = await import("@skerry/test-runner");
   return (await ensureTestRegistry(folder.root, { report: () => {}, signal: new AbortController().signal })).binary;
 }
 

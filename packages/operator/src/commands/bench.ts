@@ -1,16 +1,11 @@
 import { dirname, join } from "node:path";
 import { spawnCommand } from "@skerry/base";
+import { NO_IMAGE, setUp, toolEnvironment } from "@skerry/setup";
+import { createDataFolder, dataDirOf, EXIT_CODES, takeSetupLock } from "@skerry/setup/folder";
+import { sweepStaleRuns } from "@skerry/test-runner";
 import type { OperatorContext } from "../context.ts";
-import { takeSetupLock } from "../daemon/setup-lock.ts";
-import { createDataFolder } from "../data-folder.ts";
-import { EXIT_CODES } from "../exit-codes.ts";
 import { requireRoot } from "../require-root.ts";
-import { dataDirOf } from "../settings.ts";
-import { NO_IMAGE } from "../setup/base/base-image.ts";
-import { setUp } from "../setup/set-up.ts";
-import { toolEnvironment } from "../setup/tool-environment.ts";
 import { createSteps } from "../terminal/steps.ts";
-import { sweepStaleRuns } from "../testing/stale-runs.ts";
 import { testCacheDirOf } from "./test.ts";
 
 export interface BenchChoice {

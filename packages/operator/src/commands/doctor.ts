@@ -1,12 +1,10 @@
+import { dataDirOf, dataFolder, EXIT_CODES, readSettings, resolveSettings } from "@skerry/setup/folder";
 import type { OperatorContext } from "../context.ts";
-import { dataFolder } from "../data-folder.ts";
 import { type CheckContext, type Finding, runCheck } from "../doctor/check.ts";
 import { CLUSTER_CHECK } from "../doctor/cluster-check.ts";
 import { KERNEL_CHECKS } from "../doctor/kernel-checks.ts";
 import { MACHINE_CHECKS } from "../doctor/machine-checks.ts";
 import { TOOL_CHECKS } from "../doctor/tool-checks.ts";
-import { EXIT_CODES } from "../exit-codes.ts";
-import { dataDirOf, readSettings, resolveSettings } from "../settings.ts";
 import { printable } from "../terminal/printable.ts";
 import { painter } from "../terminal/style.ts";
 

@@ -1,14 +1,12 @@
 import { realpath, rm } from "node:fs/promises";
+import type { Steps } from "@skerry/setup";
+import { type DataFolder, DEFAULT_DATA_DIR, dataDirOf, dataFolder, OperatorError, readSettings, takeSetupLock } from "@skerry/setup/folder";
 import { describeCleanup } from "../cleanup-report.ts";
 import type { OperatorContext } from "../context.ts";
-import { takeSetupLock } from "../daemon/setup-lock.ts";
 import { stopDaemon } from "../daemon/stop-daemon.ts";
-import { type DataFolder, DEFAULT_DATA_DIR, dataFolder } from "../data-folder.ts";
 import { makeRoom } from "../make-room.ts";
-import { OperatorError } from "../operator-error.ts";
 import { requireRoot } from "../require-root.ts";
-import { dataDirOf, readSettings } from "../settings.ts";
-import { createSteps, type Steps } from "../terminal/steps.ts";
+import { createSteps } from "../terminal/steps.ts";
 
 export interface DownOptions {
   readonly data?: string;

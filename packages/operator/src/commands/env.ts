@@ -1,9 +1,5 @@
-import { clientVariables, shellQuote } from "../client-variables.ts";
+import { clientVariables, dataDirOf, dataFolder, OperatorError, readSecrets, readSettings, shellQuote } from "@skerry/setup/folder";
 import type { OperatorContext } from "../context.ts";
-import { dataFolder } from "../data-folder.ts";
-import { OperatorError } from "../operator-error.ts";
-import { readSecrets } from "../secrets.ts";
-import { dataDirOf, readSettings } from "../settings.ts";
 
 /** Prints `export` lines that make any E2B client talk to this platform. */
 export async function env(context: OperatorContext, options: { data?: string; all?: boolean; json?: boolean }): Promise<void> {

@@ -1,9 +1,8 @@
+import type { DataFolder } from "@skerry/setup/folder";
+import { type PlatformSettings, readSettings, takeSetupLock } from "@skerry/setup/folder";
 import type { OperatorContext } from "../context.ts";
 import { keepUp } from "../daemon/keep-up.ts";
-import { takeSetupLock } from "../daemon/setup-lock.ts";
 import { startDaemon } from "../daemon/start-daemon.ts";
-import type { DataFolder } from "../data-folder.ts";
-import { type PlatformSettings, readSettings } from "../settings.ts";
 import { followLog } from "../terminal/follow-log.ts";
 import { createSteps } from "../terminal/steps.ts";
 import { painter } from "../terminal/style.ts";

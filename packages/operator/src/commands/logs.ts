@@ -1,8 +1,6 @@
 import { access } from "node:fs/promises";
+import { dataDirOf, dataFolder, OperatorError } from "@skerry/setup/folder";
 import type { OperatorContext } from "../context.ts";
-import { dataFolder } from "../data-folder.ts";
-import { OperatorError } from "../operator-error.ts";
-import { dataDirOf } from "../settings.ts";
 import { followLog } from "../terminal/follow-log.ts";
 
 export interface LogsOptions {

@@ -1,11 +1,7 @@
 import { realpath } from "node:fs/promises";
+import { dataDirOf, dataFolder, OperatorError, readSettings, renewSecrets, takeSetupLock } from "@skerry/setup/folder";
 import type { OperatorContext } from "../context.ts";
-import { takeSetupLock } from "../daemon/setup-lock.ts";
-import { dataFolder } from "../data-folder.ts";
-import { OperatorError } from "../operator-error.ts";
 import { requireRoot } from "../require-root.ts";
-import { renewSecrets } from "../secrets.ts";
-import { dataDirOf, readSettings } from "../settings.ts";
 
 /** Makes new secrets for a platform whose own are lost. What its database and this machine have stays, and stays its own. */
 export async function renewSecretsCommand(context: OperatorContext, options: { data?: string }): Promise<void> {

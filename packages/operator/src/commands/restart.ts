@@ -3,17 +3,24 @@
 // started with those of before; where the code is at fault, sandboxes go on until a checkout that works is started.
 
 import { realpath } from "node:fs/promises";
+import {
+  type DataFolder,
+  dataDirOf,
+  dataFolder,
+  OperatorError,
+  type PlatformSettings,
+  readSettings,
+  resolveSettings,
+  type SettingOptions,
+  takeSetupLock,
+  writeJsonFile,
+} from "@skerry/setup/folder";
 import type { OperatorContext } from "../context.ts";
 import { findDaemon } from "../daemon/find-daemon.ts";
 import { assertPortsFree } from "../daemon/free-ports.ts";
-import { takeSetupLock } from "../daemon/setup-lock.ts";
 import { startDaemon } from "../daemon/start-daemon.ts";
 import { stopDaemon } from "../daemon/stop-daemon.ts";
-import { type DataFolder, dataFolder } from "../data-folder.ts";
-import { writeJsonFile } from "../json-file.ts";
-import { OperatorError } from "../operator-error.ts";
 import { requireRoot } from "../require-root.ts";
-import { dataDirOf, type PlatformSettings, readSettings, resolveSettings, type SettingOptions } from "../settings.ts";
 import { createSteps } from "../terminal/steps.ts";
 import { interruptible, prepareMachine, printConnection, type StartOptions, tryFirstSandbox } from "./start-platform.ts";
 

@@ -1,8 +1,7 @@
+import { dataDirOf, dataFolder } from "@skerry/setup/folder";
 import type { OperatorContext } from "../context.ts";
 import { holdDaemonLock } from "../daemon/daemon-lock.privileged.ts";
 import { rotateOwnLog } from "../daemon/log-rotation.ts";
-import { dataFolder } from "../data-folder.ts";
-import { dataDirOf } from "../settings.ts";
 
 export interface ServeOptions {
   readonly data?: string;

@@ -1,18 +1,12 @@
 import { dirname, join } from "node:path";
 import { spawnCommand } from "@skerry/base";
+import type { Steps } from "@skerry/setup";
+import { ensureSoakTemplate, NO_IMAGE, setUp, toolEnvironment } from "@skerry/setup";
+import { createDataFolder, type DataFolder, dataDirOf, EXIT_CODES, OperatorError, takeSetupLock } from "@skerry/setup/folder";
+import { sweepStaleRuns } from "@skerry/test-runner";
 import type { OperatorContext } from "../context.ts";
-import { takeSetupLock } from "../daemon/setup-lock.ts";
-import { createDataFolder, type DataFolder } from "../data-folder.ts";
-import { EXIT_CODES } from "../exit-codes.ts";
-import { OperatorError } from "../operator-error.ts";
 import { requireRoot } from "../require-root.ts";
-import { dataDirOf } from "../settings.ts";
-import { NO_IMAGE } from "../setup/base/base-image.ts";
-import { setUp } from "../setup/set-up.ts";
-import { ensureSoakTemplate } from "../setup/soak/ensure-soak-template.ts";
-import { toolEnvironment } from "../setup/tool-environment.ts";
-import { createSteps, type Steps } from "../terminal/steps.ts";
-import { sweepStaleRuns } from "../testing/stale-runs.ts";
+import { createSteps } from "../terminal/steps.ts";
 import { testCacheDirOf } from "./test.ts";
 
 export interface RestoreSoakOptions {

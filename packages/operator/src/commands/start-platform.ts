@@ -1,18 +1,21 @@
 // What `up` and `restart` have in common: the machine made ready, a first sandbox through the public API, how to connect.
 
+import type { CurrentAgent, Steps } from "@skerry/setup";
+import { removeOldAgents, setUp } from "@skerry/setup";
+import {
+  clientUrls,
+  type DataFolder,
+  dataDirOf,
+  dataFolder,
+  OperatorError,
+  type PlatformSettings,
+  readJsonFile,
+  readSecrets,
+} from "@skerry/setup/folder";
 import type { OperatorContext } from "../context.ts";
-import { type DataFolder, dataFolder } from "../data-folder.ts";
 import { NoRoomError, runFirstSandbox } from "../first-sandbox.ts";
-import { readJsonFile } from "../json-file.ts";
 import { makeRoom } from "../make-room.ts";
-import { OperatorError } from "../operator-error.ts";
-import { readSecrets } from "../secrets.ts";
-import { clientUrls, dataDirOf, type PlatformSettings } from "../settings.ts";
-import type { CurrentAgent } from "../setup/ensure-agent.ts";
-import { removeOldAgents } from "../setup/remove-old-agents.ts";
-import { setUp } from "../setup/set-up.ts";
 import { formatDuration } from "../terminal/duration.ts";
-import type { Steps } from "../terminal/steps.ts";
 import { painter } from "../terminal/style.ts";
 
 export interface StartOptions {

@@ -1,14 +1,18 @@
+import type { BaseTemplate, CurrentAgent } from "@skerry/setup";
+import { readTools } from "@skerry/setup";
+import {
+  clientUrls,
+  type DataFolder,
+  dataDirOf,
+  dataFolder,
+  EXIT_CODES,
+  readJsonFile,
+  readSecrets,
+  readSettings,
+} from "@skerry/setup/folder";
 import type { OperatorContext } from "../context.ts";
 import { findDaemon } from "../daemon/find-daemon.ts";
 import { isHealthy } from "../daemon/health.ts";
-import { type DataFolder, dataFolder } from "../data-folder.ts";
-import { EXIT_CODES } from "../exit-codes.ts";
-import { readJsonFile } from "../json-file.ts";
-import { readSecrets } from "../secrets.ts";
-import { clientUrls, dataDirOf, readSettings } from "../settings.ts";
-import type { BaseTemplate } from "../setup/base/ensure-base.ts";
-import type { CurrentAgent } from "../setup/ensure-agent.ts";
-import { readTools } from "../setup/tools.ts";
 import { painter } from "../terminal/style.ts";
 
 interface Status {

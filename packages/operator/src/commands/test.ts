@@ -1,24 +1,26 @@
 import { join } from "node:path";
+import type { Steps } from "@skerry/setup";
+import { ensureSoakTemplate, NO_IMAGE, setUp, TEST_PACKAGES } from "@skerry/setup";
+import { createDataFolder, dataDirOf, EXIT_CODES, OperatorError, takeSetupLock } from "@skerry/setup/folder";
+import {
+  type CheckRun,
+  describeScope,
+  ensurePythonSdk,
+  ensureTestRegistry,
+  runPlan,
+  runStaticCheck,
+  STATIC_CHECKS,
+  saveMeasured,
+  selectTests,
+  sumTallies,
+  sweepStaleRuns,
+  type Tally,
+} from "@skerry/test-runner";
 import type { OperatorContext } from "../context.ts";
-import { takeSetupLock } from "../daemon/setup-lock.ts";
-import { createDataFolder } from "../data-folder.ts";
-import { EXIT_CODES } from "../exit-codes.ts";
-import { OperatorError } from "../operator-error.ts";
 import { requireRoot } from "../require-root.ts";
-import { dataDirOf } from "../settings.ts";
-import { NO_IMAGE } from "../setup/base/base-image.ts";
-import { TEST_PACKAGES } from "../setup/debian-packages.ts";
-import { ensurePythonSdk } from "../setup/python-sdk.ts";
-import { setUp } from "../setup/set-up.ts";
-import { ensureSoakTemplate } from "../setup/soak/ensure-soak-template.ts";
-import { ensureTestRegistry } from "../setup/test-registry.ts";
 import { formatDuration } from "../terminal/duration.ts";
-import { createSteps, type Steps } from "../terminal/steps.ts";
+import { createSteps } from "../terminal/steps.ts";
 import { painter } from "../terminal/style.ts";
-import { type CheckRun, runPlan, runStaticCheck, STATIC_CHECKS } from "../testing/run-checks.ts";
-import { describeScope, saveMeasured, selectTests } from "../testing/selection.ts";
-import { sweepStaleRuns } from "../testing/stale-runs.ts";
-import { sumTallies, type Tally } from "../testing/tally.ts";
 
 export const testCacheDirOf = (env: OperatorContext["env"]): string => env.SKERRY_TEST_CACHE || "/var/cache/skerry-test";
 

@@ -1,17 +1,24 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
+import type { ProcessRecord } from "@skerry/setup/folder";
+import {
+  clientUrls,
+  createDataFolder,
+  type DataFolder,
+  dataDirOf,
+  OperatorError,
+  readSettings,
+  resolveSettings,
+  type SettingOptions,
+  takeSetupLock,
+  writeJsonFile,
+} from "@skerry/setup/folder";
 import type { OperatorContext } from "../context.ts";
 import { findDaemon } from "../daemon/find-daemon.ts";
 import { assertPortsFree } from "../daemon/free-ports.ts";
-import type { ProcessRecord } from "../daemon/process-record.ts";
-import { takeSetupLock } from "../daemon/setup-lock.ts";
 import { startDaemon } from "../daemon/start-daemon.ts";
 import { stopDaemon } from "../daemon/stop-daemon.ts";
-import { createDataFolder, type DataFolder } from "../data-folder.ts";
-import { writeJsonFile } from "../json-file.ts";
-import { OperatorError } from "../operator-error.ts";
 import { requireRoot } from "../require-root.ts";
-import { clientUrls, dataDirOf, readSettings, resolveSettings, type SettingOptions } from "../settings.ts";
 import { createSteps } from "../terminal/steps.ts";
 import { shutDown } from "./down.ts";
 import { stayInForeground } from "./foreground.ts";

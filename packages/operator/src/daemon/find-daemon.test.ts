@@ -2,11 +2,10 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { spawnCommand } from "@skerry/base";
+import { type DataFolder, dataFolder, writeProcessRecord } from "@skerry/setup/folder";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { startLockHolder } from "../../test/lock-holder.ts";
-import { type DataFolder, dataFolder } from "../data-folder.ts";
 import { findDaemon } from "./find-daemon.ts";
-import { writeProcessRecord } from "./process-record.ts";
 import { stopDaemon } from "./stop-daemon.ts";
 
 let folder: DataFolder;

@@ -1,8 +1,7 @@
 import { readFile } from "node:fs/promises";
-import type { DataFolder } from "../data-folder.ts";
-import { OperatorError } from "../operator-error.ts";
+import type { DataFolder } from "@skerry/setup/folder";
+import { describeProcess, OperatorError, type ProcessRecord, readLiveProcess } from "@skerry/setup/folder";
 import { findLockHolder } from "./daemon-lock.privileged.ts";
-import { describeProcess, type ProcessRecord, readLiveProcess } from "./process-record.ts";
 
 /**
  * The process that runs the platform of this data folder. Its lock says so, whatever the pid file names. The pid file counts only for

@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { createServer } from "node:net";
 import { errnoOf } from "@skerry/base";
-import { OperatorError } from "../operator-error.ts";
-import type { PlatformSettings } from "../settings.ts";
+import type { PlatformSettings } from "@skerry/setup/folder";
+import { OperatorError } from "@skerry/setup/folder";
 
 interface Listener {
   readonly what: string;

@@ -1,12 +1,10 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { type DataFolder, dataFolder, readLiveProcess, removeProcessRecord, takeSetupLock, writeProcessRecord } from "@skerry/setup/folder";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { startLockHolder } from "../../test/lock-holder.ts";
-import { type DataFolder, dataFolder } from "../data-folder.ts";
 import { type KeepUpTiming, keepUp } from "./keep-up.ts";
-import { readLiveProcess, removeProcessRecord, writeProcessRecord } from "./process-record.ts";
-import { takeSetupLock } from "./setup-lock.ts";
 import { stopDaemon } from "./stop-daemon.ts";
 
 const TIMING: KeepUpTiming = { pollMs: 5, firstDelayMs: 5, quickFallMs: 60_000, quickFalls: 3 };

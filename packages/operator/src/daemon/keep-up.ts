@@ -1,11 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { isOutOfSpace } from "@skerry/base";
-import type { DataFolder } from "../data-folder.ts";
-import { readJsonFile, writeJsonFile } from "../json-file.ts";
-import { OperatorError } from "../operator-error.ts";
+import type { DataFolder } from "@skerry/setup/folder";
+import { OperatorError, type ProcessRecord, readJsonFile, readLiveProcess, takeSetupLock, writeJsonFile } from "@skerry/setup/folder";
 import { findDaemon } from "./find-daemon.ts";
-import { type ProcessRecord, readLiveProcess } from "./process-record.ts";
-import { takeSetupLock } from "./setup-lock.ts";
 
 export interface KeepUpTiming {
   readonly pollMs: number;

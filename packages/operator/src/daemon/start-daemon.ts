@@ -1,15 +1,20 @@
 import { open, readFile, stat } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isOutOfSpace, spawnCommand } from "@skerry/base";
-import type { DataFolder } from "../data-folder.ts";
+import type { DataFolder } from "@skerry/setup/folder";
+import {
+  clientUrls,
+  describeProcess,
+  OperatorError,
+  type PlatformSettings,
+  serveEnvironment,
+  writeProcessRecord,
+} from "@skerry/setup/folder";
 import { makeRoom } from "../make-room.ts";
-import { OperatorError } from "../operator-error.ts";
-import { clientUrls, type PlatformSettings, serveEnvironment } from "../settings.ts";
 import { formatLogLine } from "../terminal/log-line.ts";
 import { assertPortsFree } from "./free-ports.ts";
 import { isHealthy } from "./health.ts";
 import { rotateLog } from "./log-rotation.ts";
-import { describeProcess, writeProcessRecord } from "./process-record.ts";
 import { stopDaemon } from "./stop-daemon.ts";
 
 const START_LIMIT_MS = 60_000;

@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { DataFolder } from "../data-folder.ts";
-import { OperatorError } from "../operator-error.ts";
+import type { DataFolder } from "@skerry/setup/folder";
+import { isAlive, OperatorError, type ProcessRecord, removeProcessRecord } from "@skerry/setup/folder";
 import { findDaemon } from "./find-daemon.ts";
-import { isAlive, type ProcessRecord, removeProcessRecord } from "./process-record.ts";
 
 const STOP_LIMIT_MS = 30_000;
 /** One process has all roles, or each role has one. More than these come only from something that starts them again. */

@@ -1,6 +1,5 @@
 import { asError, runCommand } from "@skerry/base";
-import type { DataFolder } from "../data-folder.ts";
-import type { PlatformSettings } from "../settings.ts";
+import type { DataFolder, PlatformSettings } from "@skerry/setup/folder";
 
 /** `bad`: the platform won't work. `warn`: it works, with less than it could. */
 export type Outcome = "good" | "warn" | "bad";

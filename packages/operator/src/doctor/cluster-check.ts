@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { readJsonFile } from "../json-file.ts";
+import { readJsonFile } from "@skerry/setup/folder";
 import { type Check, good, warn } from "./check.ts";
 
 /** What the node notes beside its sandboxes: whose they are, and who else asked for them. */

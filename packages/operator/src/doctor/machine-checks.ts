@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { cpus, release, totalmem } from "node:os";
-import { parseOsRelease } from "../setup/base/distribution.ts";
+import { parseOsRelease } from "@skerry/setup";
 import { bad, type Check, good, warn } from "./check.ts";
 
 const SUPPORTED = new Set(["debian 12", "debian 13", "ubuntu 22.04", "ubuntu 24.04"]);

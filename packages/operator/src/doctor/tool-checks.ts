@@ -3,12 +3,9 @@ import { readFile, statfs } from "node:fs/promises";
 import { createServer } from "node:net";
 import { dirname, join } from "node:path";
 import { runCommand } from "@skerry/base";
+import { findRunsc, missingPackages, PLATFORM_PACKAGES, readTools } from "@skerry/setup";
+import { clientUrls, readLiveProcess } from "@skerry/setup/folder";
 import { isHealthy } from "../daemon/health.ts";
-import { readLiveProcess } from "../daemon/process-record.ts";
-import { clientUrls } from "../settings.ts";
-import { missingPackages, PLATFORM_PACKAGES } from "../setup/debian-packages.ts";
-import { findRunsc } from "../setup/runsc/sources.ts";
-import { readTools } from "../setup/tools.ts";
 import { bad, type Check, failureOf, good, warn } from "./check.ts";
 
 const GIB = 1024 ** 3;

@@ -1,25 +1,9 @@
 // Shows the steps of a set-up, each with its time. On a terminal the step under way has a moving line; elsewhere
 // (a log file, CI) a step gets one line when it ends, and one when it starts taking long.
 
+import type { Report, Steps } from "@skerry/setup";
 import { formatDuration } from "./duration.ts";
 import { painter } from "./style.ts";
-
-/** Tells people what a step is doing right now. */
-export type Report = (doing: string) => void;
-
-export interface Steps {
-  /** Runs one step. The text that it returns is shown beside its name. */
-  run<T>(name: string, work: (report: Report) => Promise<T>, describe: (result: T) => string): Promise<T>;
-  note(text: string): void;
-  warn(text: string): void;
-}
-
-/** Runs the steps without a word: for tests, where a failure's own message says enough. */
-export const silentSteps: Steps = {
-  run: (_name, work) => work(() => {}),
-  note: () => {},
-  warn: () => {},
-};
 
 const NAME_WIDTH = 18;
 const FRAMES = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];

@@ -1,0 +1,100 @@
+import { randomInt, randomUUID } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { hostArch, koffiAddon } from "@skerry/agent/assemble";
+import { openLayerStore, parseLayerDigest } from "@skerry/layers";
+import { fileDigest } from "../file-digest.ts";
+import type { DataFolder } from "../folder/data-folder.ts";
+import { readJsonFile, writeJsonFile } from "../folder/json-file.ts";
+import type { Report } from "../steps.ts";
+import { NO_IMAGE, parseBaseImage, wantedBaseImage } from "./base-image.ts";
+import { type BaseOrigin, buildBase, removeTree } from "./build-base.ts";
+import { readOwnOsRelease } from "./distribution.ts";
+import { recipeHash } from "./recipe.ts";
+
+/** templates/base.json: what the platform registers as the template `base`. */
+export interface BaseTemplate {
+  readonly templateId: string;
+  readonly alias: "base";
+  readonly buildId: string;
+  readonly layers: readonly string[];
+  readonly cpuCount: number;
+  readonly memoryMB: number;
+  readonly diskSizeMB: number;
+  readonly distribution: string;
+  /** The image that was asked for, or "none". */
+  readonly wantedImage?: string;
+  readonly origin?: BaseOrigin;
+  readonly recipe: string;
+  readonly builtAt: string;
+}
+
+const DISK_SIZE_MB = 10_240;
+
+export interface EnsureBaseOptions {
+  readonly repoRoot: string;
+  /** SKERRY_BASE_IMAGE; undefined when nobody said anything. */
+  readonly baseImage: string | undefined;
+  readonly report: Report;
+  readonly signal: AbortSignal;
+}
+
+/** The base template of this data folder; made when there is none, or when the recipe or the wanted image is another than before. */
+export async function ensureBaseTemplate(
+  folder: DataFolder,
+  options: EnsureBaseOptions,
+): Promise<{ template: BaseTemplate; built: boolean }> {
+  const { repoRoot, report, signal } = options;
+  const npmDir = join(repoRoot, "node_modules/npm");
+  const { version: npmVersion } = JSON.parse(await readFile(join(npmDir, "package.json"), "utf8")) as { version: string };
+  const { ID, VERSION_CODENAME } = await readOwnOsRelease();
+  const own = `${ID} ${VERSION_CODENAME}`;
+  const koffiDigest = await fileDigest(koffiAddon(hostArch()), "sha256");
+  const recipe = recipeHash({ distribution: own, arch: process.arch, nodeVersion: process.version, npmVersion, koffiDigest });
+  const before = await readJsonFile<BaseTemplate>(folder.templateFile);
+  const wantedImage = wantedBaseImage(options.baseImage, before);
+  const image = parseBaseImage(wantedImage);
+  const store = await openLayerStore(folder.layersDir);
+  const isSame = before?.recipe === recipe && (before.wantedImage ?? NO_IMAGE) === wantedImage;
+  if (before && isSame && (await everyLayer(store, before.layers))) {
+    // Records of earlier versions say nothing of a disk.
+    const template = { ...before, diskSizeMB: before.diskSizeMB ?? DISK_SIZE_MB };
+    if (before.diskSizeMB === undefined) await writeJsonFile(folder.templateFile, template);
+    return { template, built: false };
+  }
+
+  const setupDir = join(folder.workDir, "base-setup");
+  const newTarget = () => store.stagingDir();
+  const built = await buildBase({ newTarget, setupDir, image, nodeBinary: process.execPath, npmDir, report, signal });
+  report("taking the digest");
+  const digest = await store.adopt(built.target).catch(async (error: unknown) => {
+    await removeTree(built.target);
+    throw error;
+  });
+  const template: BaseTemplate = {
+    templateId: before?.templateId ?? newTemplateId(),
+    alias: "base",
+    buildId: randomUUID(),
+    layers: [digest],
+    cpuCount: 2,
+    memoryMB: 512,
+    diskSizeMB: DISK_SIZE_MB,
+    distribution: `${built.distribution.id} ${built.distribution.codename}`,
+    wantedImage,
+    origin: built.origin,
+    recipe,
+    builtAt: new Date().toISOString(),
+  };
+  await writeJsonFile(folder.templateFile, template);
+  return { template, built: true };
+}
+
+async function everyLayer(store: Awaited<ReturnType<typeof openLayerStore>>, layers: readonly string[]): Promise<boolean> {
+  for (const layer of layers) if (!(await store.has(parseLayerDigest(layer)))) return false;
+  return true;
+}
+
+function newTemplateId(): string {
+  const alphabet = "abcdefghijklmnopqrstuvwxyz0123456789";
+  return Array.from({ length: 20 }, () => alphabet[randomInt(alphabet.length)]).join("");
+}

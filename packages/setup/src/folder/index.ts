@@ -1,0 +1,27 @@
+// The operator's files of a data folder. Loads neither what fills the folder nor a system library, so that `./skerry env` starts fast.
+
+export { EXIT_CODES, type ExitCode } from "../exit-codes.ts";
+export { OperatorError } from "../operator-error.ts";
+export { clientVariables, shellQuote } from "./client-variables.ts";
+export { createDataFolder, type DataFolder, DEFAULT_DATA_DIR, dataFolder } from "./data-folder.ts";
+export { readJsonFile, writeJsonFile } from "./json-file.ts";
+export {
+  describeProcess,
+  isAlive,
+  type ProcessRecord,
+  readLiveProcess,
+  removeProcessRecord,
+  writeProcessRecord,
+} from "./process-record.ts";
+export { ensureSecrets, type PlatformOwner, readSecrets, renewSecrets, type Secrets } from "./secrets.ts";
+export {
+  clientUrls,
+  dataDirOf,
+  type PlatformSettings,
+  type RuntimeName,
+  readSettings,
+  resolveSettings,
+  type SettingOptions,
+  serveEnvironment,
+} from "./settings.ts";
+export { takeSetupLock } from "./setup-lock.ts";

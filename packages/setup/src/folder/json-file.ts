@@ -1,0 +1,54 @@
+import { randomBytes } from "node:crypto";
+import { chmod, open, readFile, rename, rm } from "node:fs/promises";
+import { dirname } from "node:path";
+import { OperatorError } from "../operator-error.ts";
+
+/** The parsed file, or undefined when there is none. */
+export async function readJsonFile<T>(path: string): Promise<T | undefined> {
+  let text: string;
+  try {
+    text = await readFile(path, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+  try {
+    return JSON.parse(text) as T;
+  } catch (cause) {
+    throw new OperatorError(`${path} is damaged: it is not JSON`, { mend: [`Restore it from a backup, or remove it: rm ${path}`], cause });
+  }
+}
+
+/**
+ * Replaces the file as a whole: readers see the old one or the new one, also after a crash. What was written is on the disk then. What is
+ * there already is not written again: a platform that was set up can be started on a full disk.
+ */
+export async function writeJsonFile(path: string, value: unknown, mode = 0o644): Promise<void> {
+  const text = `${JSON.stringify(value, null, 2)}\n`;
+  if ((await readFile(path, "utf8").catch(() => undefined)) === text) return await chmod(path, mode);
+  const staged = `${path}.${randomBytes(4).toString("hex")}`;
+  try {
+    const file = await open(staged, "wx", mode);
+    try {
+      await file.writeFile(text);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rename(staged, path);
+    await syncFolder(dirname(path));
+  } catch (error) {
+    await rm(staged, { force: true });
+    throw error;
+  }
+}
+
+/** Without it, a power cut may bring the former file back, or none. */
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path, "r");
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
+}

@@ -1,0 +1,110 @@
+// The template that `./skerry soak restore` runs: two layers, so that a change of the soak's own Go program does not make the
+// large one again. It never is among a platform's templates by itself: who wants it writes a file for it.
+
+import { mkdir, readFile, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { type LayerStore, openLayerStore, parseLayerDigest } from "@skerry/layers";
+import { applyRecipe } from "../base/apply-recipe.privileged.ts";
+import { removeTree } from "../base/build-base.ts";
+import { type Distribution, detectDistribution, findDistribution, readOwnOsRelease } from "../base/distribution.ts";
+import { fillFromArchive } from "../base/from-archive.ts";
+import { openTree } from "../base/tree.privileged.ts";
+import type { DataFolder } from "../folder/data-folder.ts";
+import { readJsonFile, writeJsonFile } from "../folder/json-file.ts";
+import { takeSetupLock } from "../folder/setup-lock.ts";
+import type { Report } from "../steps.ts";
+import { buildGoProgram, goProgramHash } from "./build-go-program.ts";
+import { SOAK_SELECTION, soakRecipeHash } from "./soak-recipe.ts";
+
+/** soak.json of a data folder. */
+export interface SoakTemplate {
+  readonly system: { readonly recipe: string; readonly distribution: string; readonly layer: string };
+  readonly goProgram: { readonly hash: string; readonly layer: string };
+}
+
+export interface EnsureSoakOptions {
+  readonly repoRoot: string;
+  readonly report: Report;
+  readonly signal: AbortSignal;
+}
+
+/** The soak's layers, in the data folder's layer store, from the bottom up; made where they are missing or out of date. */
+export async function ensureSoakTemplate(
+  folder: DataFolder,
+  options: EnsureSoakOptions,
+): Promise<{ template: SoakTemplate; built: boolean }> {
+  // Not the lock of set-up: this takes minutes, and who runs other tests need not wait for it.
+  await using _lock = await takeSetupLock(join(folder.root, "soak.lock"), { wait: true });
+  const file = join(folder.root, "soak.json");
+  const before = await readJsonFile<SoakTemplate>(file);
+  const store = await openLayerStore(folder.layersDir);
+  const isHere = async (layer: string | undefined) => layer !== undefined && (await store.has(parseLayerDigest(layer)));
+  const system = await wantedSystem(options.repoRoot);
+  const isSystemCurrent = before?.system.recipe === system.recipe && (await isHere(before.system.layer));
+  const sourcesDir = join(options.repoRoot, "tests/soak/restore/guests/go");
+  const hash = await goProgramHash(sourcesDir);
+  const isProgramCurrent = before?.goProgram.hash === hash && (await isHere(before.goProgram.layer));
+  if (before && isSystemCurrent && isProgramCurrent) return { template: before, built: false };
+
+  // The small one first: a mistake in it is told before minutes are spent.
+  const programLayer = isProgramCurrent
+    ? before.goProgram.layer
+    : await makeLayer(store, (target) => buildGoProgram({ ...options, sourcesDir, target, workDir: folder.workDir }));
+  const systemLayer = isSystemCurrent
+    ? before.system.layer
+    : await makeLayer(store, (target) => fillSystem({ folder, target, distribution: system.distribution, options }));
+  const template: SoakTemplate = {
+    system: { recipe: system.recipe, distribution: `${system.distribution.id} ${system.distribution.codename}`, layer: systemLayer },
+    goProgram: { hash, layer: programLayer },
+  };
+  await writeJsonFile(file, template);
+  return { template, built: true };
+}
+
+/** Debian on every machine: Ubuntu has no package of Chromium's, only a reference to a store of its own. */
+async function wantedSystem(repoRoot: string): Promise<{ recipe: string; distribution: Distribution }> {
+  const own = await readOwnOsRelease();
+  const bookworm = { ID: "debian", VERSION_CODENAME: "bookworm" };
+  const distribution = (own.ID === "debian" ? undefined : await findDistribution(bookworm)) ?? (await detectDistribution());
+  const npm = JSON.parse(await readFile(join(repoRoot, "node_modules/npm/package.json"), "utf8")) as { version: string };
+  const recipe = soakRecipeHash({
+    distribution: `${distribution.id} ${distribution.codename}`,
+    arch: process.arch,
+    nodeVersion: process.version,
+    npmVersion: npm.version,
+  });
+  return { recipe, distribution };
+}
+
+async function makeLayer(store: LayerStore, fill: (target: string) => Promise<void>): Promise<string> {
+  const target = await store.stagingDir();
+  try {
+    await fill(target);
+    return await store.adopt(target);
+  } catch (error) {
+    await removeTree(target);
+    throw error;
+  }
+}
+
+async function fillSystem(work: {
+  readonly folder: DataFolder;
+  readonly target: string;
+  readonly distribution: Distribution;
+  readonly options: EnsureSoakOptions;
+}): Promise<void> {
+  const { folder, target, distribution, options } = work;
+  const { repoRoot, report, signal } = options;
+  const setupDir = join(folder.workDir, "soak-setup");
+  await rm(setupDir, { recursive: true, force: true });
+  await mkdir(setupDir, { mode: 0o755 });
+  try {
+    report("unpacking a JVM, PostgreSQL and Chromium (a minute or two)");
+    await fillFromArchive({ target, setupDir, distribution, selection: SOAK_SELECTION, signal });
+    const tree = openTree({ root: target, setupDir, signal });
+    await applyRecipe({ tree, setupDir, distribution, nodeBinary: process.execPath, npmDir: join(repoRoot, "node_modules/npm") });
+  } finally {
+    await rm(setupDir, { recursive: true, force: true });
+  }
+  report("taking the digest");
+}

@@ -1,0 +1,9 @@
+// What `./skerry test`, `bench` and `soak` do beside printing, and what the tests themselves need of it.
+
+export { ensurePythonSdk } from "./python-sdk.ts";
+export { type CheckRun, runPlan, runStaticCheck, STATIC_CHECKS } from "./run-checks.ts";
+export { describeScope, saveMeasured, selectTests } from "./selection.ts";
+export { sweepStaleRuns } from "./stale-runs.ts";
+export { sumTallies, type Tally } from "./tally.ts";
+export { ensureTestRegistry } from "./test-registry.ts";
+export { unmountBelow } from "./unmount-below.ts";
