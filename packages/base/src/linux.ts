@@ -283,29 +283,36 @@ export function findXattr(path: Uint8Array, name: string): Buffer | undefined {
 }
 
 /** Sets an extended attribute of a path (of the link itself). */
-export function setXattr(path: Uint8Array, name: string, value: Uint8Array): void {
+export function setXattr(path: Uint8Array, name: string | Uint8Array, value: Uint8Array): void {
   if (lsetxattrBytesFn(terminated(path), terminated(Buffer.from(name)), value, value.length, 0) !== 0)
-    fail(`lsetxattr ${name}`, path.toString());
+    fail(`lsetxattr ${name.toString()}`, path.toString());
 }
 
 /** Gives `to` every extended attribute of `from` (of links themselves). */
 export function copyXattrs(from: Uint8Array, to: Uint8Array): void {
-  const [source, target] = [terminated(from), terminated(to)];
+  for (const [name, value] of readXattrs(from)) setXattr(to, name, value);
+}
+
+/** Every extended attribute of a path (of the link itself), in the order in which the file system lists them. */
+export function readXattrs(path: Uint8Array): [name: Buffer, value: Buffer][] {
+  const source = terminated(path);
   const size = Number(llistxattrBytesFn(source, null, 0));
-  if (size < 0 && koffi.errno() === koffi.os.errno.EOPNOTSUPP) return;
-  if (size < 0) fail("llistxattr", from.toString());
+  if (size < 0 && koffi.errno() === koffi.os.errno.EOPNOTSUPP) return [];
+  if (size < 0) fail("llistxattr", path.toString());
   const room = Buffer.alloc(size);
   // An overlay gives fewer than it has said.
   const length = size > 0 ? Number(llistxattrBytesFn(source, room, size)) : 0;
-  if (length < 0) fail("llistxattr", from.toString());
+  if (length < 0) fail("llistxattr", path.toString());
   const list = room.subarray(0, length);
+  const found: [Buffer, Buffer][] = [];
   for (let at = 0, end = list.indexOf(0); end > at; at = end + 1, end = list.indexOf(0, at)) {
     const name = list.subarray(at, end + 1);
     const length = Number(lgetxattrBytesFn(source, name, null, 0));
     const value = Buffer.alloc(Math.max(0, length));
-    if (length < 0 || (length > 0 && Number(lgetxattrBytesFn(source, name, value, length)) !== length)) fail("lgetxattr", from.toString());
-    if (lsetxattrBytesFn(target, name, value, value.length, 0) !== 0) fail("lsetxattr", to.toString());
+    if (length < 0 || (length > 0 && Number(lgetxattrBytesFn(source, name, value, length)) !== length)) fail("lgetxattr", path.toString());
+    found.push([name.subarray(0, -1), value]);
   }
+  return found;
 }
 
 /** Makes a device, a pipe or a socket's file; `device` as in the status of a file. */

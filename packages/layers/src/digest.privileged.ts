@@ -1,11 +1,14 @@
-// The identity of a layer: a SHA-256 over everything of its tree that a sandbox can see, in one fixed order.
-// Modification times count in whole seconds (what a tar archive keeps). Hard links count by content.
+// The identity of a layer: a SHA-256 over everything in its tree that a sandbox can see, in one fixed order.
+// Modification times count in whole seconds. Hard links count by their content.
 
 import { createHash, type Hash } from "node:crypto";
 import type { Stats } from "node:fs";
 import { lstat, open, readdir, readlink } from "node:fs/promises";
-import { join } from "node:path";
-import { listXattrs, readXattr } from "@skerry/base/linux";
+import { readXattrs } from "@skerry/base/linux";
+
+/** How much of a file is read at a time. */
+const PIECE_BYTES = 1024 * 1024;
+const SLASH = Buffer.from("/");
 
 export interface TreeDigest {
   /** "sha256:" and 64 hex digits. */
@@ -15,47 +18,59 @@ export interface TreeDigest {
   readonly entries: number;
 }
 
+/** Preconditions: nothing writes to the tree meanwhile. */
 export async function digestTree(root: string): Promise<TreeDigest> {
-  const hash = createHash("sha256");
-  const totals = { sizeBytes: 0, entries: 0 };
-  await digestEntry({ hash, totals, root, relative: "" });
-  return { digest: `sha256:${hash.digest("hex")}`, ...totals };
+  const walk: Walk = { hash: createHash("sha256"), totals: { sizeBytes: 0, entries: 0 }, piece: Buffer.allocUnsafe(PIECE_BYTES) };
+  await digestEntry(walk, Buffer.from(root), Buffer.alloc(0));
+  return { digest: `sha256:${walk.hash.digest("hex")}`, ...walk.totals };
 }
 
 interface Walk {
   readonly hash: Hash;
   readonly totals: { sizeBytes: number; entries: number };
-  readonly root: string;
-  readonly relative: string;
+  readonly piece: Buffer;
 }
 
-async function digestEntry(walk: Walk): Promise<void> {
-  const path = join(walk.root, walk.relative);
+/** `relative`: the entry's path below the root of the tree; empty for the root itself. */
+async function digestEntry(walk: Walk, path: Buffer, relative: Buffer): Promise<void> {
   const stats = await lstat(path);
   walk.totals.entries += 1;
-  const fields: (string | number)[] = [walk.relative, stats.mode, stats.uid, stats.gid, Math.floor(stats.mtimeMs / 1000)];
-  if (stats.isSymbolicLink()) fields.push(await readlink(path));
+  const fields: (Field | number)[] = [fieldOf(relative), stats.mode, stats.uid, stats.gid, Math.floor(stats.mtimeMs / 1000)];
+  if (stats.isSymbolicLink()) fields.push(fieldOf(await readlink(path, { encoding: "buffer" })));
   if (stats.isFile()) fields.push(stats.size);
   if (stats.isCharacterDevice() || stats.isBlockDevice()) fields.push(stats.rdev);
-  for (const name of listXattrs(path).sort()) fields.push(name, readXattr(path, name).toString("base64"));
+  for (const [name, value] of sortedXattrs(path)) fields.push(name, value.toString("base64"));
   walk.hash.update(`${JSON.stringify(fields)}\n`);
   if (stats.isFile()) await digestContent(walk, path, stats);
   if (stats.isDirectory()) {
     const names = await readdir(path, { encoding: "buffer" });
     for (const name of names.sort(Buffer.compare)) {
-      await digestEntry({ ...walk, relative: join(walk.relative, name.toString("utf8")) });
+      await digestEntry(walk, Buffer.concat([path, SLASH, name]), relative.length === 0 ? name : Buffer.concat([relative, SLASH, name]));
     }
   }
 }
 
-async function digestContent(walk: Walk, path: string, stats: Stats): Promise<void> {
+/** Names are bytes. One that is text is hashed as text, as in earlier versions; any other one cannot be mistaken for text. */
+type Field = string | { readonly base64: string };
+
+function fieldOf(bytes: Buffer): Field {
+  const text = bytes.toString("utf8");
+  return Buffer.from(text).equals(bytes) ? text : { base64: bytes.toString("base64") };
+}
+
+function sortedXattrs(path: Buffer): [Field, Buffer][] {
+  const key = (field: Field) => (typeof field === "string" ? field : `\uffff${field.base64}`);
+  return readXattrs(path)
+    .map(([name, value]): [Field, Buffer] => [fieldOf(name), value])
+    .sort(([a], [b]) => (key(a) < key(b) ? -1 : 1));
+}
+
+async function digestContent(walk: Walk, path: Buffer, stats: Stats): Promise<void> {
   walk.totals.sizeBytes += stats.size;
-  const file = await open(path, "r");
-  try {
-    for await (const chunk of file.createReadStream({ highWaterMark: 1024 * 1024, autoClose: false })) {
-      walk.hash.update(chunk as Buffer);
-    }
-  } finally {
-    await file.close();
+  await using file = await open(path, "r");
+  for (;;) {
+    const { bytesRead } = await file.read(walk.piece, 0, PIECE_BYTES, null);
+    if (bytesRead === 0) return;
+    walk.hash.update(walk.piece.subarray(0, bytesRead));
   }
 }

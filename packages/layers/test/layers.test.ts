@@ -14,6 +14,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setXattr } from "@skerry/base/linux";
 import { type LayerStore, mountRootFilesystem, openLayerStore, parseLayerDigest, unmountRootFilesystem } from "@skerry/layers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { mountPatiently } from "./mount-patiently.ts";
@@ -28,9 +29,7 @@ afterAll(() => rmSync(dir, { recursive: true, force: true }));
 async function stage(fill: (path: string) => void): Promise<string> {
   const path = await store.stagingDir();
   fill(path);
-  for (const name of ["", ...readdirSync(path, { recursive: true })]) {
-    execFileSync("touch", ["-h", "-d", "@1700000000", join(path, String(name))]);
-  }
+  execFileSync("find", [path, "-exec", "touch", "-h", "-d", "@1700000000", "{}", "+"]);
   return path;
 }
 
@@ -96,6 +95,35 @@ describe("layer store", () => {
     const staged = await stage(simple);
     utimesSync(join(staged, "etc/name"), 1_600_000_000, 1_600_000_000);
     expect(await store.adopt(staged)).not.toBe(plain);
+  });
+
+  it("gives a tree the digest that earlier versions gave it", async () => {
+    const staged = await stage((path) => {
+      simple(path);
+      chmodSync(path, 0o755);
+      chmodSync(join(path, "etc"), 0o755);
+      chmodSync(join(path, "etc/name"), 0o644);
+      setXattr(Buffer.from(join(path, "etc/name")), "user.b", Buffer.from([0, 255]));
+      setXattr(Buffer.from(join(path, "etc/name")), "user.a", Buffer.from("value"));
+      for (const name of ["z", "ä", "\u{1f600}", "\uffee"]) writeFileSync(join(path, name), name, { mode: 0o644 });
+    });
+    expect(await store.adopt(staged)).toBe("sha256:238b96566ad9b8ec5db089a123a6b9df92a0f346ec03b6daa428783acf37378f");
+  });
+
+  it("takes names, link targets and attribute names that are not UTF-8, and tells them apart", async () => {
+    const adopt = (odd: number) =>
+      stage((path) => {
+        const bytes = (name: string) => Buffer.from(`${path}/${name}`, "latin1");
+        writeFileSync(bytes(`file-${String.fromCharCode(odd)}`), "content");
+        mkdirSync(bytes(`folder-${String.fromCharCode(odd)}`));
+        writeFileSync(bytes(`folder-${String.fromCharCode(odd)}/inside`), "content");
+      }).then((staged) => store.adopt(staged));
+    expect(await adopt(0xe4)).not.toBe(await adopt(0xf6));
+    const link = (odd: number) => stage((path) => symlinkSync(Buffer.from([odd]), join(path, "link")));
+    expect(await store.adopt(await link(0xe4))).not.toBe(await store.adopt(await link(0xf6)));
+    const attribute = (odd: number) =>
+      stage((path) => setXattr(Buffer.from(path), Buffer.concat([Buffer.from("user."), Buffer.from([odd])]), Buffer.from("x")));
+    expect(await store.adopt(await attribute(0xe4))).not.toBe(await store.adopt(await attribute(0xf6)));
   });
 
   it("takes a tree whose adoption was interrupted before its record was written", async () => {
