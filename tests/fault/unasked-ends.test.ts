@@ -150,7 +150,7 @@ describe("records that a node can't read", () => {
       const text = readFileSync(file, "utf8");
       await node.stop();
       writeFileSync(file, JSON.stringify({ ...(JSON.parse(text) as object), version: 99 }));
-      await expect(node.up()).rejects.toThrow(/was written by a later version of Skerry/);
+      await expect(node.up()).rejects.toThrow(/written by a later version of Skerry/);
       writeFileSync(file, text);
       await node.up();
       expect(await marksOf(node, id)).toEqual(["disk", "memory"]);

@@ -8,7 +8,7 @@ import { areasOf } from "./areas/disk-areas.privileged.ts";
 import type { NodeConfig } from "./config.ts";
 import { Containers, type ContainersOptions } from "./containers/containers.ts";
 import { type HostDeps, runtimeOf } from "./containers/host.privileged.ts";
-import type { JournalEntry, SandboxRecord } from "./containers/journal.privileged.ts";
+import type { JournalEntry } from "./containers/journal.privileged.ts";
 import {
   type Adopted,
   adoptSandboxes,
@@ -30,6 +30,7 @@ import { chooseAddressPool } from "./network/pool-choice.privileged.ts";
 import { SlotPool } from "./network/slot-pool.privileged.ts";
 import { nodePaths } from "./paths.ts";
 import { WarmPool } from "./pool/warm-pool.ts";
+import type { SandboxRecord } from "./records/sandbox-record.ts";
 import { ClusterIdentity, forOwnCluster } from "./rpc/cluster-identity.privileged.ts";
 import { dialSandbox } from "./rpc/dial.ts";
 import { listenNodeServer } from "./rpc/server.ts";

@@ -35,3 +35,4 @@ export type {
 } from "./runtime.ts";
 export { buildSpec, type HostFacts } from "./spec/build-spec.ts";
 export { AGENT_MOUNT_POINT } from "./spec/mounts.ts";
+export type { OciSpec } from "./spec/oci.ts";

@@ -1,5 +1,5 @@
-import type { SandboxRecord } from "../containers/journal.privileged.ts";
 import { isSameProcess } from "../containers/process-identity.ts";
+import type { SandboxRecord } from "../records/sandbox-record.ts";
 import type { AgentWait } from "./agent-client.ts";
 
 const BOOT_TIMEOUT_MS = 30_000;

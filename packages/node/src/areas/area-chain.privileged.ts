@@ -6,7 +6,7 @@ import { statfsSync } from "node:fs";
 import { dirname } from "node:path";
 import { asError, type Logger } from "@skerry/base";
 import { type DiskAreas, mergedBytes, mergeUppers, newAreaId } from "@skerry/layers";
-import type { SandboxMakeup } from "../containers/journal.privileged.ts";
+import type { SandboxMakeup } from "../records/sandbox-record.ts";
 
 /** Merging copies what the chain holds; this often, and never while the sandbox stands still. */
 const LONGEST = 48;

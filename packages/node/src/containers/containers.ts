@@ -10,10 +10,11 @@ import { ExtraMemory } from "../limits/extra-memory.ts";
 import { memoryPlan } from "../limits/memory-plan.ts";
 import { SandboxGuard } from "../limits/sandbox-guard.ts";
 import type { SlotPool } from "../network/slot-pool.privileged.ts";
+import { RecordFlush } from "../records/record-flush.ts";
+import type { SandboxRecord } from "../records/sandbox-record.ts";
 import { type HostDeps, release, runtimeOf, type StartRequest, takeAndStart } from "./host.privileged.ts";
-import { areaIdsOf, hasFolder, refOf, removeRecord, type SandboxRecord, writeRecord } from "./journal.privileged.ts";
+import { areaIdsOf, hasFolder, refOf, removeRecord, writeRecord } from "./journal.privileged.ts";
 import { processStartTime } from "./process-identity.ts";
-import { RecordFlush } from "./record-flush.ts";
 import { emptyTrash } from "./recover.privileged.ts";
 import { type UnaskedEnd, UnaskedEnds } from "./unasked-ends.ts";
 

@@ -22,8 +22,9 @@ import { crashPoint } from "../crash-points.ts";
 import { memoryPlan } from "../limits/memory-plan.ts";
 import { hostProcessLimit } from "../limits/process-limit.ts";
 import type { NodePaths } from "../paths.ts";
+import type { SandboxRecord } from "../records/sandbox-record.ts";
 import { moveToTrash } from "../trash.privileged.ts";
-import { type SandboxRecord, writeRecord } from "./journal.privileged.ts";
+import { writeRecord } from "./journal.privileged.ts";
 import { mountRoot } from "./root.privileged.ts";
 import { markTmp, writeRootFiles } from "./root-files.privileged.ts";
 

@@ -3,66 +3,10 @@
 // of any process; after a power cut no sandbox is running, so they are not forced to disk.
 
 import { existsSync, readdirSync, rmSync } from "node:fs";
-import type { ContainerRef, NetworkSlot, RuntimeName } from "@skerry/runtime";
-import type { AgentIdentity } from "../agent/agent-client.ts";
+import type { ContainerRef } from "@skerry/runtime";
 import type { NodePaths } from "../paths.ts";
-import { readRecordFile, writeRecordFile } from "../record-file.privileged.ts";
-
-/**
- * `pooled`: ready, and nobody's yet. `pausing`, `snapshotting`: being written to `imageId`; once that image is complete,
- * it is what counts, and this container is only to be given back.
- */
-export type ContainerState = "creating" | "pooled" | "running" | "pausing" | "snapshotting" | "killing";
-
-export interface SandboxSize {
-  readonly cpuCount: number;
-  readonly memoryMb: number;
-  readonly diskSizeMb: number;
-}
-
-/** What a sandbox is made of, wherever it is: running, in the pool, or in an image. */
-export interface SandboxMakeup {
-  readonly runtime: RuntimeName;
-  readonly templateId: string;
-  readonly buildId: string;
-  readonly size: SandboxSize;
-  /** Digests of the template's layers, lowest first. */
-  readonly layers: readonly string[];
-  /** Areas that are frozen and lie on the layers, lowest first. */
-  readonly frozenAreas: readonly string[];
-  /** The agent's tree on the host: what a process in an image has open has to be there again. */
-  readonly agentDir: string;
-  readonly agentVersion: string;
-}
-
-export interface SandboxRecord extends SandboxMakeup {
-  readonly version: 2;
-  readonly containerId: string;
-  /** "" while it waits in the pool. */
-  readonly sandboxId: string;
-  readonly state: ContainerState;
-  /** The area that it writes to. */
-  readonly area: string;
-  readonly slot: NetworkSlot;
-  readonly cgroupPath: string;
-  readonly allowInternetAccess: boolean;
-  readonly identity: AgentIdentity;
-  /** While it is written to a snapshot: the area that it goes on with, made before there is no way back. */
-  readonly successorArea?: string;
-  /** The image that is being written, or that this container is being started from. */
-  readonly imageId?: string;
-  /** It is brought back with the memory of that image. */
-  readonly isRestored?: boolean;
-  /** Why its start, or the last snapshot of it, cost it the memory that it was to have. */
-  readonly memoryLost?: string;
-  /** What it may have beyond its limits for now: see limits/extra-memory.ts. */
-  readonly extraMemoryBytes?: number;
-  readonly createdAtMs: number;
-  /** The sandbox's first host process and when it started, in clock ticks since boot; a pid alone may be somebody else's. */
-  readonly process?: { readonly pid: number; readonly startTime: string };
-  /** File name of the runtime's program that it runs on. */
-  readonly binary?: string;
-}
+import { readRecordFile, writeRecordFile } from "../records/record-file.privileged.ts";
+import { parseSandboxRecord, type SandboxRecord } from "../records/sandbox-record.ts";
 
 export interface RefersToAreas {
   readonly area?: string;
@@ -105,13 +49,10 @@ export interface JournalEntry {
   readonly isDamaged: boolean;
 }
 
-/**
- * Records of earlier versions are not read: their sandboxes are given back as what has no record.
- * Throws PlatformError("record_newer") where there are records of a later one.
- */
+/** Throws PlatformError("record_unreadable") where there are records of a version that this program does not know. */
 export function readJournal(paths: NodePaths): JournalEntry[] {
   return readdirSync(paths.sandboxes).map((containerId) => {
-    const found = readRecordFile<SandboxRecord>(paths.container(containerId).record, 2);
+    const found = readRecordFile(paths.container(containerId).record, parseSandboxRecord);
     return { containerId, record: typeof found === "string" ? undefined : found.record, isDamaged: found === "damaged" };
   });
 }

@@ -6,12 +6,13 @@ import { join } from "node:path";
 import { asError, type Logger, runCommand } from "@skerry/base";
 import { type DiskAreas, unmountRootFilesystem } from "@skerry/layers";
 import { destroyCgroup, destroySlot, letTrafficGo, listCgroups, listSlots } from "@skerry/runtime";
-import type { ImageRecord } from "../images/image.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
 import type { NodePaths } from "../paths.ts";
+import type { ImageRecord } from "../records/image-record.ts";
+import type { SandboxRecord } from "../records/sandbox-record.ts";
 import { commitKept, isKept, isToBeKept } from "../sandboxes/keeper.privileged.ts";
 import { type HostDeps, type ReleaseDeps, release, runtimeOf } from "./host.privileged.ts";
-import { areaIdsOf, type JournalEntry, readJournal, refOf, type SandboxRecord, writeRecord } from "./journal.privileged.ts";
+import { areaIdsOf, type JournalEntry, readJournal, refOf, writeRecord } from "./journal.privileged.ts";
 import { isSameProcess } from "./process-identity.ts";
 
 /** Hears of each thing that could not be given back; the others are. */
@@ -189,7 +190,7 @@ async function goneOn(deps: HostDeps, images: ImageStore, record: SandboxRecord,
   return running;
 }
 
-/** All records, before anything is changed. Throws PlatformError("record_newer"), and gives up the lock then. */
+/** All records, before anything is changed. Throws PlatformError("record_unreadable"), and gives up the lock then. */
 export function readRecords(paths: NodePaths, images: ImageStore, lock: { release(): void }): JournalEntry[] {
   try {
     const journal = readJournal(paths);

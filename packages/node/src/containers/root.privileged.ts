@@ -15,10 +15,10 @@ import {
 } from "@skerry/layers";
 import { openUserNamespace } from "@skerry/runtime";
 import { crashPoint } from "../crash-points.ts";
-import type { ImageRecord } from "../images/image.ts";
+import type { ImageRecord } from "../records/image-record.ts";
+import type { SandboxMakeup, SandboxRecord } from "../records/sandbox-record.ts";
 import { moveToTrash } from "../trash.privileged.ts";
 import type { HostDeps } from "./host.privileged.ts";
-import type { SandboxMakeup, SandboxRecord } from "./journal.privileged.ts";
 
 const ATTEMPTS = 40;
 const RELEASE_PAUSE_MS = 50;

@@ -7,10 +7,10 @@ import { join } from "node:path";
 import { errnoOf, PlatformError } from "@skerry/base";
 import type { MemoryImage } from "@skerry/runtime";
 import type { NodePaths } from "../paths.ts";
-import { readRecordFile, syncFolder, writeRecordDurably } from "../record-file.privileged.ts";
+import { type ImageRecord, type MemoryFile, parseImageRecord, type StoredMemory } from "../records/image-record.ts";
+import { readRecordFile, syncFolder, writeRecordDurably } from "../records/record-file.privileged.ts";
 import { moveToTrash } from "../trash.privileged.ts";
 import { checksumFile } from "./checksum-file.ts";
-import type { ImageRecord, MemoryFile, StoredMemory } from "./image.ts";
 
 export class ImageStore {
   readonly #paths: NodePaths;
@@ -23,10 +23,10 @@ export class ImageStore {
     this.#paths = paths;
   }
 
-  /** Reads what is there, then discards what was cut off. Throws PlatformError("record_newer") before it has changed anything. */
+  /** Reads what is there, then discards what was cut off. Throws PlatformError("record_unreadable") before it has changed anything. */
   load(): void {
     const all = readdirSync(this.#paths.images).map(
-      (imageId) => [imageId, readRecordFile<ImageRecord>(this.#paths.image(imageId).record, 1)] as const,
+      (imageId) => [imageId, readRecordFile(this.#paths.image(imageId).record, parseImageRecord)] as const,
     );
     for (const [imageId, found] of all) {
       if (found === "damaged") this.#damaged.add(imageId);

@@ -4,12 +4,13 @@ import { asError, isOutOfSpace, type Logger, PlatformError } from "@skerry/base"
 import { notSavable, type Runtime, type SavingNeeds } from "@skerry/runtime";
 import type { Containers } from "../containers/containers.ts";
 import { type HostDeps, runtimeOf } from "../containers/host.privileged.ts";
-import { refOf, type SandboxRecord } from "../containers/journal.privileged.ts";
+import { refOf } from "../containers/journal.privileged.ts";
 import { linkUpArea } from "../containers/root.privileged.ts";
 import { crashPoint } from "../crash-points.ts";
 import { readDiskSpace } from "../disk/disk-space.privileged.ts";
 import { bytesToRestore, bytesToSaveHeap } from "../limits/extra-memory.ts";
-import type { ImageKind, ImageRecord } from "./image.ts";
+import type { ImageKind, ImageRecord } from "../records/image-record.ts";
+import type { SandboxRecord } from "../records/sandbox-record.ts";
 import type { ImageStore } from "./image-store.privileged.ts";
 
 /** They say themselves what it is that can't be done. */

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { AgentIdentity } from "../agent/agent-client.ts";
-import type { SandboxMakeup } from "../containers/journal.privileged.ts";
+import type { SandboxMakeup } from "../records/sandbox-record.ts";
 
 /**
  * What two sandboxes must have in common for one to be as good as the other. `fingerprint` stands for the runtime: program,

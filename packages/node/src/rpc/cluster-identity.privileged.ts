@@ -8,7 +8,7 @@ import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@conn
 import { errnoOf, type Logger } from "@skerry/base";
 import { CLUSTER_ID_HEADER } from "@skerry/wire";
 import type { NodeService } from "@skerry/wire/node";
-import { writeRecordDurably } from "../record-file.privileged.ts";
+import { writeRecordDurably } from "../records/record-file.privileged.ts";
 
 /** A refused control plane asks every few seconds. */
 const NOTE_REFUSAL_EVERY_MS = 60_000;

@@ -3,7 +3,7 @@ import { parseSandboxId } from "@skerry/wire";
 import type { SandboxSpec } from "@skerry/wire/node";
 import type { AgentIdentity } from "../agent/agent-client.ts";
 import { newGeneration } from "../agent/generation.ts";
-import type { ImageRecord } from "../images/image.ts";
+import type { ImageRecord } from "../records/image-record.ts";
 
 /** What a sandbox's agent is told: what was asked for, above what the image has that it starts from. */
 export function identityOf(spec: SandboxSpec, image: ImageRecord | undefined): AgentIdentity {

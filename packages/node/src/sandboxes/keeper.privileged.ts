@@ -11,12 +11,13 @@ import { destroyCgroup } from "@skerry/runtime";
 import { END_MARK, imageIdFrom } from "@skerry/wire";
 import type { Containers, LiveContainer } from "../containers/containers.ts";
 import type { HostDeps } from "../containers/host.privileged.ts";
-import { leftoverOf, type SandboxRecord } from "../containers/journal.privileged.ts";
+import { leftoverOf } from "../containers/journal.privileged.ts";
 import type { UnaskedEnd } from "../containers/unasked-ends.ts";
 import { crashPoint } from "../crash-points.ts";
-import type { ImageRecord } from "../images/image.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
 import { imageOf } from "../images/image-writer.ts";
+import type { ImageRecord } from "../records/image-record.ts";
+import type { SandboxRecord } from "../records/sandbox-record.ts";
 
 export interface KeepRequest {
   readonly reason: UnaskedEnd | "disk";

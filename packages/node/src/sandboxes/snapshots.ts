@@ -16,13 +16,14 @@ import { AreaChain } from "../areas/area-chain.privileged.ts";
 import { copyUpper } from "../areas/copy-area.privileged.ts";
 import { type Containers, type LiveContainer, whileStandingStill } from "../containers/containers.ts";
 import { cgroupPathOf, type HostDeps, release, runtimeOf, type StartRequest } from "../containers/host.privileged.ts";
-import { areaIdsOf, leftoverOf, type SandboxRecord, writeRecord } from "../containers/journal.privileged.ts";
+import { areaIdsOf, leftoverOf, writeRecord } from "../containers/journal.privileged.ts";
 import { linkUpPaused } from "../containers/root.privileged.ts";
 import { crashPoint } from "../crash-points.ts";
-import type { ImageRecord } from "../images/image.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
 import type { ImageUses } from "../images/image-uses.ts";
 import type { ImageWriter } from "../images/image-writer.ts";
+import type { ImageRecord } from "../records/image-record.ts";
+import type { SandboxRecord } from "../records/sandbox-record.ts";
 import type { Keeper } from "./keeper.privileged.ts";
 import { Phases } from "./phases.ts";
 

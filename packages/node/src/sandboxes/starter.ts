@@ -9,12 +9,12 @@ import { agentWaitOf } from "../agent/agent-wait.ts";
 import { warmUp } from "../agent/warm-up.ts";
 import type { Containers, ContainersOptions, LiveContainer } from "../containers/containers.ts";
 import { cgroupPathOf, type HostDeps, runtimeOf } from "../containers/host.privileged.ts";
-import type { SandboxMakeup, SandboxRecord } from "../containers/journal.privileged.ts";
 import { isSameProcess } from "../containers/process-identity.ts";
 import { crashPoint } from "../crash-points.ts";
-import type { ImageRecord } from "../images/image.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
 import type { ImageUses } from "../images/image-uses.ts";
+import type { ImageRecord } from "../records/image-record.ts";
+import type { SandboxMakeup, SandboxRecord } from "../records/sandbox-record.ts";
 import { memoryLostBy } from "./keeper.privileged.ts";
 
 export interface StartPlan {

@@ -3,7 +3,7 @@
 
 import { asError, type Logger } from "@skerry/base";
 import type { NodePaths } from "../paths.ts";
-import { syncRecordFile } from "../record-file.privileged.ts";
+import { syncRecordFile } from "./record-file.privileged.ts";
 
 export class RecordFlush {
   readonly #paths: NodePaths;

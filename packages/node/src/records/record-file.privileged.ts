@@ -1,29 +1,23 @@
-// Records that outlive this process: JSON files with a version, replaced as a whole.
+// Reads and writes records: JSON files with a version, each replaced as a whole.
 
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { dirname } from "node:path";
-import { errnoOf, PlatformError } from "@skerry/base";
+import { errnoOf } from "@skerry/base";
+import type { ParsedRecord, RecordParser } from "@skerry/base/records";
 
-/** "damaged": it is no JSON, or of no version. */
-export type FoundRecord<T> = { readonly record: T } | "missing" | "damaged";
+export type FoundRecord<T> = ParsedRecord<T> | "missing";
 
-/** Throws PlatformError("record_newer") for one that a later version of this program has written: what it means is not known here. */
-export function readRecordFile<T extends { readonly version: number }>(file: string, version: T["version"]): FoundRecord<T> {
+/** Throws PlatformError("record_unreadable") for a record of a version that this program does not know. */
+export function readRecordFile<T>(file: string, parse: RecordParser<T>): FoundRecord<T> {
+  let text: string;
   try {
-    const record = JSON.parse(readFileSync(file, "utf8")) as T | null;
-    if (Number(record?.version) > version) throw newerRecord(file, { found: Number(record?.version), known: version });
-    return record?.version === version ? { record } : "damaged";
+    text = readFileSync(file, "utf8");
   } catch (error) {
-    if (error instanceof SyntaxError) return "damaged";
     if (["ENOENT", "ENOTDIR"].includes(errnoOf(error) ?? "")) return "missing";
     throw error;
   }
-}
-
-function newerRecord(file: string, { found, known }: { found: number; known: number }): PlatformError {
-  const why = `${file} was written by a later version of Skerry (version ${found} of such files, and this one knows ${known})`;
-  return new PlatformError("record_newer", `${why}: start that version; nothing was changed`);
+  return parse(text, file);
 }
 
 /** Enough for what ends with the power anyway. */

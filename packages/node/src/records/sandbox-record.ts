@@ -1,0 +1,95 @@
+// The record of a container (`sandboxes/<id>/sandbox.json`): what its sandbox is made of, and what it holds on this host.
+
+import { type RecordKind, type RecordOf, recordParser } from "@skerry/base/records";
+import { Type } from "typebox";
+
+const TEXTS = Type.Array(Type.String());
+
+/** What a sandbox is made of, whether it runs, waits in the pool or is an image. */
+export const MAKEUP = {
+  runtime: Type.Union([Type.Literal("gvisor"), Type.Literal("runc")]),
+  templateId: Type.String(),
+  buildId: Type.String(),
+  size: Type.Object({ cpuCount: Type.Number(), memoryMb: Type.Number(), diskSizeMb: Type.Number() }),
+  /** Digests of the template's layers, lowest first. */
+  layers: TEXTS,
+  /** Frozen areas above the layers, lowest first. */
+  frozenAreas: TEXTS,
+  /** The agent's tree on the host. A process in an image has files of this tree open. */
+  agentDir: Type.String(),
+  agentVersion: Type.String(),
+};
+
+export const IDENTITY = Type.Object({
+  sandboxId: Type.String(),
+  templateId: Type.String(),
+  envVars: Type.Record(Type.String(), Type.String()),
+  accessToken: Type.String(),
+  defaultUser: Type.String(),
+  defaultWorkdir: Type.String(),
+  memoryMb: Type.Number(),
+  generation: Type.Optional(Type.String()),
+});
+
+const SLOT = Type.Object({
+  number: Type.Integer(),
+  addresses: Type.Object({ host: Type.String(), guest: Type.String() }),
+  hostInterface: Type.String(),
+  namespacePath: Type.String(),
+  userNamespace: Type.Optional(Type.Object({ path: Type.String(), idBase: Type.Integer() })),
+});
+
+export const SANDBOX_KIND = {
+  name: "sandbox",
+  version: 2,
+  // Version 1 had neither areas nor containers: its sandboxes can't be adopted.
+  steps: {},
+  schema: Type.Object({
+    version: Type.Literal(2),
+    ...MAKEUP,
+    containerId: Type.String(),
+    /** "" while it waits in the pool. */
+    sandboxId: Type.String(),
+    /**
+     * `pooled`: ready, and not assigned to a sandbox. `pausing`, `snapshotting`: being written to `imageId`. When that image is
+     * complete, it replaces the container, which is only to be released.
+     */
+    state: Type.Union([
+      Type.Literal("creating"),
+      Type.Literal("pooled"),
+      Type.Literal("running"),
+      Type.Literal("pausing"),
+      Type.Literal("snapshotting"),
+      Type.Literal("killing"),
+    ]),
+    /** The area that the sandbox writes to. */
+    area: Type.String(),
+    slot: SLOT,
+    cgroupPath: Type.String(),
+    allowInternetAccess: Type.Boolean(),
+    identity: IDENTITY,
+    /** While a snapshot is written: the area that the sandbox continues with. It is made before the point of no return. */
+    successorArea: Type.Optional(Type.String()),
+    /** The image that is being written, or that this container is being started from. */
+    imageId: Type.Optional(Type.String()),
+    /** The container is restored with the memory of that image. */
+    isRestored: Type.Optional(Type.Boolean()),
+    /** Why its start, or its last snapshot, lost the memory that it was to have. */
+    memoryLost: Type.Optional(Type.String()),
+    /** Memory that the sandbox may use beyond its limit for now: see limits/extra-memory.ts. */
+    extraMemoryBytes: Type.Optional(Type.Number()),
+    createdAtMs: Type.Number(),
+    /**
+     * The sandbox's first process on the host, and when it started, in clock ticks since boot. The kernel reuses pids, so the pid
+     * alone does not identify a process.
+     */
+    process: Type.Optional(Type.Object({ pid: Type.Integer(), startTime: Type.String() })),
+    /** File name of the runtime's program that runs the sandbox. */
+    binary: Type.Optional(Type.String()),
+  }),
+} as const satisfies RecordKind;
+
+export type SandboxRecord = RecordOf<typeof SANDBOX_KIND>;
+export type SandboxMakeup = Pick<SandboxRecord, keyof typeof MAKEUP>;
+
+export const parseSandboxRecord = recordParser(SANDBOX_KIND);
