@@ -11,6 +11,22 @@ interface HostNames {
   readonly slot: { readonly hostInterface: string };
 }
 
+/** Values that no other host has: of its boot, its disks and its firmware. Hosts differ in which of them there are. */
+function hostIds(): string[] {
+  const files = readdirSync("/sys/block").flatMap((name) =>
+    ["serial", "device/serial", "device/wwid"].map((file) => `/sys/block/${name}/${file}`),
+  );
+  const firmware = ["product_uuid", "product_serial", "board_serial"].map((name) => `/sys/class/dmi/id/${name}`);
+  const paths = ["/proc/sys/kernel/random/boot_id", "/proc/cmdline", "/etc/machine-id", ...files, ...firmware];
+  return paths.flatMap((path) => {
+    try {
+      return [readFileSync(path, "utf8").trim()].filter((id) => id.length > 5);
+    } catch {
+      return [];
+    }
+  });
+}
+
 /** Reads the beginning of every file of the kernel's, but those of processes, and says which of them name something. Names of files count. */
 const CRAWL = `
 import json, os, stat
@@ -56,6 +72,9 @@ describe("root inside a runc sandbox", () => {
     ["mount a file system", "mount -t tmpfs none /mnt"],
     ["mount procfs anew", "mount -t proc none /mnt"],
     ["unmount what covers /proc", "umount /proc/kcore"],
+    ["unmount its boot id", "umount /proc/sys/kernel/random/boot_id"],
+    ["move its boot id", "mount --move /proc/sys/kernel/random/boot_id /mnt"],
+    ["change its boot id", "sh -c 'echo x > /proc/sys/kernel/random/boot_id || mount -o remount,rw,bind /proc/sys/kernel/random/boot_id'"],
     ["remount a read-only path", "mount -o remount,rw,bind /proc/sys"],
     ["make a device", "mknod /tmp/disk b 254 0"],
     ["make new namespaces", "unshare --user --mount true"],
@@ -101,13 +120,17 @@ describe("root inside a runc sandbox", () => {
     expect(stdout).toContain("-1 1\n");
   });
 
-  it("finds nothing in /proc and /sys that names the host's files, other sandboxes or their disks", async () => {
+  it("finds nothing in /proc and /sys that names the host, its files, other sandboxes or their disks", async () => {
     const other = await Sandbox.create(clientOf(platform));
     const dir = join(platform.dataDir, "node/sandboxes");
     const records = readdirSync(dir).map((name) => JSON.parse(readFileSync(join(dir, name, "sandbox.json"), "utf8")) as HostNames);
-    const hostNames = [platform.dataDir, ...records.flatMap(({ area, containerId, slot }) => [area, containerId, slot.hostInterface])];
+    const hostNames = [
+      ...hostIds(),
+      platform.dataDir,
+      ...records.flatMap(({ area, containerId, slot }) => [area, containerId, slot.hostInterface]),
+    ];
     // Some other sandbox's among them, or this would find nothing whatever it looks at.
-    expect(hostNames.length).toBeGreaterThan(6);
+    expect(hostNames.length).toBeGreaterThan(8);
     await sandbox.files.write("/root/crawl.py", CRAWL);
     await sandbox.files.write("/root/names.json", JSON.stringify([...hostNames, "(deleted)"]));
     const { stdout } = await sandbox.commands.run("python3 /root/crawl.py", { user: "root", timeoutMs: 60_000 });

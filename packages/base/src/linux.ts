@@ -1,6 +1,7 @@
 // System calls that Node.js does not offer, through koffi. Only files ending in `.privileged.ts` import this.
 // The calls block for the time of the call (tens of microseconds to a few milliseconds), and run on the caller's thread.
 
+import { openSync } from "node:fs";
 import koffi from "koffi";
 import { PlatformError } from "./error.ts";
 
@@ -21,6 +22,8 @@ const OPEN_TREE_CLONE = 1;
 const OPEN_TREE_CLOEXEC = 0o2000000;
 const MOVE_MOUNT_F_EMPTY_PATH = 4;
 const MOUNT_ATTR_IDMAP = 0x00100000n;
+/** MOUNT_ATTR_RDONLY, NOSUID, NODEV and NOEXEC. */
+const MOUNT_ATTR_READ_ONLY = 0xfn;
 const MNT_DETACH = 2;
 
 export const MS_RDONLY = 1;
@@ -147,32 +150,66 @@ export function makeBlockDeviceNode(path: string, { major, minor }: { major: num
   fail("mknod", path);
 }
 
-/** Mounts a copy of the tree at `source` onto `target`, its ids mapped by the user namespace behind `usernsFd` (Linux 5.12). */
+/** Mounts a copy of the tree at `source` onto `target`, with its ids mapped by the user namespace behind `usernsFd` (Linux 5.12). */
 export function mountIdmapped(options: { source: string; target: string; usernsFd: number }): void {
   const { source, target, usernsFd } = options;
-  const treeFd = Number(syscallFn(SYS_OPEN_TREE, "int", AT_FDCWD, "str", source, "uint", (OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC) >>> 0));
-  if (treeFd < 0) fail("open_tree", source);
+  const tree = cloneMount(source, { attributes: MOUNT_ATTR_IDMAP, usernsFd });
   try {
-    // struct mount_attr { u64 attr_set, attr_clr, propagation, userns_fd }
-    const attr = new BigUint64Array([MOUNT_ATTR_IDMAP, 0n, 0n, BigInt(usernsFd)]);
-    const set = syscallFn(
-      SYS_MOUNT_SETATTR,
-      "int",
-      treeFd,
-      "str",
-      "",
-      "uint",
-      AT_EMPTY_PATH,
-      "void *",
-      new Uint8Array(attr.buffer),
-      "size_t",
-      attr.byteLength,
-    );
-    if (Number(set) !== 0) fail("mount_setattr", source);
-    const moved = syscallFn(SYS_MOVE_MOUNT, "int", treeFd, "str", "", "int", AT_FDCWD, "str", target, "uint", MOVE_MOUNT_F_EMPTY_PATH);
-    if (Number(moved) !== 0) fail("move_mount", target);
+    attachMount(tree, target);
   } finally {
-    closeFd(treeFd);
+    closeFd(tree);
+  }
+}
+
+/** Returns a descriptor of a mount of `source` that is attached nowhere yet. The caller closes it. */
+function cloneMount(source: string, about: { attributes: bigint; usernsFd?: number }): number {
+  const tree = Number(syscallFn(SYS_OPEN_TREE, "int", AT_FDCWD, "str", source, "uint", (OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC) >>> 0));
+  if (tree < 0) fail("open_tree", source);
+  // struct mount_attr { u64 attr_set, attr_clr, propagation, userns_fd }
+  const attr = new Uint8Array(new BigUint64Array([about.attributes, 0n, 0n, BigInt(about.usernsFd ?? 0)]).buffer);
+  const size = attr.byteLength;
+  const set = syscallFn(SYS_MOUNT_SETATTR, "int", tree, "str", "", "uint", AT_EMPTY_PATH, "void *", attr, "size_t", size);
+  if (Number(set) === 0) return tree;
+  const errno = koffi.errno();
+  closeFd(tree);
+  return fail("mount_setattr", source, errno);
+}
+
+function attachMount(tree: number, target: string): void {
+  const moved = syscallFn(SYS_MOVE_MOUNT, "int", tree, "str", "", "int", AT_FDCWD, "str", target, "uint", MOVE_MOUNT_F_EMPTY_PATH);
+  if (Number(moved) !== 0) fail("move_mount", target);
+}
+
+const setnsFn = libc.func("int setns(int fd, int kind)");
+const unshareFn = libc.func("int unshare(int flags)");
+const fchdirFn = libc.func("int fchdir(int fd)");
+const CLONE_FS = 0x200;
+const CLONE_NEWNS = 0x20000;
+
+/**
+ * Mounts a read-only copy of the file at `source` onto `target` in the mount namespace of another process.
+ * The calling thread enters that namespace for the time of one system call. The kernel allows that to a thread whose root and working
+ * directory are its own, so they are no longer shared with the other threads afterwards: a later `process.chdir` affects this thread alone.
+ */
+export function mountInNamespaceOf(pid: number, options: { source: string; target: string }): void {
+  const tree = cloneMount(options.source, { attributes: MOUNT_ATTR_READ_ONLY });
+  const opened = [tree];
+  const open = (path: string) => {
+    opened.push(openSync(path, "r"));
+    return opened.at(-1) as number;
+  };
+  try {
+    const [theirs, ours, workingDirectory] = [open(`/proc/${pid}/ns/mnt`), open("/proc/thread-self/ns/mnt"), open(".")];
+    if (unshareFn(CLONE_FS) !== 0) fail("unshare", "the thread's directories");
+    if (setnsFn(theirs, CLONE_NEWNS) !== 0) fail("setns", `process ${pid}`);
+    try {
+      attachMount(tree, options.target);
+    } finally {
+      // Nothing else may ever run in the namespace of a sandbox.
+      if (setnsFn(ours, CLONE_NEWNS) !== 0 || fchdirFn(workingDirectory) !== 0) process.abort();
+    }
+  } finally {
+    for (const fd of opened) closeFd(fd);
   }
 }
 

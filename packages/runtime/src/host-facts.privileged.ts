@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, realpathSync } from "node:fs";
 import type { HostFacts } from "./spec/build-spec.ts";
 
 /** A guest can use more, but the tables of the kernel that many open files need are the host's memory. */
@@ -23,5 +23,17 @@ export function readHostFacts(limits: string = readFileSync("/proc/self/limits",
     arch: process.arch,
     maxOpenFiles: Math.min(parsed, MAX_OPEN_FILES),
     limitsSwap: existsSync(SWAP_LIMIT_V1) || existsSync(CGROUP_V2),
+    diskPaths: diskPaths(),
   };
+}
+
+/** Folders in /sys of the devices behind the host's disks. They hold serial numbers, also where /sys/block is masked. */
+function diskPaths(): string[] {
+  const disks = namesIn("/sys/block").map((name) => `/sys/block/${name}/device`);
+  const controllers = namesIn("/sys/class/nvme").map((name) => `/sys/class/nvme/${name}`);
+  return [...new Set([...disks, ...controllers].filter((path) => existsSync(path)).map((path) => realpathSync(path)))];
+}
+
+function namesIn(folder: string): string[] {
+  return existsSync(folder) ? readdirSync(folder) : [];
 }

@@ -1,5 +1,6 @@
 import { mkdirSync, readdirSync, rmSync } from "node:fs";
-import { PlatformError } from "@skerry/base";
+import { asError, PlatformError } from "@skerry/base";
+import { showNewBootId } from "../boot-id.privileged.ts";
 import type { Runtime } from "../runtime.ts";
 import type { HostFacts } from "../spec/build-spec.ts";
 import { endLeftCommands } from "./left-commands.privileged.ts";
@@ -20,7 +21,13 @@ export function createRuncRuntime(options: { binary: string; stateDir: string; h
     capabilities: { checkpoint: false, userNamespace: true },
     async start(plan) {
       if (!plan.userNamespace) throw new PlatformError("runtime_failed", `${plan.id} has no user namespace, which runc needs`);
-      return startContainer(driver, plan);
+      const started = await startContainer(driver, plan);
+      try {
+        showNewBootId({ pid: started.pid, bundleDir: plan.bundleDir });
+      } catch (cause) {
+        throw new PlatformError("runtime_failed", `${plan.id} has no boot id of its own: ${asError(cause).message}`, { cause });
+      }
+      return started;
     },
     restore: () => Promise.reject(noMemory()),
     checkpoint: () => Promise.reject(noMemory()),

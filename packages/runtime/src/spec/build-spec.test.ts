@@ -18,7 +18,7 @@ const plan: ContainerPlan = {
   cgroupPath: "/skerry-1a2b/iabc",
   limits: { cpuCount: 2, memoryBytes: 1 << 29, overheadBytes: 1 << 27, pids: 100 },
 };
-const host = { arch: "x64", maxOpenFiles: 1000, limitsSwap: true };
+const host = { arch: "x64", maxOpenFiles: 1000, limitsSwap: true, diskPaths: [] };
 
 describe("OCI specification", () => {
   it("gives a reason beside each capability, mount, path, sysctl and group of system calls", () => {

@@ -25,6 +25,8 @@ export interface HostFacts {
   readonly maxOpenFiles: number;
   /** Whether this kernel can limit a group's swap; asking one that can't is an error there. */
   readonly limitsSwap: boolean;
+  /** Folders in /sys that are masked for guests on the host's kernel. */
+  readonly diskPaths: readonly string[];
 }
 
 export function buildSpec(plan: ContainerPlan, host: HostFacts): OciSpec {
@@ -83,7 +85,7 @@ function sharedKernelPart(idBase: number, host: HostFacts) {
     uidMappings: mappings,
     gidMappings: mappings,
     sysctl: Object.fromEntries(SYSCTLS.map(({ name, value }) => [name, value])),
-    maskedPaths: MASKED_PATHS.map(({ path }) => path),
+    maskedPaths: [...MASKED_PATHS.map(({ path }) => path), ...host.diskPaths],
     readonlyPaths: READONLY_PATHS.map(({ path }) => path),
     seccomp: seccompFilter(host.arch),
   };

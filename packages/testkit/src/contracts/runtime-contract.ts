@@ -1,6 +1,18 @@
 // What every runtime has to do, run by each of them on real sandboxes with a busybox-only image.
 
-import { chmodSync, chownSync, closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, realpathSync, rmSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { mountRootFilesystem, unmountRootFilesystem } from "@skerry/layers";
@@ -161,6 +173,27 @@ export function runtimeContract(options: RuntimeContractOptions): void {
       const names = interfaces.map((line) => /^\s*(\w+):/.exec(line)?.[1]).filter((name) => name !== undefined);
       expect(names.sort()).toEqual(["eth0", "lo"]);
       await runtime.destroy({ id, cgroupPath: cgroupOf(id) });
+    });
+
+    it("shows each start an id of its own boot, never the host's, and root can't look behind it", async () => {
+      const id = ids[1] ?? "";
+      const file = "/proc/sys/kernel/random/boot_id";
+      const found: string[] = [];
+      for (const _start of ["first", "second"]) {
+        const attacks = `umount ${file}; umount -l ${file}; mount -t proc proc /proc; mount -o remount,rw,bind ${file}; echo x > ${file}`;
+        const look = `{ cat ${file}; ${attacks}; cat ${file} /proc/1/root${file}; } > /out 2>/dev/null; mv /out /done`;
+        const plan = await planOf(id, `until [ -e /go ]; do sleep 0.05; done; ${look}; sleep 1000`);
+        for (const name of ["go", "done"]) rmSync(join(plan.rootDir, name), { force: true });
+        await runtime.start(plan);
+        writeFileSync(join(plan.rootDir, "go"), "");
+        await waitUntil("the guest has looked", () => existsSync(join(plan.rootDir, "done")));
+        const [bootId = "", ...afterAttacks] = readFileSync(join(plan.rootDir, "done"), "utf8").trim().split("\n");
+        expect(bootId).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+        expect(afterAttacks).toEqual([bootId, bootId]);
+        found.push(bootId);
+        await runtime.destroy({ id, cgroupPath: cgroupOf(id) });
+      }
+      expect(new Set([...found, readFileSync(file, "utf8").trim()]).size).toBe(3);
     });
   });
 }
