@@ -32,7 +32,7 @@ describeOnEachDatabase("forks", { inSample: "postgres" }, (api) => {
       expect(got.lifecycle).toEqual({ autoResume: true, onTimeout: "pause" });
       expect(Date.parse(got.endAt) - Date.parse(got.startedAt)).toBe(60_000);
       const { spec } = api().node.held.get(each.sandboxID) ?? {};
-      expect(spec).toMatchObject({ accessToken: each.envdAccessToken });
+      expect(spec).toMatchObject({ accessToken: each.envdAccessToken, options: { allowInternetAccess: false } });
     }
     expect(await detail(id)).toEqual(before);
     await waitUntil("its image is gone", () => api().node.images.size === 0);

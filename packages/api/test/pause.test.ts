@@ -45,7 +45,8 @@ describeOnEachDatabase("pausing and resuming", { inSample: "postgres" }, (api) =
     expect(after).not.toHaveProperty("pauseMode");
     expect(Date.parse(after.startedAt)).toBeGreaterThan(Date.parse(before.startedAt));
     expect(Date.parse(after.endAt) - Date.parse(after.startedAt)).toBe(50_000);
-    expect(api().node.held.get(id)?.spec).toMatchObject({ accessToken: created.body.envdAccessToken, withoutMemory: false });
+    const spec = { accessToken: created.body.envdAccessToken, withoutMemory: false, options: { allowInternetAccess: false } };
+    expect(api().node.held.get(id)?.spec).toMatchObject(spec);
     await waitUntil("its image is gone", () => api().node.images.size === 0);
     expect(await events(id)).toEqual([
       "create>starting",

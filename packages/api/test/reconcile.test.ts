@@ -27,7 +27,7 @@ describeOnEachDatabase("reconciling", { inSample: "postgres" }, (api) => {
       cpuCount: 1,
       memoryMb: 128,
       diskSizeMb: 0,
-      allowInternetAccess: null,
+      options: {},
       autoPause: false,
       autoPauseMemory: true,
       autoResume: false,

@@ -18,7 +18,7 @@ describeOnEachDatabase("sandboxes", { inSample: "sqlite" }, (api) => {
     const { spec } = api().node.held.get(id) ?? {};
     expect(spec).toMatchObject({
       accessToken: created.body.envdAccessToken,
-      allowInternetAccess: false,
+      options: { allowInternetAccess: false },
       envVars: { X: "1" },
       memoryMb: 512,
     });

@@ -1,6 +1,6 @@
 import { existsSync, linkSync, readdirSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { Message, MessageInitShape } from "@bufbuild/protobuf";
 import { type Client, createClient, createRouterTransport } from "@connectrpc/connect";
 import { agentCommand } from "@skerry/agent";
 import { createLogger, Secret } from "@skerry/base";
@@ -21,7 +21,7 @@ export interface NodeUnderTest extends AsyncDisposable {
   readonly port: number;
   /** The RPC of the node that runs now. */
   readonly client: Client<typeof NodeService>;
-  spec(sandboxId: string): MessageInitShape<typeof SandboxSpecSchema>;
+  spec(sandboxId: string): Exclude<MessageInitShape<typeof SandboxSpecSchema>, Message>;
   /** Ends this node (its sandboxes go on) and starts another one on the same folder. */
   restart(): Promise<void>;
 }
@@ -87,7 +87,7 @@ export async function startNode(runtime: "gvisor" | "runc", options: { poolSize?
       cpuCount: 1,
       memoryMb: 256,
       accessToken: "a-token",
-      allowInternetAccess: true,
+      options: {},
       defaultUser: "user",
     }),
     async restart() {

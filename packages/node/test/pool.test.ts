@@ -31,7 +31,7 @@ describe.each(runtimesFor("a node's pool"))("the warm pool on %s", (runtime) => 
     const first = await create();
     expect(first.startKind).toBe(StartKind.BOOT);
     await full();
-    const next = [await create(), await create({ allowInternetAccess: false })];
+    const next = [await create(), await create({ options: { allowInternetAccess: false } })];
     expect(next.map(({ startKind }) => startKind)).toEqual([StartKind.CLAIM, StartKind.CLAIM]);
     if (runtime === "gvisor") for (const { id } of [first, ...next]) expect(await memoryToldTo(under, id)).toBe(256 * 1024);
     await full();

@@ -1,3 +1,5 @@
+import { PlatformError } from "@skerry/base";
+import { parseOptions, type SandboxOptions } from "@skerry/wire/node";
 import type { Selectable, Updateable } from "kysely";
 import type { SandboxTable } from "./tables.ts";
 
@@ -57,8 +59,8 @@ export interface NewSandbox {
   readonly cpuCount: number;
   readonly memoryMb: number;
   readonly diskSizeMb: number;
-  /** As the caller gave it; null when not given. */
-  readonly allowInternetAccess: boolean | null;
+  /** What the caller chose. One value: this package never looks into it. What a statement selects by or changes is a field of its own. */
+  readonly options: SandboxOptions;
   readonly autoPause: boolean;
   readonly autoPauseMemory: boolean;
   readonly autoResume: boolean;
@@ -182,7 +184,7 @@ export function sandboxRow(sandbox: NewSandbox): Selectable<SandboxTable> {
     cpu_count: sandbox.cpuCount,
     memory_mb: sandbox.memoryMb,
     disk_size_mb: sandbox.diskSizeMb,
-    allow_internet_access: numberOf(sandbox.allowInternetAccess),
+    options: JSON.stringify(sandbox.options),
     auto_pause: Number(sandbox.autoPause),
     auto_resume: Number(sandbox.autoResume),
     ended_at: null,
@@ -242,7 +244,7 @@ export function sandboxFrom(row: Selectable<SandboxTable>): Sandbox {
     cpuCount: row.cpu_count,
     memoryMb: row.memory_mb,
     diskSizeMb: row.disk_size_mb,
-    allowInternetAccess: truthOf(row.allow_internet_access),
+    options: optionsFrom(row),
     autoPause: row.auto_pause === 1,
     autoPauseMemory: row.auto_pause_memory === 1,
     autoResume: row.auto_resume === 1,
@@ -258,6 +260,14 @@ export function sandboxFrom(row: Selectable<SandboxTable>): Sandbox {
     endReason: row.end_reason as EndReason | null,
     endActor: row.end_actor,
   };
+}
+
+function optionsFrom(row: Pick<Selectable<SandboxTable>, "id" | "options">): SandboxOptions {
+  try {
+    return parseOptions(JSON.parse(row.options));
+  } catch (error) {
+    throw new PlatformError("store_damaged", `the options of sandbox ${row.id} in the database are not valid`, { cause: error });
+  }
 }
 
 function numberOf(truth: boolean | null): number | null {

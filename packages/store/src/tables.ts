@@ -84,7 +84,7 @@ export interface SandboxTable {
   cpu_count: number;
   memory_mb: number;
   disk_size_mb: number;
-  allow_internet_access: number | null;
+  options: string;
   auto_pause: number;
   auto_resume: number;
   ended_at: number | null;

@@ -1,33 +1,47 @@
+import type { SandboxOptions } from "@skerry/wire/node";
 import { expect, it } from "vitest";
 import { addRunning, addTeam, BY, newSandbox, type StoreContext } from "./store-contract.ts";
+
+/** What the row of a new sandbox of `newSandbox` has besides. */
+export const NOT_STARTED = {
+  state: "starting",
+  stateChangedAt: 1_000,
+  runtime: null,
+  agentVersion: null,
+  startedAt: null,
+  endAt: null,
+  endedAt: null,
+  endReason: null,
+  endActor: null,
+  version: 1,
+  imageId: null,
+  imageHasMemory: null,
+  agentUnresponsive: null,
+  pausedAt: null,
+  expireNotBefore: null,
+  pauseReason: null,
+  keepUntil: null,
+} as const;
 
 export function sandboxContract({ store, another }: StoreContext): void {
   it("keeps every field of a sandbox", async () => {
     const teamId = await addTeam(store());
     const metadata = { "schlüssel 🔑": 'a"b\\c\nd\u0001=&%', "": "empty name", big: "x".repeat(100_000) };
-    const sandbox = newSandbox(teamId, { metadata, allowInternetAccess: false, alias: null, createdAt: 1_700_000_000_123 });
+    const sandbox = newSandbox(teamId, { metadata, options: { allowInternetAccess: false }, alias: null, createdAt: 1_700_000_000_123 });
     await store().sandboxes.insert(sandbox, BY);
-    expect(await store().sandboxes.find(sandbox.id)).toEqual({
-      ...sandbox,
-      state: "starting",
-      stateChangedAt: 1_700_000_000_123,
-      runtime: null,
-      agentVersion: null,
-      startedAt: null,
-      endAt: null,
-      endedAt: null,
-      endReason: null,
-      endActor: null,
-      version: 1,
-      imageId: null,
-      imageHasMemory: null,
-      agentUnresponsive: null,
-      pausedAt: null,
-      expireNotBefore: null,
-      pauseReason: null,
-      keepUntil: null,
-    });
+    expect(await store().sandboxes.find(sandbox.id)).toEqual({ ...sandbox, ...NOT_STARTED, stateChangedAt: 1_700_000_000_123 });
     await expect(store().sandboxes.insert(sandbox, BY)).rejects.toThrow();
+  });
+
+  it("keeps options of a later version, and names the sandbox whose options are not valid", async () => {
+    const teamId = await addTeam(store());
+    const later = { allowInternetAccess: false, ofALaterVersion: ["x"] } as SandboxOptions;
+    const damaged = { allowInternetAccess: "no" } as unknown as SandboxOptions;
+    const [kept, refused] = [newSandbox(teamId, { options: later }), newSandbox(teamId, { options: damaged })];
+    for (const sandbox of [kept, refused]) await store().sandboxes.insert(sandbox, BY);
+    expect((await store().sandboxes.find(kept.id))?.options).toEqual(later);
+    const failure = { code: "store_damaged", message: expect.stringContaining(refused.id) };
+    await expect(store().sandboxes.find(refused.id)).rejects.toMatchObject(failure);
   });
 
   it("lets one of many concurrent changes of a state win", async () => {

@@ -39,7 +39,7 @@ export function newSandbox(teamId: string, fields: Partial<NewSandbox> = {}): Ne
     cpuCount: 2,
     memoryMb: 512,
     diskSizeMb: 1024,
-    allowInternetAccess: null,
+    options: {},
     autoPause: false,
     autoPauseMemory: true,
     autoResume: false,

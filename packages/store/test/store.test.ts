@@ -3,13 +3,17 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createPostgresDatabase } from "@skerry/testkit/run-services";
 import { Kysely, sql } from "kysely";
+import { Migrator } from "kysely/migration";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { createPostgresDialect } from "../src/dialect/postgres.ts";
 import { createSqliteDialect } from "../src/dialect/sqlite.ts";
 import { openStore, type Store } from "../src/index.ts";
+import { MIGRATIONS } from "../src/migrations/index.ts";
+import { sandboxRow } from "../src/sandbox.ts";
+import type { Database } from "../src/tables.ts";
 import { imageContract } from "./image-contract.ts";
-import { sandboxContract } from "./sandbox-contract.ts";
-import { identityContract, templateContract } from "./store-contract.ts";
+import { NOT_STARTED, sandboxContract } from "./sandbox-contract.ts";
+import { identityContract, newSandbox, templateContract } from "./store-contract.ts";
 
 describe.each(["sqlite", "postgres"] as const)("the store on %s", (kind) => {
   let folder: string;
@@ -68,6 +72,33 @@ describe.each(["sqlite", "postgres"] as const)("the store on %s", (kind) => {
     await sql`delete from kysely_migration where name = '999-later'`.execute(db);
     await db.destroy();
     await open();
+  });
+
+  it("converts the rows of a database from before sandboxes had options", async () => {
+    url = await newDatabase({ migrated: false });
+    const dialect = kind === "postgres" ? createPostgresDialect(url, undefined) : createSqliteDialect(url.slice("sqlite:".length));
+    const db = new Kysely<Database>({ dialect });
+    const migrator = new Migrator({ db, provider: { getMigrations: async () => ({ ...MIGRATIONS }) } });
+    expect((await migrator.migrateTo("004-kept")).error).toBeUndefined();
+    await db.insertInto("teams").values({ id: "t", slug: "t", name: "t", created_at: 1 }).execute();
+    const before = { "i-denied": 0, "i-allowed": 1, "i-unset": null };
+    for (const [id, allowed] of Object.entries(before)) {
+      const { options: _options, ...row } = sandboxRow(newSandbox("t", { id }));
+      await db
+        .insertInto("sandboxes")
+        .values({ ...row, allow_internet_access: allowed } as never)
+        .execute();
+    }
+    await db.destroy();
+    const store = await open();
+    const optionsOf = async (id: string) => (await store.sandboxes.find(id))?.options;
+    expect(await optionsOf("i-denied")).toEqual({ allowInternetAccess: false });
+    expect(await optionsOf("i-allowed")).toEqual({ allowInternetAccess: true });
+    expect(await optionsOf("i-unset")).toEqual({});
+    expect(await store.sandboxes.find("i-denied")).toEqual({
+      ...newSandbox("t", { id: "i-denied", options: { allowInternetAccess: false } }),
+      ...NOT_STARTED,
+    });
   });
 
   it("is opened for the first time by several at once", async () => {

@@ -311,6 +311,7 @@ export class FakeNode {
 function checkedSpec(spec: SandboxSpec | undefined): SandboxSpec {
   if (!spec) throw new ConnectError("no spec", Code.InvalidArgument);
   if (parseSandboxId(spec.sandboxId) !== spec.sandboxId) throw new ConnectError("no sandbox has such an id", Code.InvalidArgument);
+  if (!spec.options) throw new ConnectError("no options", Code.InvalidArgument);
   return spec;
 }
 

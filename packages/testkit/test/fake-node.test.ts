@@ -20,7 +20,7 @@ for (const keepsMemory of [true, false]) {
 }
 
 function specOf(sandboxId: string) {
-  return { sandboxId, templateId: "t", buildId: "b", layers: [`sha256:${"a".repeat(64)}`] };
+  return { sandboxId, templateId: "t", buildId: "b", layers: [`sha256:${"a".repeat(64)}`], options: {} };
 }
 
 describe("a fake node that a test makes misbehave", () => {

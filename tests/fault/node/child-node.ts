@@ -17,7 +17,7 @@ import {
 import { request } from "node:http";
 import type { Socket } from "node:net";
 import { join } from "node:path";
-import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { Message, MessageInitShape } from "@bufbuild/protobuf";
 import { type Client, createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { createLogger, runCommand } from "@skerry/base";
@@ -59,7 +59,7 @@ export interface JournalRecord {
   readonly process: { readonly pid: number };
 }
 
-export type Spec = MessageInitShape<typeof SandboxSpecSchema>;
+export type Spec = Exclude<MessageInitShape<typeof SandboxSpecSchema>, Message>;
 
 export class ChildNode implements AsyncDisposable {
   readonly options: NodeProcessOptions;
@@ -189,7 +189,7 @@ export class ChildNode implements AsyncDisposable {
       cpuCount: 1,
       memoryMb: 256,
       accessToken: "a-token",
-      allowInternetAccess: true,
+      options: {},
       defaultUser: "user",
       ...overrides,
     };

@@ -1,6 +1,7 @@
 // The shapes on the wire. A `title` makes a shape a named component of the served document.
 
 import { Type } from "typebox";
+import { ShownOptionFields } from "./sandbox-options.ts";
 
 const MAX_INT32 = 2_147_483_647;
 
@@ -66,7 +67,7 @@ export const SandboxDetailSchema = Type.Object(
   {
     ...listedSandboxFields,
     envdAccessToken: Type.Optional(Type.String({ description: "The token that the API inside the sandbox asks for." })),
-    allowInternetAccess: Type.Optional(Type.Boolean({ description: "As given at its creation; absent when nothing was given." })),
+    ...ShownOptionFields,
     domain: Type.Optional(Type.String({ description: "The domain of its addresses, where it is not the client's own setting." })),
     pauseMode: Type.Optional(
       Type.Union([Type.Literal("full"), Type.Literal("filesystem")], { description: "Of a paused one: whether its memory was kept." }),

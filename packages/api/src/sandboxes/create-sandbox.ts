@@ -5,6 +5,7 @@ import { randomBytes } from "node:crypto";
 import { PlatformError } from "@skerry/base";
 import type { Build, EndReason, NewSandbox, Sandbox } from "@skerry/store";
 import { type ErrorCode, sandboxIdFrom } from "@skerry/wire";
+import type { SandboxOptions } from "@skerry/wire/node";
 import { publicError, sandboxBusy } from "../errors.ts";
 import type { NodeHandle } from "../nodes/directory.ts";
 import { createErrorFrom } from "../nodes/node-error.ts";
@@ -21,7 +22,7 @@ export interface Started {
   readonly memoryLost: string | undefined;
 }
 
-export interface CreateOptions {
+export interface CreateRequest {
   readonly by: Acting;
   /** Chosen beforehand where the caller's key stands for it. */
   readonly id?: string;
@@ -29,7 +30,7 @@ export interface CreateOptions {
   readonly timeoutMs: number;
   readonly metadata: Readonly<Record<string, string>> | undefined;
   readonly envVars: Readonly<Record<string, string>>;
-  readonly allowInternetAccess: boolean | undefined;
+  readonly options: SandboxOptions;
   readonly autoPause: boolean;
   readonly autoPauseMemory: boolean;
   readonly autoResume: boolean;
@@ -37,12 +38,12 @@ export interface CreateOptions {
   readonly signal: AbortSignal;
 }
 
-export async function createSandbox(deps: SandboxDeps, options: CreateOptions): Promise<Started> {
-  const { build, alias, template } = options.template;
+export async function createSandbox(deps: SandboxDeps, request: CreateRequest): Promise<Started> {
+  const { build, alias, template } = request.template;
   const node = build.image ? imageNode(deps, build.image.nodeId) : await pickNode(deps);
   const entry: NewSandbox = {
-    id: options.id ?? newSandboxId(),
-    teamId: options.by.teamId,
+    id: request.id ?? newSandboxId(),
+    teamId: request.by.teamId,
     templateId: template.id,
     buildId: build.id,
     alias: alias ?? null,
@@ -50,17 +51,17 @@ export async function createSandbox(deps: SandboxDeps, options: CreateOptions): 
     nodeUrl: node.url,
     owner: deps.moves.owner,
     createdAt: deps.clock.now(),
-    metadata: options.metadata ?? null,
+    metadata: request.metadata ?? null,
     cpuCount: build.cpuCount,
     memoryMb: build.memoryMb,
     diskSizeMb: build.diskSizeMb,
-    allowInternetAccess: options.allowInternetAccess ?? null,
-    autoPause: options.autoPause,
-    autoPauseMemory: options.autoPauseMemory,
-    autoResume: options.autoResume,
-    timeoutMs: options.timeoutMs,
+    options: request.options,
+    autoPause: request.autoPause,
+    autoPauseMemory: request.autoPauseMemory,
+    autoResume: request.autoResume,
+    timeoutMs: request.timeoutMs,
   };
-  const { by, envVars, signal } = options;
+  const { by, envVars, signal } = request;
   return await startNew(deps, { by, entry, node, build, imageId: build.image?.id, envVars, signal });
 }
 

@@ -1,7 +1,7 @@
 // Forks: one image of the sandbox, from which several are started, each an own sandbox from then on. The image goes when
 // they are up, or could not be.
 
-import type { Build, NewSandbox, Sandbox } from "@skerry/store";
+import type { Build, Sandbox } from "@skerry/store";
 import { imageNode, newSandboxId, type Started, startNew } from "./create-sandbox.ts";
 import type { Acting, SandboxDeps } from "./deps.ts";
 import { type TakenImage, takeImage } from "./images/take-image.ts";
@@ -51,7 +51,8 @@ async function startFork(
     const node = imageNode(deps, sandbox.nodeId);
     const started = await startNew(deps, {
       by: options.by,
-      entry: forkEntry(deps, fork.id, { sandbox, timeoutMs: options.timeoutMs }),
+      // A fork inherits everything that its sandbox was created with, options included.
+      entry: { ...sandbox, id: fork.id, owner: deps.moves.owner, createdAt: deps.clock.now(), timeoutMs: options.timeoutMs },
       node,
       build,
       // What it was given is in the memory that it inherits.
@@ -64,28 +65,4 @@ async function startFork(
     deps.logger.warn({ err: error, sandbox_id: fork.id, source_sandbox_id: sandbox.id }, "a fork could not be started");
     return { kind: "failed", error };
   }
-}
-
-function forkEntry(deps: SandboxDeps, id: string, from: { sandbox: Sandbox; timeoutMs: number }): NewSandbox {
-  const { sandbox, timeoutMs } = from;
-  return {
-    id,
-    teamId: sandbox.teamId,
-    templateId: sandbox.templateId,
-    buildId: sandbox.buildId,
-    alias: sandbox.alias,
-    nodeId: sandbox.nodeId,
-    nodeUrl: sandbox.nodeUrl,
-    owner: deps.moves.owner,
-    createdAt: deps.clock.now(),
-    metadata: sandbox.metadata,
-    cpuCount: sandbox.cpuCount,
-    memoryMb: sandbox.memoryMb,
-    diskSizeMb: sandbox.diskSizeMb,
-    allowInternetAccess: sandbox.allowInternetAccess,
-    autoPause: sandbox.autoPause,
-    autoPauseMemory: sandbox.autoPauseMemory,
-    autoResume: sandbox.autoResume,
-    timeoutMs,
-  };
 }

@@ -4,7 +4,7 @@
 import type { Sandbox } from "@skerry/store";
 import { invalid, sandboxBusy, sandboxNotFound } from "../errors.ts";
 import type { SnapshotName } from "../templates/snapshot-name.ts";
-import { type CreateOptions, createSandbox, type Started } from "./create-sandbox.ts";
+import { type CreateRequest, createSandbox, type Started } from "./create-sandbox.ts";
 import type { Acting, SandboxDeps } from "./deps.ts";
 import { type Forked, forkSandbox } from "./fork-sandbox.ts";
 import { next, PASSING_STATES } from "./lifecycle/lifecycle.ts";
@@ -38,8 +38,8 @@ export class SandboxService {
     this.#deps = deps;
   }
 
-  async create(options: CreateOptions): Promise<Started & { readonly sandbox: ShownSandbox }> {
-    const started = await createSandbox(this.#deps, options);
+  async create(request: CreateRequest): Promise<Started & { readonly sandbox: ShownSandbox }> {
+    const started = await createSandbox(this.#deps, request);
     return { ...started, sandbox: asShown(started.sandbox) };
   }
 

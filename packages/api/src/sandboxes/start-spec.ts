@@ -1,4 +1,5 @@
 import type { Build, NewSandbox } from "@skerry/store";
+import { encodeOptions } from "@skerry/wire/node";
 import { accessTokenOf } from "./access-token.ts";
 import type { SandboxDeps } from "./deps.ts";
 
@@ -25,7 +26,7 @@ export function startSpecOf(
     diskSizeMb: sandbox.diskSizeMb,
     envVars: { ...start.envVars },
     accessToken: accessTokenOf(deps.tokenSeed, sandbox.id),
-    allowInternetAccess: sandbox.allowInternetAccess ?? true,
+    options: encodeOptions(sandbox.options),
     defaultUser: build?.defaultUser ?? "user",
     defaultWorkdir: build?.defaultWorkdir ?? "/home/user",
     runtime: "",

@@ -1,6 +1,6 @@
 import { PlatformError } from "@skerry/base";
 import { parseSandboxId } from "@skerry/wire";
-import type { SandboxSpec } from "@skerry/wire/node";
+import { decodeOptions, type SandboxOptions, type SandboxSpec } from "@skerry/wire/node";
 import type { AgentIdentity } from "../agent/agent-client.ts";
 import { newGeneration } from "../agent/generation.ts";
 import type { ImageRecord } from "../records/image-record.ts";
@@ -26,9 +26,21 @@ function isContinued(image: ImageRecord | undefined): image is ImageRecord {
   return image?.kind === "pause" && image.isMemoryShared !== true;
 }
 
-/** Throws PlatformError("invalid_argument") for what is no id, which may be a path. */
-export function checkedId({ sandboxId }: SandboxSpec): string {
+/** The id of the sandbox. Throws PlatformError("invalid_argument") for a malformed id, which may be a path, and for a spec without options. */
+export function checkedId(spec: SandboxSpec): string {
+  const { sandboxId } = spec;
+  optionsOf(spec);
   if (parseSandboxId(sandboxId) !== sandboxId || sandboxId === "")
     throw new PlatformError("invalid_argument", `not a sandbox id: ${sandboxId}`);
   return sandboxId;
+}
+
+/**
+ * What the caller chose for the sandbox. Throws PlatformError("invalid_argument") when the spec has no options: a control plane of an earlier
+ * version sends none, and the node must not guess what the sandbox may do.
+ */
+export function optionsOf({ options }: SandboxSpec): SandboxOptions {
+  if (!options)
+    throw new PlatformError("invalid_argument", "the spec has no options: this node and its control plane have different versions");
+  return decodeOptions(options);
 }

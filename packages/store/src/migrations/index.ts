@@ -3,6 +3,7 @@ import { init } from "./001-init.ts";
 import { images } from "./002-images.ts";
 import { processes } from "./003-processes.ts";
 import { kept } from "./004-kept.ts";
+import { options } from "./005-options.ts";
 
 /** In order, never edited after a release; a new step is a new file. */
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -10,4 +11,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "002-images": images,
   "003-processes": processes,
   "004-kept": kept,
+  "005-options": options,
 };

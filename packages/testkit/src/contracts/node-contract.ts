@@ -3,12 +3,12 @@
 //
 // The suite uses the RPC client alone. The tests in packages/node look at the host and inside sandboxes.
 
-import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { Message, MessageInitShape } from "@bufbuild/protobuf";
 import { type Client, Code, ConnectError } from "@connectrpc/connect";
 import { type NodeService, type SandboxSpecSchema, StartKind } from "@skerry/wire/node";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 
-type SpecInit = MessageInitShape<typeof SandboxSpecSchema>;
+type SpecInit = Exclude<MessageInitShape<typeof SandboxSpecSchema>, Message>;
 
 export interface ContractNode extends AsyncDisposable {
   readonly client: Client<typeof NodeService>;
@@ -295,6 +295,21 @@ function testRefusals(node: Caller): void {
     expect(await codeOf(node.resume(node.newSandboxId(), ""))).toBe(Code.NotFound);
     expect(await codeOf(node.create(node.newSandboxId(), { runtime: "vmware" }))).toBe(Code.FailedPrecondition);
     expect(await node.sandboxes()).toEqual([]);
+  });
+
+  it("refuses to start a sandbox without options, and holds nothing of it", async () => {
+    const [id, imageId] = [await node.createNew(), node.newImageId()];
+    await node.pause(id, imageId);
+    const without = (overrides: SpecInit) => {
+      const { options: _options, ...spec } = node.spec(node.newSandboxId(), overrides);
+      return spec;
+    };
+    for (const overrides of [{}, { imageId }]) {
+      expect(await codeOf(node.client.createSandbox({ spec: without(overrides) }))).toBe(Code.InvalidArgument);
+      expect(await codeOf(node.client.resumeSandbox({ spec: without(overrides) }))).toBe(Code.InvalidArgument);
+    }
+    expect(await node.sandboxes()).toEqual([]);
+    expect(await node.images()).toEqual([imageId]);
   });
 
   it("refuses to write an image without a valid id or source, and leaves the sandbox running", async () => {

@@ -139,11 +139,6 @@ export declare type SandboxSpec = Message<"skerry.node.v1.SandboxSpec"> & {
   accessToken: string;
 
   /**
-   * @generated from field: bool allow_internet_access = 10;
-   */
-  allowInternetAccess: boolean;
-
-  /**
    * @generated from field: string default_user = 11;
    */
   defaultUser: string;
@@ -173,6 +168,13 @@ export declare type SandboxSpec = Message<"skerry.node.v1.SandboxSpec"> & {
    * @generated from field: bool without_memory = 15;
    */
   withoutMemory: boolean;
+
+  /**
+   * Required: INVALID_ARGUMENT without it. A node must not guess what a sandbox may do.
+   *
+   * @generated from field: skerry.node.v1.SandboxOptions options = 16;
+   */
+  options?: SandboxOptions | undefined;
 };
 
 /**
@@ -180,6 +182,28 @@ export declare type SandboxSpec = Message<"skerry.node.v1.SandboxSpec"> & {
  * Use `create(SandboxSpecSchema)` to create a new message.
  */
 export declare const SandboxSpecSchema: GenMessage<SandboxSpec>;
+
+/**
+ * What a caller chose for a sandbox. This message is the schema of the options everywhere: the database, the node's records and the TypeScript
+ * type hold its JSON form. A fork inherits the options of its sandbox unchanged. An absent field means that the caller chose nothing, and the
+ * component that acts on the option knows the default. docs/sandbox-options.md says how to add one.
+ *
+ * @generated from message skerry.node.v1.SandboxOptions
+ */
+export declare type SandboxOptions = Message<"skerry.node.v1.SandboxOptions"> & {
+  /**
+   * Default true. False: the sandbox cannot open connections to anything outside.
+   *
+   * @generated from field: optional bool allow_internet_access = 1;
+   */
+  allowInternetAccess?: boolean | undefined;
+};
+
+/**
+ * Describes the message skerry.node.v1.SandboxOptions.
+ * Use `create(SandboxOptionsSchema)` to create a new message.
+ */
+export declare const SandboxOptionsSchema: GenMessage<SandboxOptions>;
 
 /**
  * @generated from message skerry.node.v1.CreateSandboxRequest

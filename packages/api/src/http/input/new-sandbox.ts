@@ -2,6 +2,7 @@
 
 import { type Static, Type } from "typebox";
 import { invalid, notBuilt, validationError } from "../../errors.ts";
+import { OptionFields } from "../sandbox-options.ts";
 import { Int32, StringMap } from "../schemas.ts";
 
 const optional = Type.Optional;
@@ -36,7 +37,7 @@ const options = {
   autoResume: optional(
     Type.Object({ enabled: Type.Boolean() }, { description: "Whether traffic wakes it when it is paused with its memory." }),
   ),
-  allow_internet_access: optional(Type.Boolean({ description: "False: it cannot open connections to anything outside." })),
+  ...OptionFields,
   network: optional(NetworkSchema),
   metadata: optional(StringMap("Names and values to find it by; no meaning to the platform. At most 64 KiB as JSON.")),
   envVars: optional(StringMap("Environment variables of every process in it. At most 1 MiB as JSON.")),

@@ -2,6 +2,7 @@ import { LISTED_AS } from "@skerry/store";
 import { CLIENT_ID } from "@skerry/wire";
 import type { Static } from "typebox";
 import type { ShownSandbox } from "../../sandboxes/service.ts";
+import { encodeOptions } from "../sandbox-options.ts";
 import type { ListedSandboxSchema, SandboxDetailSchema, SandboxSchema } from "../schemas.ts";
 import type { ApiServices } from "../services.ts";
 
@@ -42,7 +43,7 @@ export function encodeSandboxDetail(services: EncodeServices, sandbox: ShownSand
   return {
     ...encodeListedSandbox(services, sandbox),
     envdAccessToken: services.accessTokenOf(sandbox.id),
-    ...(sandbox.allowInternetAccess === null ? {} : { allowInternetAccess: sandbox.allowInternetAccess }),
+    ...encodeOptions(sandbox.options),
     ...domainOf(services),
     ...pauseFieldsOf(sandbox),
     lifecycle: { autoResume: sandbox.autoResume, onTimeout: sandbox.autoPause ? "pause" : "kill" },

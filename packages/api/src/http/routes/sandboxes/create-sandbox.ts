@@ -8,6 +8,7 @@ import { actingOf, teamOf } from "../../input/request-values.ts";
 import { defineOperation, type OperationRequest, type OperationResponse } from "../../operation.ts";
 import { encodeSandbox, memoryLostHeaders } from "../../output/encode-sandbox.ts";
 import { failures, STARTED } from "../../output/responses.ts";
+import { optionsFrom } from "../../sandbox-options.ts";
 import type { ApiServices } from "../../services.ts";
 
 const DEFAULT_TIMEOUT_SECONDS = 300;
@@ -54,7 +55,7 @@ export async function answerCreate(
         timeoutMs: timeoutSeconds * 1000,
         metadata: body.metadata,
         envVars: body.envVars ?? {},
-        allowInternetAccess: body.allow_internet_access,
+        options: optionsFrom(body),
         autoPause: body.autoPause ?? false,
         autoPauseMemory: body.autoPauseMemory ?? true,
         autoResume: body.autoResume?.enabled ?? false,
