@@ -5,8 +5,13 @@ import type { AgentIdentity } from "../agent/agent-client.ts";
 import { newGeneration } from "../agent/generation.ts";
 import type { ImageRecord } from "../records/image-record.ts";
 
+/** Whose a container is: what its agent is told, and what the caller chose for it. */
+export function ownerOf(spec: SandboxSpec, image: ImageRecord | undefined): { identity: AgentIdentity; allowInternetAccess: boolean } {
+  return { identity: identityOf(spec, image), allowInternetAccess: optionsOf(spec).allowInternetAccess !== false };
+}
+
 /** What a sandbox's agent is told: what was asked for, above what the image has that it starts from. */
-export function identityOf(spec: SandboxSpec, image: ImageRecord | undefined): AgentIdentity {
+function identityOf(spec: SandboxSpec, image: ImageRecord | undefined): AgentIdentity {
   const { sandboxId, templateId, envVars, accessToken, defaultUser, defaultWorkdir, memoryMb } = spec;
   const before = image?.identity;
   return {
@@ -39,7 +44,7 @@ export function checkedId(spec: SandboxSpec): string {
  * What the caller chose for the sandbox. Throws PlatformError("invalid_argument") when the spec has no options: a control plane of an earlier
  * version sends none, and the node must not guess what the sandbox may do.
  */
-export function optionsOf({ options }: SandboxSpec): SandboxOptions {
+function optionsOf({ options }: SandboxSpec): SandboxOptions {
   if (!options)
     throw new PlatformError("invalid_argument", "the spec has no options: this node and its control plane have different versions");
   return decodeOptions(options);

@@ -23,7 +23,7 @@ import { type ImageRecord, memoryBytes } from "../records/image-record.ts";
 import type { SandboxMakeup } from "../records/sandbox-record.ts";
 import { DiskPauses } from "./disk-pauses.ts";
 import { EndWatch } from "./end-watch.ts";
-import { checkedId, identityOf, optionsOf } from "./identity-of.ts";
+import { checkedId, ownerOf } from "./identity-of.ts";
 import type { Keeper } from "./keeper.privileged.ts";
 import { Phases } from "./phases.ts";
 import type { SnapshotRequest, Snapshots, Taken } from "./snapshots.ts";
@@ -121,10 +121,7 @@ export class Sandboxes {
     if (spec.imageId !== "") return gate.run(() => this.#start(spec, this.#imageOf(spec), "sandbox created"));
     const phases = new Phases();
     const makeup = this.#makeupOf(spec, undefined);
-    const claimed = await pool.claim(makeup, {
-      identity: identityOf(spec, undefined),
-      allowInternetAccess: optionsOf(spec).allowInternetAccess !== false,
-    });
+    const claimed = await pool.claim(makeup, ownerOf(spec, undefined));
     if (!claimed) return gate.run(() => this.#startAnew(spec, makeup));
     const facts = { sandbox_id: spec.sandboxId, template_id: spec.templateId, runtime: makeup.runtime, start_kind: claimed.kind };
     logger.info({ ...facts, ...phases.fields() }, "sandbox created");
@@ -181,8 +178,7 @@ export class Sandboxes {
         containerId: this.#options.containers.isNameFree(sandboxId) ? sandboxId : this.#options.containers.newId(),
         sandboxId,
         makeup,
-        identity: identityOf(spec, image),
-        allowInternetAccess: optionsOf(spec).allowInternetAccess !== false,
+        ...ownerOf(spec, image),
         ...(image ? { image } : {}),
         withMemory: !spec.withoutMemory,
       });
