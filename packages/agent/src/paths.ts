@@ -31,6 +31,12 @@ export function expandPath(path: string, context: PathContext): string {
   return cleanJoin(context.home, wanted);
 }
 
+/** Joins without normalising: `folder` and `name` may be paths that clients get echoed, or text with one character per byte. */
+export function appendName(folder: string, name: string): string {
+  if (folder === "" || name === "") return folder + name;
+  return folder.endsWith("/") ? folder + name : `${folder}/${name}`;
+}
+
 function cleanJoin(base: string, rest: string): string {
   const joined = posix.join(base, rest);
   return joined.length > 1 && joined.endsWith("/") ? joined.slice(0, -1) : joined;

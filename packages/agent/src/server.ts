@@ -1,42 +1,44 @@
+// Starts the agent's HTTP server.
+//
+// The time until the first /health and /init is part of every sandbox's start. So the code for these two is small and imported
+// statically. All other code is loaded on first use or after the first /init, whichever comes first.
+
 import { rmSync } from "node:fs";
 import { stat } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setImmediate } from "node:timers/promises";
 import { errnoOf, IdleMemory } from "@skerry/base";
-import { AGENT_GENERATION_PATH, AGENT_RELIEVE_PATH } from "@skerry/wire";
 import { endOnRequest } from "./end-on-request.ts";
 import { GENERATION_FILE, GENERATION_HOOKS, Generation } from "./generation/generation.ts";
 import { installFastBase64 } from "./globals/fast-base64.ts";
 import { installLightHeaders } from "./globals/light-headers.ts";
-import { control } from "./http/control/control.ts";
-import { envs } from "./http/control/envs.ts";
-import { generation } from "./http/control/generation.ts";
-import { health } from "./http/control/health.ts";
-import { init } from "./http/control/init.ts";
-import { relieve } from "./http/control/relieve.ts";
-import type { Route } from "./http/exchange.ts";
 import { handle } from "./http/pipeline.ts";
+import { createRoutes, loadDownload, loadUpload } from "./http/routes.ts";
 import { stderrLogger } from "./log.ts";
 import { isLibcLoaded, libc, loadLibc } from "./native/libc.ts";
 import type { Reaper } from "./native/reaper.ts";
 import { AgentState } from "./state.ts";
 
-/** Longer than any proxy in front keeps an idle connection, so that it is never we who close one that a request is on. */
+/** Idle timeout of connections. It exceeds that of every proxy in front, so the agent never closes one that carries a new request. */
 const KEEP_ALIVE_MS = 640_000;
 
-const CONTROL_PATHS = ["/freeze", "/unfreeze", "/collapse", "/fsfreeze", "/fsthaw", "/upgrade"];
+/** Backlog of connections that the agent has not accepted yet. */
+const BACKLOG = 1024;
 
-/** Asked again and again while nothing happens; an agent that answers nothing else is idle. */
+/** Minimum heap growth that justifies a garbage collection of the idle agent. */
+const WORTH_COLLECTING_BYTES = 4 * 1024 * 1024;
+
+/** Routes that the platform polls. An agent that serves only these counts as idle. */
 const PROBES: ReadonlySet<string> = new Set(["/health", "/metrics"]);
 
 export interface AgentOptions {
   readonly host: string;
-  /** 0: any free one. */
+  /** 0 selects any free port. */
   readonly port: number;
-  /** The agent's own tree. */
+  /** The folder that holds the agent's own files. */
   readonly root: string;
-  /** PATH of guest processes that set no other. */
+  /** PATH of guest processes that set none themselves. */
   readonly path: string;
 }
 
@@ -45,13 +47,8 @@ export interface Agent {
   close(): Promise<void>;
 }
 
-/**
- * Preconditions: everything that answers the first /health and /init is imported statically and is small; all else is
- * loaded when it is first used, or after the first /init, whichever comes first. The time until then is part of every
- * sandbox's start.
- */
 export async function startAgent(options: AgentOptions): Promise<Agent> {
-  // Modes of uploads and directories are part of the contract, whatever the runtime left us.
+  // The file modes of uploads and new directories are part of the contract, so the agent does not inherit a umask from the runtime.
   process.umask(0o022);
   installLightHeaders();
   installFastBase64();
@@ -60,41 +57,15 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
   const loadRpc = once(async () =>
     (await import("./http/rpc.ts")).rpcRoutes({ state, tini: `${options.root}/bin/tini`, reaper: await loadReaper() }),
   );
-  if (process.pid === 1) state.generation = ownGeneration(state, loadReaper);
-  const prepareRest = once(async () => {
-    // The node's mark that kept gVisor from covering an empty /tmp.
-    rmSync("/tmp/.skerry", { force: true });
-    if (process.pid === 1) endOnRequest();
-    // Threads of the pool are made by its first task: here and now, not when guests have used up what this sandbox may have.
-    const startThreads = () => stat("/");
-    for (const load of [loadRpc, loadLibc, loadDownload, loadUpload, startThreads, () => state.processLimit()]) {
-      // One at a time, so that requests get in between.
-      await setImmediate();
-      await load();
-    }
+  if (process.pid === 1) state.generation = createGeneration(state, loadReaper);
+  const prepareRest = once(() => prepare(state, loadRpc));
+  const routes = createRoutes(() => {
+    prepareRest().catch((error: unknown) => stderrLogger("the agent could not load one of its parts", error));
   });
-  const firstInit: Route = async (exchange) => {
-    await init(exchange);
-    prepareRest().catch((error: unknown) => stderrLogger("a part of the agent could not be loaded", error));
-  };
-  const pipeline = {
-    state,
-    log: stderrLogger,
-    rpc: { prefixes: ["/process.Process/", "/filesystem.Filesystem/"], load: loadRpc },
-    routes: new Map<string, Readonly<Partial<Record<"GET" | "POST", Route>>>>([
-      ["/health", { GET: health }],
-      ["/metrics", { GET: async (exchange) => (await import("./http/control/metrics.ts")).metrics(exchange) }],
-      ["/envs", { GET: envs }],
-      ["/files", { GET: async (exchange) => (await loadDownload())(exchange), POST: async (exchange) => (await loadUpload())(exchange) }],
-      ["/files/compose", { POST: async (exchange) => (await import("./http/files/compose.ts")).compose(exchange) }],
-      ["/init", { POST: firstInit }],
-      [AGENT_GENERATION_PATH, { GET: generation }],
-      [AGENT_RELIEVE_PATH, { POST: relieve }],
-      ...CONTROL_PATHS.map((path): [string, { POST: Route }] => [path, { POST: control }]),
-    ]),
-  };
+  const rpc = { prefixes: ["/process.Process/", "/filesystem.Filesystem/"], load: loadRpc };
+  const pipeline = { state, log: stderrLogger, rpc, routes };
   const idleMemory = new IdleMemory({
-    worthBytes: 4 * 1024 * 1024,
+    worthBytes: WORTH_COLLECTING_BYTES,
     trim: () => {
       if (isLibcLoaded()) libc().mallocTrim(0);
     },
@@ -114,17 +85,22 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
   return { port: (server.address() as AddressInfo).port, close: () => close(server) };
 }
 
-function signalAll(signal: NodeJS.Signals): void {
-  try {
-    process.kill(-1, signal);
-  } catch (error) {
-    // Nothing runs yet.
-    if (errnoOf(error) !== "ESRCH") throw error;
+/** Does after the first /init what later requests would otherwise wait for. */
+async function prepare(state: AgentState, loadRpc: () => Promise<unknown>): Promise<void> {
+  // The node put this file there so that gVisor does not mount a file system of its own on an empty /tmp.
+  rmSync("/tmp/.skerry", { force: true });
+  if (process.pid === 1) endOnRequest();
+  // The first task creates the threads of the pool. Later, guests may have used up the sandbox's process limit.
+  const startThreads = () => stat("/");
+  for (const load of [loadRpc, loadLibc, loadDownload, loadUpload, startThreads, () => state.processLimit()]) {
+    // One part per round of the event loop, so that requests are answered in between.
+    await setImmediate();
+    await load();
   }
 }
 
-/** Preconditions: this is process 1 of a sandbox, so all other processes are its guests. */
-function ownGeneration(state: AgentState, loadReaper: () => Promise<Reaper>): Generation {
+/** Preconditions: the agent is process 1 of a sandbox, so all other processes belong to the guest. */
+function createGeneration(state: AgentState, loadReaper: () => Promise<Reaper>): Generation {
   return new Generation({
     file: GENERATION_FILE,
     hooksDir: GENERATION_HOOKS,
@@ -137,12 +113,13 @@ function ownGeneration(state: AgentState, loadReaper: () => Promise<Reaper>): Ge
   });
 }
 
-async function loadDownload(): Promise<Route> {
-  return (await import("./http/files/download.ts")).download;
-}
-
-async function loadUpload(): Promise<Route> {
-  return (await import("./http/files/upload.ts")).upload;
+function signalAll(signal: NodeJS.Signals): void {
+  try {
+    process.kill(-1, signal);
+  } catch (error) {
+    // ESRCH: no other process is running.
+    if (errnoOf(error) !== "ESRCH") throw error;
+  }
 }
 
 function once<T>(load: () => Promise<T>): () => Promise<T> {
@@ -156,7 +133,7 @@ function once<T>(load: () => Promise<T>): () => Promise<T> {
 function listen(server: Server, options: AgentOptions): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once("error", reject);
-    server.listen({ host: options.host, port: options.port, backlog: 1024 }, resolve);
+    server.listen({ host: options.host, port: options.port, backlog: BACKLOG }, resolve);
   });
 }
 

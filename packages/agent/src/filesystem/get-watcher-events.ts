@@ -1,7 +1,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { GetWatcherEventsRequest, GetWatcherEventsResponseSchema } from "@skerry/wire/filesystem";
 import { currentHub } from "./watching/current-hub.ts";
-import { eventMessage } from "./watching/event-message.ts";
+import { eventMessage } from "./watching/event-buffer.ts";
 import type { WatcherTable } from "./watching/watcher-table.ts";
 
 /** Everything that happened before the call and was not asked for yet. */

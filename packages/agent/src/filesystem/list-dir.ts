@@ -11,7 +11,7 @@ import { type Entry, readEntry, readEntryNow } from "./entry.ts";
 import { fileError } from "./file-error.ts";
 import { encodeEntries } from "./listing/encode-entries.ts";
 import { type Place, walk } from "./listing/walk.ts";
-import { areMountsLocal } from "./local-mounts.ts";
+import { areMountsLocal } from "./mounts.ts";
 
 /** Entries that are described in one go: enough for the thread pool, a few milliseconds where they are described one by one. */
 const BATCH = 32;

@@ -1,7 +1,8 @@
 // File metadata of clients lives in extended attributes of the file itself, so it moves with it.
 
 import { isUtf8 } from "node:buffer";
-import { listXattrs, readXattr, removeXattr, writeXattr, XattrError } from "../native/xattr.ts";
+import { errnoOf } from "@skerry/base";
+import { listXattrs, readXattr, removeXattr, writeXattr } from "../native/xattr.ts";
 
 const PREFIX = "user.e2b.";
 const MAX_KEY_BYTES = 246;
@@ -26,7 +27,7 @@ export function replaceMetadata(path: string, metadata: Metadata): void {
     for (const name of listXattrs(path)) if (name.startsWith(PREFIX)) removeXattr(path, name);
     for (const [key, value] of Object.entries(metadata)) writeXattr(path, PREFIX + key, value);
   } catch (error) {
-    if (error instanceof XattrError && (error.errnoName === "ENOTSUP" || error.errnoName === "EOPNOTSUPP")) return;
+    if (["ENOTSUP", "EOPNOTSUPP"].includes(errnoOf(error) ?? "")) return;
     throw error;
   }
 }

@@ -8,7 +8,7 @@
 // Why not child_process with uid and gid: libuv then clears the supplementary groups.
 
 import type { Credentials } from "../accounts/accounts.ts";
-import { libc } from "./libc.ts";
+import { LibcError, libc } from "./libc.ts";
 
 interface Numbers {
   readonly setgroups: number;
@@ -59,7 +59,7 @@ function clearAmbient(): void {
 }
 
 function check(name: string, result: number): void {
-  if (result !== 0) throw new Error(`${name} failed with errno ${libc().errno()}`);
+  if (result !== 0) throw new LibcError(name);
 }
 
 function sameGroups(a: readonly number[], b: readonly number[]): boolean {

@@ -7,25 +7,14 @@
 import { closeSync } from "node:fs";
 import { Socket } from "node:net";
 import { constants } from "node:os";
-import { errnoName } from "@skerry/base";
 import { type InotifyEvent, parseInotifyEvents } from "./inotify-event.ts";
-import { libc } from "./libc.ts";
+import { LibcError, libc } from "./libc.ts";
 
 const O_NONBLOCK = 0o4000;
 const O_CLOEXEC = 0o2000000;
 const READ_BYTES = 64 * 1024;
 /** Of one `read`: more than the kernel queues by default (16,384 short events), and an end when the guest never pauses. */
 const MAX_READS = 32;
-
-export class InotifyError extends Error {
-  readonly errnoName: string;
-  constructor(operation: string, errno: number) {
-    const name = errnoName(errno);
-    super(`${operation}: ${name}`);
-    this.name = "InotifyError";
-    this.errnoName = name;
-  }
-}
 
 export class Inotify {
   readonly #fd: number;
@@ -36,12 +25,12 @@ export class Inotify {
   /** `onEvents` gets what the event loop reads. */
   constructor(onEvents: (events: InotifyEvent[]) => void) {
     const inotify = libc().inotifyInit1(O_NONBLOCK | O_CLOEXEC);
-    if (inotify < 0) throw new InotifyError("inotify_init1", libc().errno());
+    if (inotify < 0) throw new LibcError("inotify_init1");
     const pipe = new Int32Array(2);
     if (libc().pipe2(new Uint8Array(pipe.buffer), O_NONBLOCK | O_CLOEXEC) !== 0) {
-      const errno = libc().errno();
+      const error = new LibcError("pipe2");
       closeSync(inotify);
-      throw new InotifyError("pipe2", errno);
+      throw error;
     }
     const [fd = -1, writeEnd = -1] = pipe;
     this.#fd = fd;
@@ -59,9 +48,9 @@ export class Inotify {
 
   /** The path has one character per byte. The same directory always has the same number. */
   add(path: string, mask: number): number {
-    if (this.#isClosed) throw new InotifyError("inotify_add_watch", constants.errno.EBADF);
+    if (this.#isClosed) throw new LibcError("inotify_add_watch", constants.errno.EBADF);
     const wd = libc().inotifyAddWatch(this.#fd, Buffer.from(`${path}\0`, "latin1"), mask);
-    if (wd < 0) throw new InotifyError("inotify_add_watch", libc().errno());
+    if (wd < 0) throw new LibcError("inotify_add_watch");
     return wd;
   }
 

@@ -1,6 +1,7 @@
 // What Node.js lacks, straight from glibc: the one file that knows C signatures. Loaded late, because nothing in here
 // is needed to answer /health or /init: entry points that will need it `await loadLibc()` first.
 
+import { errnoName } from "@skerry/base";
 import { bindSpawnLibc, type SpawnLibc } from "@skerry/base/posix-spawn";
 import type koffiModule from "koffi";
 
@@ -40,6 +41,17 @@ export function isLibcLoaded(): boolean {
 export function libc(): Libc {
   if (!loaded) throw new Error("libc is used before loadLibc");
   return loaded;
+}
+
+/** A failed call of libc. `code` is the name of its errno, so `errnoOf` of base finds it. */
+export class LibcError extends Error {
+  readonly code: string;
+  constructor(operation: string, errno = libc().errno()) {
+    const code = errnoName(errno);
+    super(`${operation}: ${code}`);
+    this.name = "LibcError";
+    this.code = code;
+  }
 }
 
 function bind(koffi: typeof koffiModule): Libc {

@@ -1,7 +1,7 @@
 // Pseudo-terminals without a native module of their own: what forkpty does, in the steps that posix_spawn can carry.
 
 import { constants, openSync } from "node:fs";
-import { libc } from "./libc.ts";
+import { LibcError, libc } from "./libc.ts";
 
 const TIOCSPTLCK = 0x40045431;
 const TIOCGPTN = 0x80045430;
@@ -33,5 +33,5 @@ export function resizePty(master: number, size: PtySize): void {
 }
 
 function control(fd: number, request: number, argument: Uint8Array): void {
-  if (libc().ioctl(fd, request, argument) !== 0) throw new Error(`ioctl on a terminal failed with errno ${libc().errno()}`);
+  if (libc().ioctl(fd, request, argument) !== 0) throw new LibcError("ioctl on a terminal");
 }

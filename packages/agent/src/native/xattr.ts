@@ -1,17 +1,6 @@
 // Extended attributes of a file, following symlinks. A file system without them reads as "none".
 
-import { errnoName } from "@skerry/base";
-import { libc } from "./libc.ts";
-
-export class XattrError extends Error {
-  readonly errnoName: string;
-  constructor(operation: string, errno: number) {
-    const name = errnoName(errno);
-    super(`${operation}: ${name}`);
-    this.name = "XattrError";
-    this.errnoName = name;
-  }
-}
+import { LibcError, libc } from "./libc.ts";
 
 export function listXattrs(path: string | Buffer): string[] {
   const bytes = grow((buffer, size) => libc().listxattr(terminated(path), buffer, size));
@@ -30,11 +19,11 @@ export function readXattr(path: string | Buffer, name: string): Buffer | undefin
 
 export function writeXattr(path: string, name: string, value: string): void {
   const bytes = Buffer.from(value, "utf8");
-  if (libc().setxattr(path, name, bytes, bytes.length, 0) !== 0) throw new XattrError("setxattr", libc().errno());
+  if (libc().setxattr(path, name, bytes, bytes.length, 0) !== 0) throw new LibcError("setxattr");
 }
 
 export function removeXattr(path: string, name: string): void {
-  if (libc().removexattr(path, name) !== 0) throw new XattrError("removexattr", libc().errno());
+  if (libc().removexattr(path, name) !== 0) throw new LibcError("removexattr");
 }
 
 // Bytes go to C as they are, so they have to bring the NUL of a string along.

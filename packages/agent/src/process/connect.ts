@@ -1,10 +1,11 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import type { ConnectRequest } from "@skerry/wire/process";
+import { assertTimeLeft } from "../server-stream.ts";
 import type { ProcessContext } from "./context.ts";
-import { deadlineError, follow } from "./follow.ts";
+import { follow } from "./follow.ts";
 
 export async function* connect(process: ProcessContext, request: ConnectRequest, context: HandlerContext): ReturnType<typeof follow> {
-  if ((context.timeoutMs() ?? 1) <= 0) throw deadlineError();
+  assertTimeLeft(context);
   const found = process.table.findLiveOrEnded(request.process);
   yield* follow(found, found.subscribe(), context);
 }

@@ -5,15 +5,16 @@ import type { User } from "../accounts/accounts.ts";
 import { loadLibc } from "../native/libc.ts";
 import { PathError } from "../paths.ts";
 import { requestUser } from "../request-user.ts";
+import { assertTimeLeft, deadlineError } from "../server-stream.ts";
 import type { ProcessContext } from "./context.ts";
-import { deadlineError, follow } from "./follow.ts";
+import { follow } from "./follow.ts";
 import { GuestProcess } from "./running/guest-process.ts";
 import { launch } from "./running/launch.ts";
 import type { Subscriber } from "./running/subscriber.ts";
 
 export async function* start(process: ProcessContext, request: StartRequest, context: HandlerContext): ReturnType<typeof follow> {
+  assertTimeLeft(context);
   const timeoutMs = context.timeoutMs();
-  if (timeoutMs !== undefined && timeoutMs <= 0) throw deadlineError();
   await loadLibc();
   const started = startProcess(process, request, requestUser(context));
   const subscriber = started.subscribe();

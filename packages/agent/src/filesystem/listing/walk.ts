@@ -2,6 +2,7 @@
 
 import { isUtf8 } from "node:buffer";
 import { errnoOf } from "@skerry/base";
+import { appendName } from "../../paths.ts";
 import { type Child, type RawPath, readChildren } from "./children.ts";
 
 export interface Place {
@@ -60,21 +61,17 @@ const ASCII = /^[\0-\x7f]*$/;
 
 function placeOf({ shown, real }: Place, bytes: string): Place {
   if (ASCII.test(bytes)) {
-    const path = join(shown, bytes);
+    const path = appendName(shown, bytes);
     return { shown: path, real: real === shown ? path : joinRaw(real, bytes) };
   }
   const name = Buffer.from(bytes, "latin1");
   const text = name.toString("utf8");
   const isText = typeof real === "string" && isUtf8(name);
-  return { shown: join(shown, text), real: isText ? join(real, text) : joinRaw(real, name) };
-}
-
-function join(folder: string, name: string): string {
-  return folder.endsWith("/") ? folder + name : `${folder}/${name}`;
+  return { shown: appendName(shown, text), real: isText ? appendName(real, text) : joinRaw(real, name) };
 }
 
 function joinRaw(folder: RawPath, name: RawPath): RawPath {
-  if (typeof folder === "string" && typeof name === "string") return join(folder, name);
+  if (typeof folder === "string" && typeof name === "string") return appendName(folder, name);
   const end = folder.at(-1);
   const isClosed = end === "/" || end === 0x2f;
   return Buffer.concat([Buffer.from(folder), Buffer.from(isClosed ? "" : "/"), Buffer.from(name)]);

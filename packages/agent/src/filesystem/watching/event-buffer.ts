@@ -3,8 +3,10 @@
 // Failure policy: events are never dropped in silence. A buffer that grows past its limit fails instead, and says so to
 // every later reader: a client that knows it missed something can look again, one that does not cannot.
 
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
-import type { EventType } from "@skerry/wire/filesystem";
+import type { EventType, FilesystemEventSchema } from "@skerry/wire/filesystem";
+import { Wakeup } from "../../wakeup.ts";
 import type { Entry } from "../entry.ts";
 
 export interface WatchEvent {
@@ -28,7 +30,7 @@ export class EventBuffer {
   #taken = 0;
   #usedBytes = 0;
   #failure: ConnectError | undefined;
-  #wake: (() => void) | undefined;
+  readonly #wakeup = new Wakeup();
   readonly #shared: SharedMemory;
 
   constructor(shared: SharedMemory) {
@@ -48,7 +50,7 @@ export class EventBuffer {
     this.#events.push(event);
     this.#account(sizeOf(event));
     if (this.#usedBytes > MAX_BYTES) this.failUnread();
-    this.#wake?.();
+    this.#wakeup.wake();
   }
 
   failUnread(): void {
@@ -60,7 +62,7 @@ export class EventBuffer {
     if (this.#failure) return;
     this.#failure = error;
     this.clear();
-    this.#wake?.();
+    this.#wakeup.wake();
   }
 
   clear(): void {
@@ -78,7 +80,7 @@ export class EventBuffer {
 
   /** The next event; `idle` when none came within `idleMs`. */
   async next(idleMs: number): Promise<WatchEvent | "idle"> {
-    if (this.#events.length === 0 && !this.#failure) await this.#wait(idleMs);
+    if (this.#events.length === 0 && !this.#failure) await this.#wakeup.wait(idleMs);
     if (this.#failure) throw this.#failure;
     const event = this.#events[this.#taken];
     if (event === undefined) return "idle";
@@ -99,18 +101,12 @@ export class EventBuffer {
     this.#usedBytes += bytes;
     this.#shared.usedBytes += bytes;
   }
+}
 
-  #wait(idleMs: number): Promise<void> {
-    return new Promise((resolve) => {
-      const done = () => {
-        clearTimeout(timer);
-        this.#wake = undefined;
-        resolve();
-      };
-      const timer = setTimeout(done, idleMs);
-      this.#wake = done;
-    });
-  }
+/** The event as a message, once the description of its file is there. */
+export async function eventMessage(event: WatchEvent): Promise<MessageInitShape<typeof FilesystemEventSchema>> {
+  const entry = await event.entry;
+  return { name: event.name, type: event.type, ...(entry ? { entry } : {}) };
 }
 
 function sizeOf(event: WatchEvent): number {

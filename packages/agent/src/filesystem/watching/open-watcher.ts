@@ -4,9 +4,8 @@ import { asError, errnoOf } from "@skerry/base";
 import type { CreateWatcherRequest, WatchDirRequest } from "@skerry/wire/filesystem";
 import { loadLibc } from "../../native/libc.ts";
 import { type FilesystemContext, resolvePath } from "../context.ts";
+import { isNetworkFileSystem, kernelMounts } from "../mounts.ts";
 import { currentHub, setCurrentHub } from "./current-hub.ts";
-import { kernelMounts } from "./kernel-mounts.ts";
-import { isNetworkFileSystem } from "./network-file-systems.ts";
 import { WatchHub } from "./watch-hub.ts";
 import { addError, type Watcher } from "./watcher.ts";
 

@@ -3,7 +3,7 @@ import { constants, tmpdir } from "node:os";
 import { join } from "node:path";
 import { Code } from "@connectrpc/connect";
 import { beforeEach, expect, it } from "vitest";
-import { InotifyError } from "../../native/inotify.ts";
+import { LibcError } from "../../native/libc.ts";
 import { EntryReader } from "./entry-reader.ts";
 import { Watcher } from "./watcher.ts";
 
@@ -22,7 +22,7 @@ function watchWithout(errno: number): { watcher: Watcher; watched: string[] } {
     entries: new EntryReader(),
     memory: { usedBytes: 0 },
     subscribe(path: string) {
-      if (path === join(root, "closed")) throw new InotifyError("inotify_add_watch", errno);
+      if (path === join(root, "closed")) throw new LibcError("inotify_add_watch", errno);
       return watched.push(path);
     },
     unsubscribe() {},

@@ -3,8 +3,9 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { asError, errnoOf } from "@skerry/base";
 import { EventType } from "@skerry/wire/filesystem";
-import { InotifyError } from "../../native/inotify.ts";
 import { IN, type InotifyEvent } from "../../native/inotify-event.ts";
+import { LibcError } from "../../native/libc.ts";
+import { appendName } from "../../paths.ts";
 import { DirectoryScan } from "./directory-scan.ts";
 import { DirectoryTree, type WatchedDirectory } from "./directory-tree.ts";
 import type { EntryReader } from "./entry-reader.ts";
@@ -46,7 +47,7 @@ export class Watcher {
   #tree: DirectoryTree | undefined;
   #scans = 0;
 
-  /** Throws InotifyError when the root can't be watched. */
+  /** Throws LibcError when the root can't be watched. */
   constructor(source: WatchSource, options: WatcherOptions) {
     this.#source = source;
     this.#options = options;
@@ -94,7 +95,7 @@ export class Watcher {
   #handleChild(tree: DirectoryTree, directory: WatchedDirectory, event: InotifyEvent, arrivals: ReadonlyMap<number, InotifyEvent>): void {
     const { mask, name } = event;
     const isCreation = (mask & (IN.CREATE | IN.MOVED_TO)) !== 0;
-    const path = join(tree.pathOf(directory), name);
+    const path = appendName(tree.pathOf(directory), name);
     if (mask & (IN.MODIFY | IN.ATTRIB) && directory.scan?.isUnheardOf(name)) this.#emit(path, EventType.CREATE);
     // A rename is told again rather than not at all: it may have replaced what the scan found.
     if (directory.scan && !directory.scan.isNews(name, (mask & IN.CREATE) !== 0)) return;
@@ -115,13 +116,13 @@ export class Watcher {
 
   #watchChild(parent: WatchedDirectory, name: string, isSilent: boolean): void {
     if (!this.#tree) return;
-    const path = this.#absolute(join(this.#tree.pathOf(parent), name));
+    const path = this.#absolute(appendName(this.#tree.pathOf(parent), name));
     if (this.#options.skipped.has(path)) return;
     let wd: number;
     try {
       wd = this.#source.subscribe(path, this, WATCHED | IN.DONT_FOLLOW);
     } catch (error) {
-      if (!(error instanceof InotifyError) || !LEFT_OUT.has(error.errnoName)) this.fail(addError(path, error));
+      if (!LEFT_OUT.has(errnoOf(error) ?? "")) this.fail(addError(path, error));
       return;
     }
     const directory = this.#tree.attach(wd, parent, name);
@@ -148,7 +149,7 @@ export class Watcher {
   }
 
   #found(directory: WatchedDirectory, name: string, found: { isDirectory: boolean; isNews: boolean; isSilent: boolean }): void {
-    if (found.isNews) this.#emit(join(this.#pathOf(directory), name), EventType.CREATE);
+    if (found.isNews) this.#emit(appendName(this.#pathOf(directory), name), EventType.CREATE);
     // One that a record told of is watched already.
     if (found.isDirectory && (found.isNews || !directory.children.has(name))) this.#watchChild(directory, name, found.isSilent);
   }
@@ -162,7 +163,7 @@ export class Watcher {
   }
 
   #absolute(path: string): string {
-    return join(this.#options.root, path);
+    return appendName(this.#options.root, path);
   }
 
   #emit(path: string, type: EventType): void {
@@ -175,13 +176,8 @@ export class Watcher {
   }
 }
 
-function join(folder: string, name: string): string {
-  if (folder === "" || name === "") return folder + name;
-  return folder.endsWith("/") ? folder + name : `${folder}/${name}`;
-}
-
 /** Paths of clients are text here, and bytes in the kernel. */
 export function addError(path: string, error: unknown): ConnectError {
-  const reason = (error instanceof InotifyError && LIMITS.get(error.errnoName)) || asError(error).message;
+  const reason = (error instanceof LibcError && LIMITS.get(error.code)) || asError(error).message;
   return new ConnectError(`error adding path ${Buffer.from(path, "latin1").toString("utf8")} to watcher: ${reason}`, Code.Internal);
 }

@@ -4,15 +4,14 @@
 import { constants } from "node:fs";
 import { type FileHandle, lstat, open, rename, rm, stat } from "node:fs/promises";
 import { posix } from "node:path";
-import { asError, errnoOf } from "@skerry/base";
+import { asError, errnoOf, isOutOfSpace } from "@skerry/base";
 import type { User } from "../../accounts/accounts.ts";
-import { makeDirectories } from "../../filesystem/make-parents.ts";
 import { kernelRandomUuid } from "../../kernel-random.ts";
 import type { AgentState } from "../../state.ts";
 import { type Exchange, HttpError, sendJson } from "../exchange.ts";
 import { readBody } from "../read-body.ts";
 import { type ComposeRequest, parseComposeRequest } from "./compose-request.ts";
-import { filePath, fileUser } from "./file-user.ts";
+import { filePath, fileUser, makeParents } from "./file-request.ts";
 
 const MAX_BODY_BYTES = 4 * 1024 * 1024;
 const COPY_BYTES = 1024 * 1024;
@@ -67,14 +66,6 @@ async function assertRegular({ given, path }: Source): Promise<void> {
   if (!isRegular) throw new HttpError(400, `source path is not a regular file: ${given}`);
 }
 
-async function makeParents(destination: string, user: User): Promise<void> {
-  try {
-    await makeDirectories(posix.dirname(destination), user);
-  } catch (error) {
-    throw new HttpError(500, `error ensuring directories: ${asError(error).message}`);
-  }
-}
-
 interface Copying {
   readonly sources: readonly Source[];
   readonly temporary: string;
@@ -111,7 +102,7 @@ async function append({ source, target, buffer, isWanted }: Appending): Promise<
 
 function asHttpError(error: unknown): HttpError {
   if (error instanceof HttpError) return error;
-  if (errnoOf(error) === "ENOSPC" || errnoOf(error) === "EDQUOT") return new HttpError(507, "not enough disk space available");
+  if (isOutOfSpace(error)) return new HttpError(507, "not enough disk space available");
   return new HttpError(500, `error composing files: ${asError(error).message}`);
 }
 

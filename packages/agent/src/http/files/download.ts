@@ -1,13 +1,15 @@
 import { constants, type Stats } from "node:fs";
 import { type FileHandle, open, stat } from "node:fs/promises";
+import type { ServerResponse } from "node:http";
 import { posix } from "node:path";
+import { pipeline } from "node:stream/promises";
+import { createGzip } from "node:zlib";
 import { asError, errnoOf } from "@skerry/base";
 import { type Exchange, HttpError, single } from "../exchange.ts";
 import { type Encoding, NotAcceptableError, negotiateEncoding } from "./accept-encoding.ts";
 import { inlineDisposition } from "./content-disposition.ts";
-import { assertFileAccess } from "./file-access.ts";
-import { filePath, fileUser } from "./file-user.ts";
-import { sendCompressed } from "./send-compressed.ts";
+import { typeByExtension } from "./content-type.ts";
+import { assertFileAccess, filePath, fileUser } from "./file-request.ts";
 import { sendPlain } from "./send-plain.ts";
 
 export async function download(exchange: Exchange): Promise<void> {
@@ -69,4 +71,12 @@ async function openFile(path: string): Promise<FileHandle> {
   } catch (error) {
     throw new HttpError(500, `error opening file '${path}': ${asError(error).message}`);
   }
+}
+
+/** Sends the whole file compressed, without a length and without ranges. */
+async function sendCompressed(source: DownloadSource, res: ServerResponse): Promise<void> {
+  res.setHeader("Content-Encoding", "gzip");
+  res.setHeader("Content-Type", typeByExtension(source.name) ?? "application/octet-stream");
+  res.writeHead(200);
+  await pipeline(source.file.createReadStream({ autoClose: false }), createGzip(), res);
 }

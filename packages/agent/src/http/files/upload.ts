@@ -3,8 +3,7 @@ import { parseMediaType } from "../../multipart/media-type.ts";
 import { FramingError, readParts, TruncatedPartError } from "../../multipart/read-parts.ts";
 import { type Exchange, HttpError, sendJson, single } from "../exchange.ts";
 import { decodeBody } from "./decode-body.ts";
-import { assertFileAccess } from "./file-access.ts";
-import { filePath, fileUser } from "./file-user.ts";
+import { assertFileAccess, filePath, fileUser } from "./file-request.ts";
 import { type UploadTarget, writeUpload } from "./write-upload.ts";
 
 /** What clients get for each file, and nothing more: they compare it whole. */

@@ -3,15 +3,13 @@
 
 import { constants } from "node:fs";
 import { chown, type FileHandle, open, stat } from "node:fs/promises";
-import { posix } from "node:path";
-import { asError, errnoOf } from "@skerry/base";
+import { asError, errnoOf, isOutOfSpace } from "@skerry/base";
 import type { Credentials } from "../../accounts/accounts.ts";
-import { makeDirectories } from "../../filesystem/make-parents.ts";
 import { type Metadata, readMetadata, replaceMetadata } from "../../filesystem/metadata.ts";
 import { currentHub } from "../../filesystem/watching/current-hub.ts";
 import { loadLibc } from "../../native/libc.ts";
-import { XattrError } from "../../native/xattr.ts";
 import { HttpError } from "../exchange.ts";
+import { makeParents } from "./file-request.ts";
 import { TransferBuffers } from "./transfer-buffers.ts";
 
 /** Up to this size a file is one write, whatever packets it came in. */
@@ -27,7 +25,7 @@ export interface UploadTarget {
 
 /** Returns the metadata that the file has now. */
 export async function writeUpload(target: UploadTarget, content: AsyncIterable<Buffer>): Promise<Metadata> {
-  await makeParents(target);
+  await makeParents(target.path, target.owner);
   const isNew = await prepareExisting(target);
   await using file = await openTarget(target);
   if (isNew) await file.chown(target.owner.uid, target.owner.gid);
@@ -37,14 +35,6 @@ export async function writeUpload(target: UploadTarget, content: AsyncIterable<B
   if (isNew && Object.keys(target.metadata).length === 0) return {};
   await loadLibc();
   return storeMetadata(target);
-}
-
-async function makeParents(target: UploadTarget): Promise<void> {
-  try {
-    await makeDirectories(posix.dirname(target.path), target.owner);
-  } catch (error) {
-    throw new HttpError(500, `error ensuring directories: ${asError(error).message}`);
-  }
 }
 
 /** True: there is nothing at the path yet. */
@@ -146,8 +136,7 @@ async function writeAll(target: UploadTarget, file: FileHandle, bytes: Buffer): 
   try {
     for (let offset = 0; offset < bytes.length; ) offset += (await file.write(bytes, offset)).bytesWritten;
   } catch (error) {
-    if (errnoOf(error) !== "ENOSPC" && errnoOf(error) !== "EDQUOT")
-      throw new HttpError(500, `error writing file: ${asError(error).message}`);
+    if (!isOutOfSpace(error)) throw new HttpError(500, `error writing file: ${asError(error).message}`);
     const attempt = target.contentLength > 0 ? `attempted to write ${target.contentLength} bytes: ` : "";
     throw new HttpError(507, `${attempt}not enough disk space available`);
   }
@@ -157,8 +146,7 @@ function storeMetadata({ path, metadata }: UploadTarget): Metadata {
   try {
     replaceMetadata(path, metadata);
   } catch (error) {
-    const isFull = error instanceof XattrError && (error.errnoName === "ENOSPC" || error.errnoName === "EDQUOT");
-    if (isFull) throw new HttpError(507, `not enough space for file metadata: ${error.message}`);
+    if (isOutOfSpace(error)) throw new HttpError(507, `not enough space for file metadata: ${asError(error).message}`);
     throw new HttpError(500, `error setting file metadata: ${asError(error).message}`);
   }
   return readMetadata(path);

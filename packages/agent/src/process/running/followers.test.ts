@@ -1,8 +1,7 @@
 import { Code } from "@connectrpc/connect";
 import { expect, it } from "vitest";
-import type { ProcessEvent } from "./event.ts";
 import { Followers } from "./followers.ts";
-import type { Subscriber } from "./subscriber.ts";
+import type { ProcessEvent, Subscriber } from "./subscriber.ts";
 
 const BYTES = 32 * 1024;
 const EVENT: ProcessEvent = { case: "data", value: { output: { case: "stdout", value: new Uint8Array(BYTES) } } };

@@ -1,5 +1,4 @@
-import type { ProcessEvent } from "./event.ts";
-import { Subscriber } from "./subscriber.ts";
+import { type ProcessEvent, Subscriber } from "./subscriber.ts";
 
 /** All who follow one process. Those that were cut off do not count, however long their clients keep the connection. */
 export class Followers {

@@ -8,11 +8,10 @@ import { Socket } from "node:net";
 import { ReadStream } from "node:tty";
 import type { ExitStatus } from "@skerry/base/posix-spawn";
 import { type PtySize, resizePty } from "../../native/pty.ts";
-import type { OutputStream } from "./event.ts";
 import { type EndFields, endFields } from "./exit-status.ts";
 import { Followers } from "./followers.ts";
 import type { Launched } from "./launch.ts";
-import type { Subscriber } from "./subscriber.ts";
+import type { OutputStream, Subscriber } from "./subscriber.ts";
 
 const PIPE_EVENT_BYTES = 32 * 1024;
 const PTY_EVENT_BYTES = 16 * 1024;

@@ -9,7 +9,7 @@ import { SpawnError, type SpawnTarget } from "@skerry/base/posix-spawn";
 import type { User } from "../../accounts/accounts.ts";
 import type { ProcessLimit } from "../../limits/process-limit.ts";
 import { asUser } from "../../native/credentials.ts";
-import { libc } from "../../native/libc.ts";
+import { LibcError, libc } from "../../native/libc.ts";
 import { openPty, type PtySize } from "../../native/pty.ts";
 import { spawnProgram } from "../../native/spawn.ts";
 
@@ -149,7 +149,7 @@ function devNull(): number {
 
 function pipe(opened: number[]): [read: number, write: number] {
   const fds = new Int32Array(2);
-  if (libc().pipe2(new Uint8Array(fds.buffer), O_CLOEXEC) !== 0) throw new Error(`pipe failed with errno ${libc().errno()}`);
+  if (libc().pipe2(new Uint8Array(fds.buffer), O_CLOEXEC) !== 0) throw new LibcError("pipe2");
   const [read = -1, write = -1] = fds;
   opened.push(read, write);
   return [read, write];

@@ -5,7 +5,16 @@
 // cut off with an error, because the alternative is memory without a limit.
 
 import { Code, ConnectError } from "@connectrpc/connect";
-import type { ProcessEvent } from "./event.ts";
+import { Wakeup } from "../../wakeup.ts";
+import type { EndFields } from "./exit-status.ts";
+
+export type OutputStream = "stdout" | "stderr" | "pty";
+
+export type ProcessEvent =
+  | { readonly case: "start"; readonly value: { readonly pid: number } }
+  | { readonly case: "data"; readonly value: { readonly output: { readonly case: OutputStream; readonly value: Uint8Array<ArrayBuffer> } } }
+  | { readonly case: "end"; readonly value: EndFields }
+  | { readonly case: "keepalive"; readonly value: Record<never, never> };
 
 const HIGH_WATER_BYTES = 512 * 1024;
 const MAX_LAG_BYTES = 16 * 1024 * 1024;
@@ -16,7 +25,7 @@ export class Subscriber {
   #queuedBytes = 0;
   #closed = false;
   #failure: ConnectError | undefined;
-  #wake: (() => void) | undefined;
+  readonly #wakeup = new Wakeup();
 
   /** `onChange`: it can take more, or it has failed. */
   constructor(onChange: () => void) {
@@ -36,13 +45,13 @@ export class Subscriber {
     this.#queue.push(event);
     this.#queuedBytes += bytes;
     if (this.#queuedBytes > MAX_LAG_BYTES) this.fail(new ConnectError("the stream was not read fast enough", Code.ResourceExhausted));
-    this.#wake?.();
+    this.#wakeup.wake();
   }
 
   /** No more events; those queued are still delivered. */
   close(): void {
     this.#closed = true;
-    this.#wake?.();
+    this.#wakeup.wake();
   }
 
   /** Ends the stream with an error now; what is queued is dropped. */
@@ -57,7 +66,7 @@ export class Subscriber {
 
   /** The next event; `idle` when none came within `idleMs`; undefined at the end. */
   async next(idleMs: number): Promise<ProcessEvent | "idle" | undefined> {
-    if (this.#queue.length === 0 && !this.#closed) await this.#wait(idleMs);
+    if (this.#queue.length === 0 && !this.#closed) await this.#wakeup.wait(idleMs);
     if (this.#failure) throw this.#failure;
     const event = this.#queue.shift();
     if (event === undefined) return this.#closed ? undefined : "idle";
@@ -65,18 +74,5 @@ export class Subscriber {
     this.#queuedBytes -= event.case === "data" ? (event.value.output.value?.length ?? 0) : 0;
     if (wasFull && !this.isFull) this.#onChange();
     return event;
-  }
-
-  #wait(idleMs: number): Promise<void> {
-    return new Promise((resolve) => {
-      const timer = setTimeout(done, idleMs);
-      const self = this;
-      function done(): void {
-        clearTimeout(timer);
-        self.#wake = undefined;
-        resolve();
-      }
-      this.#wake = done;
-    });
   }
 }
