@@ -4,20 +4,18 @@
 import { flushCompileCache } from "node:module";
 import { join } from "node:path";
 import { createClient, createRouterTransport } from "@connectrpc/connect";
-import { clusterInterceptor, createApi, type NodeDirectory, seedIdentity, seedTemplates } from "@skerry/api";
+import { createApi, localNode, type NodeDirectory, remoteNodes, rpcTransport, seedIdentity, seedTemplates } from "@skerry/api";
 import { createLogger, IdleMemory, type Logger, PlatformError } from "@skerry/base";
 import { connectDialer, createEdge, type Dial, routeTableFrom } from "@skerry/edge";
 import { createNode, type Node } from "@skerry/node";
 import { openStore } from "@skerry/store";
 import { AGENT_VERSION } from "@skerry/wire";
 import { RouteService } from "@skerry/wire/control";
-import { NodeService } from "@skerry/wire/node";
 import { databaseUrlOf, parseServeConfig, type ServeConfig } from "./config.ts";
 import { listenControlServer } from "./control-server.ts";
 import { listening } from "./listening.ts";
 import { nodeConfigOf } from "./node-host.ts";
 import { ownerIdOf } from "./owner-id.ts";
-import { remoteNodes, rpcTransport } from "./remote-nodes.ts";
 import { type PlatformSecrets, readSecrets } from "./secrets.ts";
 
 /** What a busy hour leaves behind is given back, but not for less than this. */
@@ -128,24 +126,8 @@ async function nodeDirectory(
   stack: AsyncDisposableStack,
   { node, clusterId }: { node: Node | undefined; clusterId: string },
 ): Promise<NodeDirectory> {
-  const interceptors = [clusterInterceptor(clusterId, logger)];
-  if (node) {
-    const client = createClient(
-      NodeService,
-      createRouterTransport((router) => router.service(NodeService, node.service), { transport: { interceptors } }),
-    );
-    const { nodeId, clusterId: theirs } = await client.getInfo({});
-    if (theirs !== "" && theirs !== clusterId) {
-      throw new PlatformError(
-        "config_invalid",
-        `this machine holds sandboxes that this database (SKERRY_DATABASE_URL, or skerry.db) does not know, because they belong to another one. ` +
-          `Use the database of before. To lose what is here instead, delete ${join(config.dataDir, "node/cluster.json")} and start again`,
-      );
-    }
-    const handle = { nodeId, url: config.nodeUrl, client };
-    return { list: () => [handle] };
-  }
-  const nodes = remoteNodes({ urls: config.nodes, secret: secrets.internalSecret, clusterId, interceptors, logger });
+  if (node) return await localNode({ service: node.service, url: config.nodeUrl, clusterId, logger });
+  const nodes = remoteNodes({ urls: config.nodes, secret: secrets.internalSecret, clusterId, logger });
   stack.defer(() => nodes.close());
   await Promise.race([nodes.settled(), stopped]);
   return nodes;

@@ -8,6 +8,7 @@ import { type ApiConfig, type ApiTiming, DEFAULT_TIMING } from "./config.ts";
 import { createServer } from "./http/server.ts";
 import { Liveness } from "./liveness.ts";
 import type { NodeDirectory } from "./nodes/directory.ts";
+import { Nodes } from "./nodes/nodes.ts";
 import { accessTokenOf } from "./sandboxes/access-token.ts";
 import type { SandboxDeps } from "./sandboxes/deps.ts";
 import { ImageDeletions } from "./sandboxes/images/image-deletions.ts";
@@ -103,7 +104,8 @@ export async function createApi(config: ApiConfig, deps: ApiDeps): Promise<Api> 
 
 function sandboxDeps(config: ApiConfig, deps: ApiDeps, about: { timing: ApiTiming; owner: Owner }): SandboxDeps {
   const { timing, owner } = about;
-  const { store, nodes, clock, logger } = deps;
+  const { store, clock, logger } = deps;
+  const nodes = new Nodes(deps.nodes, logger);
   const { sandboxes } = store;
   const moves = new SandboxMoves({ sandboxes, clock, owner, maxSandboxes: config.maxSandboxes });
   const images = new ImageDeletions({ images: store.images, nodes, clock, logger, timeoutMs: timing.killTimeoutMs });

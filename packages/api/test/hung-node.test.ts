@@ -16,7 +16,7 @@ const timing = {
 
 describeOnEachDatabase("beside a node that hangs", { inSample: "sqlite", nodes: 2, timing }, (api) => {
   afterEach(() => {
-    Object.assign(nodes().hung, { kill: "ok", pause: "ok", list: "ok", deleteImage: "ok" });
+    Object.assign(nodes().hung, { create: "ok", kill: "ok", pause: "ok", list: "ok", deleteImage: "ok" });
     nodes().hung.release();
   });
   const nodes = () => {
@@ -63,6 +63,15 @@ describeOnEachDatabase("beside a node that hangs", { inSample: "sqlite", nodes: 
     other.deleteImage = "ok";
     await waitUntil("all of the other node are deleted", () => other.images.size === 0);
     expect(hung.images.size).toBe(12);
+  });
+
+  it("new sandboxes are placed on the others, although it has fewer", async () => {
+    await fill(1);
+    const { hung, other } = nodes();
+    Object.assign(hung, { create: Code.Unavailable, list: Code.Unavailable });
+    await api().api.reconcile();
+    for (let count = 0; count < 3; count++) await api().create();
+    expect([hung.held.size, other.held.size]).toEqual([1, 4]);
   });
 
   it("what became of the others' sandboxes is found out", async () => {

@@ -104,7 +104,7 @@ export async function startNew(deps: SandboxDeps, start: NewStart): Promise<Star
 }
 
 async function pickNode(deps: SandboxDeps): Promise<NodeHandle> {
-  const nodes = deps.nodes.list();
+  const nodes = deps.nodes.candidates();
   const counts = nodes.length > 1 ? await deps.store.sandboxes.countByNode() : undefined;
   const candidates = nodes.map((node) => ({ nodeId: node.nodeId, sandboxCount: counts?.get(node.nodeId) ?? 0, node }));
   const picked = placeSandbox(candidates)?.node;
@@ -116,7 +116,7 @@ async function pickNode(deps: SandboxDeps): Promise<NodeHandle> {
 
 /** What starts from an image starts where the image is. */
 export function imageNode(deps: Pick<SandboxDeps, "nodes">, nodeId: string): NodeHandle {
-  const node = deps.nodes.list().find((candidate) => candidate.nodeId === nodeId);
+  const node = deps.nodes.find(nodeId);
   if (node) return node;
   throw publicError("capacity_unavailable", "Failed to place sandbox: the machine that has its snapshot cannot be reached", {
     detailCode: "sandbox_no_compatible_node",

@@ -1,7 +1,7 @@
 import type { Clock, Logger, Secret } from "@skerry/base";
 import type { Store } from "@skerry/store";
 import type { ApiConfig, ApiTiming } from "../config.ts";
-import type { NodeDirectory } from "../nodes/directory.ts";
+import type { Nodes } from "../nodes/nodes.ts";
 import type { ImageDeletions } from "./images/image-deletions.ts";
 import type { SandboxKills } from "./lifecycle/kills.ts";
 import type { SandboxMoves } from "./lifecycle/moves.ts";
@@ -13,7 +13,7 @@ export interface SandboxDeps {
   readonly config: Pick<ApiConfig, "agentVersion" | "maxTimeoutHours">;
   readonly timing: ApiTiming;
   readonly store: Store;
-  readonly nodes: NodeDirectory;
+  readonly nodes: Nodes;
   readonly moves: SandboxMoves;
   readonly kills: SandboxKills;
   readonly images: ImageDeletions;

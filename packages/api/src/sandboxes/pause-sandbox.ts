@@ -3,7 +3,6 @@
 import { randomBytes } from "node:crypto";
 import type { ImageKind, NewImage, Sandbox, TransitionReason } from "@skerry/store";
 import { imageIdFrom } from "@skerry/wire";
-import { findNode } from "../nodes/find-node.ts";
 import { pauseErrorFrom } from "../nodes/node-error.ts";
 import { lostReason } from "./create-sandbox.ts";
 import type { SandboxDeps } from "./deps.ts";
@@ -47,7 +46,7 @@ export async function finishPause(deps: SandboxDeps, sandbox: Sandbox, options: 
     const begunAt = performance.now();
     const imageId = sandbox.imageId ?? "";
     try {
-      const node = findNode(deps.nodes, sandbox.nodeId);
+      const node = deps.nodes.get(sandbox.nodeId);
       const answer = await node.client.pauseSandbox(
         { sandboxId: sandbox.id, imageId, memory: options.memory, requireHealthyGuest: options.requireHealthyGuest },
         { timeoutMs: deps.timing.pauseTimeoutMs },

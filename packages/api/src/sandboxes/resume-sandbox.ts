@@ -3,7 +3,6 @@
 
 import type { Sandbox } from "@skerry/store";
 import { publicError, sandboxNotFound } from "../errors.ts";
-import { findNode } from "../nodes/find-node.ts";
 import { resumeErrorFrom } from "../nodes/node-error.ts";
 import { logStart, lostReason, type Started } from "./create-sandbox.ts";
 import type { SandboxDeps } from "./deps.ts";
@@ -54,7 +53,7 @@ async function resumeOnNode(deps: SandboxDeps, sandbox: Sandbox, options: Resume
   const begunAt = performance.now();
   const imageId = sandbox.imageId ?? "";
   try {
-    const node = findNode(deps.nodes, sandbox.nodeId);
+    const node = deps.nodes.get(sandbox.nodeId);
     const build = await deps.store.templates.findAnyBuild(sandbox.buildId);
     const spec = startSpecOf(deps, sandbox, { build, envVars: {}, imageId, withoutMemory: !options.memory });
     const answer = await node.client.resumeSandbox({ spec }, { timeoutMs: deps.timing.resumeTimeoutMs });

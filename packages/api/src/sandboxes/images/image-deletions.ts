@@ -3,16 +3,15 @@
 
 import type { Clock, Logger } from "@skerry/base";
 import type { Image, ImageRepository } from "@skerry/store";
-import type { NodeDirectory } from "../../nodes/directory.ts";
-import { findNode } from "../../nodes/find-node.ts";
-import { NodeJobs } from "../../nodes/node-jobs.ts";
+import { NodeJobs } from "../../nodes/node-queue.ts";
+import type { Nodes } from "../../nodes/nodes.ts";
 
 const AT_ONCE = 8;
 const SCAN_LIMIT = 10_000;
 
 export interface ImageDeletionDeps {
   readonly images: ImageRepository;
-  readonly nodes: NodeDirectory;
+  readonly nodes: Nodes;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly timeoutMs: number;
@@ -67,7 +66,7 @@ export class ImageDeletions {
   }
 
   async #finish(image: Deletion): Promise<void> {
-    const node = findNode(this.#deps.nodes, image.nodeId);
+    const node = this.#deps.nodes.get(image.nodeId);
     await node.client.deleteImage({ imageId: image.id }, { timeoutMs: this.#deps.timeoutMs });
     await this.#deps.images.forget(image.id);
   }

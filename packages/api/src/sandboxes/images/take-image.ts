@@ -1,7 +1,6 @@
 // An image of a sandbox that stays: of a running one, or of the image that a paused one is kept in.
 
 import type { ImageKind, NewImage, Sandbox } from "@skerry/store";
-import { findNode } from "../../nodes/find-node.ts";
 import { snapshotErrorFrom } from "../../nodes/node-error.ts";
 import { lostReason } from "../create-sandbox.ts";
 import type { SandboxDeps } from "../deps.ts";
@@ -32,7 +31,7 @@ export async function takeImage(
   return await deps.moves.during(sandbox.id, async () => {
     const begunAt = performance.now();
     try {
-      const node = findNode(deps.nodes, sandbox.nodeId);
+      const node = deps.nodes.get(sandbox.nodeId);
       const answer = await node.client.snapshotSandbox(
         { sandboxId: sandbox.id, imageId: image.id, memory: about.memory, sourceImageId: event === "copy" ? (sandbox.imageId ?? "") : "" },
         { timeoutMs: deps.timing.snapshotTimeoutMs },

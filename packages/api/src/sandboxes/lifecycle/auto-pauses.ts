@@ -6,7 +6,7 @@
 
 import type { Sandbox, SandboxEntry } from "@skerry/store";
 import { isGuestsDoing, nodesWords } from "../../nodes/node-error.ts";
-import { NodeTurns } from "../../nodes/node-turns.ts";
+import { NodeTurns } from "../../nodes/node-queue.ts";
 import type { SandboxDeps } from "../deps.ts";
 import { finishPause, newImage } from "../pause-sandbox.ts";
 import { PLATFORM } from "./moves.ts";

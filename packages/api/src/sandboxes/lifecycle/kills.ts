@@ -3,10 +3,9 @@
 
 import type { Clock, Logger } from "@skerry/base";
 import type { EndReason, Sandbox, SandboxEntry, SandboxRepository } from "@skerry/store";
-import type { NodeDirectory } from "../../nodes/directory.ts";
-import { findNode } from "../../nodes/find-node.ts";
 import { killErrorFrom } from "../../nodes/node-error.ts";
-import { NodeJobs } from "../../nodes/node-jobs.ts";
+import { NodeJobs } from "../../nodes/node-queue.ts";
+import type { Nodes } from "../../nodes/nodes.ts";
 import type { ImageDeletions } from "../images/image-deletions.ts";
 import type { SandboxEvent } from "./lifecycle.ts";
 import { type Applied, PLATFORM, type SandboxMoves } from "./moves.ts";
@@ -20,7 +19,7 @@ const CLOCK_SLACK_MS = 60_000;
 
 export interface KillDeps {
   readonly sandboxes: SandboxRepository;
-  readonly nodes: NodeDirectory;
+  readonly nodes: Nodes;
   readonly moves: SandboxMoves;
   readonly images: ImageDeletions;
   readonly clock: Clock;
@@ -116,7 +115,7 @@ export class SandboxKills {
   }
 
   async #askNode(sandbox: Ending): Promise<void> {
-    const node = findNode(this.#deps.nodes, sandbox.nodeId);
+    const node = this.#deps.nodes.get(sandbox.nodeId);
     await node.client.killSandbox({ sandboxId: sandbox.id }, { timeoutMs: this.#deps.killTimeoutMs });
     if (sandbox.imageId !== null) await this.#deps.images.finish({ id: sandbox.imageId, nodeId: sandbox.nodeId });
   }

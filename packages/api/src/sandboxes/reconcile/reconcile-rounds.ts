@@ -50,7 +50,7 @@ export class ReconcileRounds {
   }
 
   async #roundOf({ nodeId }: NodeHandle): Promise<void> {
-    const node = this.#deps.nodes.list().find((one) => one.nodeId === nodeId);
+    const node = this.#deps.nodes.find(nodeId);
     if (node) await this.#reconciler.roundOf(node);
   }
 

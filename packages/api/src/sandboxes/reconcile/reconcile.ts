@@ -57,14 +57,15 @@ export class Reconciler {
 
   /** What a node says. */
   async roundOf(node: NodeHandle): Promise<void> {
-    const { store, timing, logger } = this.#deps;
+    const { store, timing, nodes } = this.#deps;
     // Entries first: whatever is running or kept in them was on the node before the node is asked.
     const entries = await store.sandboxes.listOnNode(node.nodeId, NODE_STATES);
     let view: NodeView;
     try {
       view = await viewNode(node, timing.listTimeoutMs);
+      nodes.answered(node.nodeId);
     } catch (error) {
-      logger.warn({ err: error, node_id: node.nodeId }, "a node does not answer");
+      nodes.failed(node.nodeId, error);
       return;
     }
     const unsettled = entries.filter(({ state }) => state !== "running" && state !== "paused");

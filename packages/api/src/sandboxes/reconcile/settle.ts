@@ -4,7 +4,6 @@
 
 import type { EndReason, PauseReason, Sandbox, SandboxEntry, TransitionReason, UnaskedEnd } from "@skerry/store";
 import type { NodeHandle } from "../../nodes/directory.ts";
-import { findNode } from "../../nodes/find-node.ts";
 import { lostReason } from "../create-sandbox.ts";
 import type { SandboxDeps } from "../deps.ts";
 import type { SandboxEvent } from "../lifecycle/lifecycle.ts";
@@ -107,7 +106,7 @@ export async function settle(deps: SettleDeps, entry: SandboxEntry, view: NodeVi
 /** Asks the node about one sandbox that this process has worked on in vain. Undefined when it can't be told now; others go on then. */
 export async function settleNow(deps: SettleDeps, sandbox: Sandbox): Promise<Sandbox | undefined> {
   try {
-    const view = await viewNode(findNode(deps.nodes, sandbox.nodeId), deps.timing.listTimeoutMs);
+    const view = await viewNode(deps.nodes.get(sandbox.nodeId), deps.timing.listTimeoutMs);
     const settled = await settle(deps, sandbox, view);
     if (settled) return settled;
   } catch (error) {

@@ -1,18 +1,21 @@
-// The nodes of split roles: a list of addresses from the configuration, each asked for its name until it answers.
+// The nodes of split roles. The configuration lists their addresses; each node is asked for its id until it answers.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Client, createClient, type Interceptor } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
-import type { NodeDirectory, NodeHandle } from "@skerry/api";
 import { asError, type Logger, type Secret } from "@skerry/base";
 import { NodeService } from "@skerry/wire/node";
+import { clusterInterceptor } from "./cluster-interceptor.ts";
+import type { NodeDirectory, NodeHandle } from "./directory.ts";
 
+/** Pause between two attempts to reach a node that has not answered yet. */
 const RETRY_MS = 1_000;
+/** Longest wait for all nodes at startup. A host that is down must not keep clients from using the others. */
 const NODES_WAIT_MS = 5_000;
 const INFO_TIMEOUT_MS = 5_000;
 
 export interface RemoteNodes extends NodeDirectory {
-  /** Answers when every node has answered once, or after `NODES_WAIT_MS`: a machine that is down keeps nobody from using the others. */
+  /** Resolves when every node has answered once, and after `NODES_WAIT_MS` at the latest. */
   settled(): Promise<void>;
   close(): void;
 }
@@ -20,18 +23,18 @@ export interface RemoteNodes extends NodeDirectory {
 export interface RemoteNodesOptions {
   readonly urls: readonly string[];
   readonly secret: Secret;
-  /** Nodes that hold something of another cluster are not taken in. */
+  /** A node that holds sandboxes of another cluster is not listed. */
   readonly clusterId: string;
-  readonly interceptors: readonly Interceptor[];
   readonly logger: Logger;
 }
 
 export function remoteNodes(options: RemoteNodesOptions): RemoteNodes {
   const known = new Map<string, NodeHandle>();
+  const interceptors = [clusterInterceptor(options.clusterId, options.logger)];
   const stop = new AbortController();
   const all = Promise.all(
     options.urls.map(async (url) => {
-      const client = createClient(NodeService, rpcTransport(url, options.secret, options.interceptors));
+      const client = createClient(NodeService, rpcTransport(url, options.secret, interceptors));
       const nodeId = await askName(client, { ...options, url, signal: stop.signal });
       if (nodeId !== undefined) known.set(nodeId, { nodeId, url, client });
     }),
@@ -42,13 +45,13 @@ export function remoteNodes(options: RemoteNodesOptions): RemoteNodes {
       if ((await Promise.race([all, sleep(NODES_WAIT_MS, "late" as const, { ref: false })])) !== "late") return;
       const answered = [...known.values()].map(({ url }) => url);
       const missing = options.urls.filter((url) => !answered.includes(url));
-      options.logger.warn({ node_urls: missing }, "starting without nodes that have not answered yet: they are taken in when they do");
+      options.logger.warn({ node_urls: missing }, "starting without the nodes that do not answer yet: they are added when they answer");
     },
     close: () => stop.abort(),
   };
 }
 
-/** Connect over HTTP/1.1 with the cluster secret on every call. */
+/** Connect over HTTP/1.1, with the cluster secret on every call. */
 export function rpcTransport(baseUrl: string, secret: Secret, interceptors: readonly Interceptor[] = []) {
   const authorise: Interceptor = (next) => (request) => {
     request.header.set("Authorization", `Bearer ${secret.reveal()}`);
@@ -57,6 +60,7 @@ export function rpcTransport(baseUrl: string, secret: Secret, interceptors: read
   return createConnectTransport({ baseUrl, httpVersion: "1.1", interceptors: [authorise, ...interceptors] });
 }
 
+/** The node's id; undefined when the signal is aborted first. */
 async function askName(
   client: Client<typeof NodeService>,
   options: { url: string; clusterId: string; logger: Logger; signal: AbortSignal },

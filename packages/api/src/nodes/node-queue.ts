@@ -1,4 +1,19 @@
-import { NodeTurns } from "./node-turns.ts";
+import pLimit, { type LimitFunction } from "p-limit";
+
+/** Limits the work that waits for each node, so that a node that does not answer delays no other node's work. */
+export class NodeTurns {
+  readonly #atOnce: number;
+  readonly #turns = new Map<string, LimitFunction>();
+  constructor(atOnce: number) {
+    this.#atOnce = atOnce;
+  }
+
+  run<T>(nodeId: string, work: () => Promise<T>): Promise<T> {
+    const turns = this.#turns.get(nodeId) ?? pLimit(this.#atOnce);
+    this.#turns.set(nodeId, turns);
+    return turns(work);
+  }
+}
 
 interface Subject {
   readonly id: string;
@@ -6,14 +21,14 @@ interface Subject {
 }
 
 export interface NodeJobsOptions<T> {
-  /** In the background, on each node. */
+  /** How many background jobs run at once on each node. */
   readonly atOnce: number;
   readonly work: (subject: T) => Promise<void>;
-  /** Hears what failed where nobody waited for it. */
+  /** Called when a background job fails. */
   readonly onFailure: (subject: T, error: unknown) => void;
 }
 
-/** One kind of work on nodes, never twice at once for one subject: whoever asks for it while it is under way waits for the same. */
+/** One kind of work on nodes. Callers that ask for the same subject while it is under way share one job. */
 export class NodeJobs<T extends Subject> {
   readonly #options: NodeJobsOptions<T>;
   readonly #turns: NodeTurns;
@@ -33,7 +48,7 @@ export class NodeJobs<T extends Subject> {
     return work;
   }
 
-  /** For when nobody waits: only so many run at once on a node. */
+  /** Runs the job when the node has a free turn. Failures go to `onFailure`. */
   runInBackground(subject: T): void {
     const { id, nodeId } = subject;
     if (this.#active.has(id) || this.#background.has(id)) return;
@@ -46,12 +61,12 @@ export class NodeJobs<T extends Subject> {
     this.#background.set(id, work);
   }
 
-  /** Answers when everything is over that is under way or waits for its turn, also what failed. */
+  /** Resolves when every running and every queued job has ended, failed jobs included. */
   async settled(): Promise<void> {
     await Promise.allSettled([...this.#background.values(), ...this.#active.values()]);
   }
 
-  /** Waits for what is under way, and begins no more of what waits. */
+  /** Resolves when the running jobs have ended. Queued jobs are dropped. */
   async stop(): Promise<void> {
     this.#stopped = true;
     await Promise.allSettled(this.#active.values());

@@ -1,0 +1,45 @@
+import { type Logger, PlatformError } from "@skerry/base";
+import type { ErrorCode } from "@skerry/wire";
+import type { NodeDirectory, NodeHandle } from "./directory.ts";
+
+/** The nodes as this process knows them: by id, and whether each of them answers. */
+export class Nodes {
+  readonly #directory: NodeDirectory;
+  readonly #logger: Logger;
+  readonly #silent = new Set<string>();
+  constructor(directory: NodeDirectory, logger: Logger) {
+    this.#directory = directory;
+    this.#logger = logger;
+  }
+
+  list(): readonly NodeHandle[] {
+    return this.#directory.list();
+  }
+
+  /** The nodes to place new sandboxes on: those that answer, or all of them when none does. */
+  candidates(): readonly NodeHandle[] {
+    const all = this.list();
+    const answering = all.filter(({ nodeId }) => !this.#silent.has(nodeId));
+    return answering.length > 0 ? answering : all;
+  }
+
+  find(nodeId: string): NodeHandle | undefined {
+    return this.list().find((node) => node.nodeId === nodeId);
+  }
+
+  /** The node of a sandbox or an image. Throws for an unknown node, which says nothing about the sandboxes on it. */
+  get(nodeId: string): NodeHandle {
+    const node = this.find(nodeId);
+    if (node) return node;
+    throw new PlatformError<ErrorCode>("node_unreachable", `node ${nodeId} is not known here`);
+  }
+
+  answered(nodeId: string): void {
+    if (this.#silent.delete(nodeId)) this.#logger.info({ node_id: nodeId }, "a node answers again");
+  }
+
+  failed(nodeId: string, error: unknown): void {
+    if (!this.#silent.has(nodeId)) this.#logger.warn({ err: error, node_id: nodeId }, "a node does not answer");
+    this.#silent.add(nodeId);
+  }
+}
