@@ -45,3 +45,11 @@ test("the test files that SECURITY.md names exist", () => {
   expect(named.length).toBeGreaterThan(0);
   expect([...new Set(named)].filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
 });
+
+/** History keeps the paths of its time. */
+const TIMELESS = pages.filter((page) => page !== "CHANGELOG.md");
+
+test.each(TIMELESS)("%s: the files and folders that it names exist", (page) => {
+  const named = [...readText(page).matchAll(/`((?:packages|services|tests|scripts|spec|docs)\/[\w./-]+)`/g)].map((match) => match[1] ?? "");
+  expect([...new Set(named)].filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+});
