@@ -93,3 +93,10 @@ test("wire runs everywhere: no Node.js module in it", () => {
   const files = sources.filter((path) => path.startsWith("packages/wire/src/"));
   expect(files.filter((path) => importsOf(readText(path)).some((name) => name.startsWith("node:")))).toEqual([]);
 });
+
+test("what a node keeps in its folder is known to the node alone", () => {
+  const outside = sources.filter((path) => /^packages\/(operator|setup|test-runner)\/src\//.test(path));
+  const below = /["'`/]node\/|"(sandbox|image|cluster)\.json"/;
+  expect(outside.length).toBeGreaterThan(60);
+  expect(outside.filter((path) => below.test(readText(path).replace(/from "[^"]+"/g, "")))).toEqual([]);
+});

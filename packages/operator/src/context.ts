@@ -1,5 +1,7 @@
 import type { PlatformOwner } from "@skerry/setup/folder";
-import type { CleanupCounts } from "./cleanup-report.ts";
+
+/** What was found and removed, by kind: `{ sandboxes: 2, mounts: 5, firewall: true }`. */
+export type CleanupCounts = Readonly<Record<string, number | boolean>>;
 
 /** What the composition root hands to the commands: the platform itself stays out of this package. */
 export interface OperatorContext {

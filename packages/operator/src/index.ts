@@ -1,3 +1,2 @@
-export type { CleanupCounts } from "./cleanup-report.ts";
-export type { OperatorContext } from "./context.ts";
+export type { CleanupCounts, OperatorContext } from "./context.ts";
 export { runOperator } from "./program.ts";

@@ -1,11 +1,12 @@
-import { rm, statfs } from "node:fs/promises";
+import { statfs } from "node:fs/promises";
+import { releaseReserve } from "@skerry/node/folder";
 import type { DataFolder } from "@skerry/setup/folder";
 
-/** Less than this is nothing, for a start. */
+/** Free disk space below which a platform cannot start or stop: records, the pid file and the log need a few MiB. */
 const SCARCE_BYTES = 32 * 1024 * 1024;
 
-/** On a full disk, takes the room that the platform keeps back for this. It makes that again by itself, when there is plenty. */
+/** On a full disk, releases the node's reserve. The node allocates it again when there is enough space. */
 export async function makeRoom(folder: DataFolder): Promise<void> {
   const { bsize, bavail } = await statfs(folder.root);
-  if (bsize * bavail < SCARCE_BYTES) await rm(folder.reserveFile, { force: true });
+  if (bsize * bavail < SCARCE_BYTES) releaseReserve(folder.nodeDir);
 }

@@ -135,11 +135,11 @@ function addDeveloperCommands(program: Command, context: OperatorContext): void 
     .description(
       "Measures platforms of its own, each beside its peers in the same run. The table goes to stderr, JSON with every number to stdout.",
     )
-    .argument("[name]", "first-output, roundtrip, transfer, memory, agent or areas; all of them by default")
+    .argument("[name]", "first-output, roundtrip, transfer, memory, agent, areas or lifecycle; all by default")
     .option("--transfer-mb <n>", "agent: size of the file that is sent beside nginx (1000)")
     .option("--large-mb <n>", "agent: size of the file whose transfer must not take memory (10000)")
     .option("--streams <n>", "agent: processes that are followed at once (1000)")
-    .action(async (name, sizes) => (await import("./commands/bench.ts")).bench(context, { name, sizes }));
+    .action(async (name, sizes) => (await import("./commands/bench.ts")).bench(context, name, sizes));
   program
     .command("serve")
     .summary("run the platform in the foreground (what up starts; settings are SKERRY_ variables)")

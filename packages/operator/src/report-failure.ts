@@ -1,7 +1,6 @@
 import { isOutOfSpace, PlatformError, SubprocessError } from "@skerry/base";
 import { EXIT_CODES, OperatorError } from "@skerry/setup/folder";
-import { printable } from "./terminal/printable.ts";
-import { painter } from "./terminal/style.ts";
+import { painter, printable } from "./terminal/text.ts";
 
 /** Shows a failure as one that somebody has to mend, and returns the exit code for it. */
 export function reportFailure(error: unknown): number {

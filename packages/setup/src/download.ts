@@ -1,4 +1,7 @@
+import { createHash } from "node:crypto";
+import { createReadStream } from "node:fs";
 import { rm } from "node:fs/promises";
+import { pipeline } from "node:stream/promises";
 import { runCommand } from "@skerry/base";
 import { toolEnvironment } from "./tool-environment.ts";
 
@@ -29,4 +32,10 @@ export async function download(options: { url: string; target: string; maxSecond
     await rm(target, { force: true });
     throw error;
   }
+}
+
+export async function fileDigest(path: string, algorithm: "sha256" | "sha512"): Promise<string> {
+  const hash = createHash(algorithm);
+  await pipeline(createReadStream(path, { highWaterMark: 1 << 20 }), hash);
+  return hash.digest("hex");
 }

@@ -3,21 +3,15 @@
 // whose sandboxes it holds. A node that holds nothing follows whoever asks; to give away one that does, an operator deletes
 // the file while the node is down.
 
-import { readFileSync } from "node:fs";
 import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
-import { errnoOf, type Logger } from "@skerry/base";
+import type { Logger } from "@skerry/base";
 import { CLUSTER_ID_HEADER } from "@skerry/wire";
 import type { NodeService } from "@skerry/wire/node";
+import { type ClusterRecord, readClusterRecord } from "../records/cluster-record.ts";
 import { writeRecordDurably } from "../records/record-file.privileged.ts";
 
 /** A refused control plane asks every few seconds. */
 const NOTE_REFUSAL_EVERY_MS = 60_000;
-
-interface Remembered {
-  readonly id: string;
-  /** For `./skerry doctor`: who was refused last, and when. */
-  readonly refused?: { readonly id: string; readonly at: string };
-}
 
 export interface ClusterIdentityOptions {
   readonly file: string;
@@ -28,13 +22,13 @@ export interface ClusterIdentityOptions {
 
 export class ClusterIdentity {
   readonly #options: ClusterIdentityOptions;
-  #remembered: Remembered;
+  #remembered: ClusterRecord;
   #callsUnderWay = 0;
   #refusalNotedAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: ClusterIdentityOptions) {
     this.#options = options;
-    this.#remembered = read(options.file);
+    this.#remembered = readClusterRecord(options.file);
   }
 
   /** The cluster whose sandboxes this node holds; "" when it holds none or was never told. That another one asked is noted. */
@@ -80,7 +74,7 @@ export class ClusterIdentity {
     this.#options.logger.error({ cluster_id: id, refused_cluster_id: claimed }, "a control plane of another cluster was refused");
   }
 
-  #write(remembered: Remembered): void {
+  #write(remembered: ClusterRecord): void {
     // It must not be forgotten with the power while what it protects is still there.
     writeRecordDurably(this.#options.file, remembered);
     this.#remembered = remembered;
@@ -102,14 +96,3 @@ export function forOwnCluster(service: ServiceImpl<typeof NodeService>, identity
 }
 
 type Method = (request: unknown, context: HandlerContext) => Promise<unknown>;
-
-function read(file: string): Remembered {
-  try {
-    const { id, refused } = JSON.parse(readFileSync(file, "utf8")) as Remembered;
-    if (typeof id !== "string") throw new SyntaxError(`${file} names no cluster`);
-    return { id, ...(refused === undefined ? {} : { refused }) };
-  } catch (error) {
-    if (errnoOf(error) === "ENOENT") return { id: "" };
-    throw error;
-  }
-}

@@ -5,8 +5,7 @@ import { CLUSTER_CHECK } from "../doctor/cluster-check.ts";
 import { KERNEL_CHECKS } from "../doctor/kernel-checks.ts";
 import { MACHINE_CHECKS } from "../doctor/machine-checks.ts";
 import { TOOL_CHECKS } from "../doctor/tool-checks.ts";
-import { printable } from "../terminal/printable.ts";
-import { painter } from "../terminal/style.ts";
+import { painter, printable } from "../terminal/text.ts";
 
 /** Checks what the platform stands on, by trying it. Exit code 4 when something is missing. */
 export async function doctor(context: OperatorContext, options: { data?: string; json?: boolean }): Promise<void> {

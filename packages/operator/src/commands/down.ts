@@ -1,8 +1,7 @@
 import { realpath, rm } from "node:fs/promises";
 import type { Steps } from "@skerry/setup";
 import { type DataFolder, DEFAULT_DATA_DIR, dataDirOf, dataFolder, OperatorError, readSettings, takeSetupLock } from "@skerry/setup/folder";
-import { describeCleanup } from "../cleanup-report.ts";
-import type { OperatorContext } from "../context.ts";
+import type { CleanupCounts, OperatorContext } from "../context.ts";
 import { stopDaemon } from "../daemon/stop-daemon.ts";
 import { makeRoom } from "../make-room.ts";
 import { requireRoot } from "../require-root.ts";
@@ -58,4 +57,10 @@ async function purge(folder: DataFolder, steps: Steps): Promise<void> {
     () => rm(folder.root, { recursive: true, force: true }),
     () => `removed ${folder.root}`,
   );
+}
+
+function describeCleanup(counts: CleanupCounts): string {
+  const found = Object.entries(counts).filter(([, count]) => Number(count) > 0);
+  if (found.length === 0) return "nothing was left";
+  return `removed ${found.map(([kind, count]) => (count === true ? kind : `${kind} ${count}`)).join(", ")}`;
 }

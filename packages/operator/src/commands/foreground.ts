@@ -5,7 +5,7 @@ import { keepUp } from "../daemon/keep-up.ts";
 import { startDaemon } from "../daemon/start-daemon.ts";
 import { followLog } from "../terminal/follow-log.ts";
 import { createSteps } from "../terminal/steps.ts";
-import { painter } from "../terminal/style.ts";
+import { painter } from "../terminal/text.ts";
 import { shutDown } from "./down.ts";
 
 export interface ForegroundOptions {

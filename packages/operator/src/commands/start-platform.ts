@@ -1,5 +1,6 @@
 // What `up` and `restart` have in common: the machine made ready, a first sandbox through the public API, how to connect.
 
+import { agentTreesInUse } from "@skerry/node/folder";
 import type { CurrentAgent, Steps } from "@skerry/setup";
 import { removeOldAgents, setUp } from "@skerry/setup";
 import {
@@ -15,8 +16,7 @@ import {
 import type { OperatorContext } from "../context.ts";
 import { NoRoomError, runFirstSandbox } from "../first-sandbox.ts";
 import { makeRoom } from "../make-room.ts";
-import { formatDuration } from "../terminal/duration.ts";
-import { painter } from "../terminal/style.ts";
+import { formatDuration, painter } from "../terminal/text.ts";
 
 export interface StartOptions {
   readonly context: OperatorContext;
@@ -43,11 +43,12 @@ export async function interruptible(work: (signal: AbortSignal) => Promise<void>
 /** Makes the machine and the data folder ready for this checkout's platform. A platform that runs is not touched. Needs the set-up lock. */
 export async function prepareMachine({ context, folder, settings, steps, signal }: StartOptions): Promise<void> {
   await makeRoom(folder);
+  const used = agentTreesInUse(folder.nodeDir);
   const agentBefore = await readJsonFile<CurrentAgent>(folder.agentFile);
   await setUp(folder, { repoRoot: context.repoRoot, runtime: settings.runtime, baseImage: context.env.SKERRY_BASE_IMAGE, steps, signal });
   const agentNow = await readJsonFile<CurrentAgent>(folder.agentFile);
-  // The one before stays too: a `serve` that was not started from here may have it still.
-  await removeOldAgents(folder, new Set([agentBefore, agentNow].flatMap((agent) => agent?.digest ?? [])));
+  // The previous tree stays: a `serve` that this command did not start may still create sandboxes from it.
+  await removeOldAgents(folder, new Set([...used, ...[agentBefore, agentNow].flatMap((agent) => agent?.digest ?? [])]));
 }
 
 export async function tryFirstSandbox({ folder, settings, steps }: Pick<StartOptions, "folder" | "settings" | "steps">): Promise<void> {

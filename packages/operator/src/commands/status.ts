@@ -11,9 +11,8 @@ import {
   readSettings,
 } from "@skerry/setup/folder";
 import type { OperatorContext } from "../context.ts";
-import { findDaemon } from "../daemon/find-daemon.ts";
-import { isHealthy } from "../daemon/health.ts";
-import { painter } from "../terminal/style.ts";
+import { findDaemon, isHealthy } from "../daemon/find-daemon.ts";
+import { painter } from "../terminal/text.ts";
 
 interface Status {
   readonly running: boolean;

@@ -1,5 +1,4 @@
-import { readdir } from "node:fs/promises";
-import { join } from "node:path";
+import { hasContainers } from "@skerry/node/folder";
 import type { ProcessRecord } from "@skerry/setup/folder";
 import {
   clientUrls,
@@ -51,7 +50,7 @@ async function start(options: StartOptions): Promise<void> {
   await assertPortsFree(settings);
   await prepareMachine(options);
   await writeJsonFile(folder.settingsFile, settings);
-  const hasSandboxes = (await readdir(join(folder.root, "node/sandboxes")).catch(() => [])).length > 0;
+  const hadSandboxes = hasContainers(folder.nodeDir);
   await steps.run(
     "platform",
     () => startDaemon(folder, { settings, mainScript: context.mainScript, env: context.env, signal }),
@@ -62,7 +61,7 @@ async function start(options: StartOptions): Promise<void> {
     signal.throwIfAborted();
   } catch (error) {
     // A platform that can't run a sandbox is of no use, and a half-started one would be in the way.
-    if (hasSandboxes && !signal.aborted) {
+    if (hadSandboxes && !signal.aborted) {
       await stopDaemon(folder);
       steps.warn("The sandboxes from before go on running. To end them: ./skerry down");
     } else {

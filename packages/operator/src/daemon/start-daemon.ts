@@ -12,8 +12,8 @@ import {
 } from "@skerry/setup/folder";
 import { makeRoom } from "../make-room.ts";
 import { formatLogLine } from "../terminal/log-line.ts";
+import { isHealthy } from "./find-daemon.ts";
 import { assertPortsFree } from "./free-ports.ts";
-import { isHealthy } from "./health.ts";
 import { rotateLog } from "./log-rotation.ts";
 import { stopDaemon } from "./stop-daemon.ts";
 

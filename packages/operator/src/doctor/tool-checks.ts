@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { runCommand } from "@skerry/base";
 import { findRunsc, missingPackages, PLATFORM_PACKAGES, readTools } from "@skerry/setup";
 import { clientUrls, readLiveProcess } from "@skerry/setup/folder";
-import { isHealthy } from "../daemon/health.ts";
+import { isHealthy } from "../daemon/find-daemon.ts";
 import { bad, type Check, failureOf, good, warn } from "./check.ts";
 
 const GIB = 1024 ** 3;

@@ -1,4 +1,4 @@
-import { printable } from "./printable.ts";
+import { printable } from "./text.ts";
 
 const LEVELS: Readonly<Record<number, string>> = { 10: "trace", 20: "debug", 30: "info", 40: "warn", 50: "error", 60: "fatal" };
 const SHOWN_ELSEWHERE = new Set(["level", "time", "component", "msg", "pid", "hostname"]);

@@ -2,8 +2,7 @@
 // (a log file, CI) a step gets one line when it ends, and one when it starts taking long.
 
 import type { Report, Steps } from "@skerry/setup";
-import { formatDuration } from "./duration.ts";
-import { painter } from "./style.ts";
+import { formatDuration, painter } from "./text.ts";
 
 const NAME_WIDTH = 18;
 const FRAMES = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];

@@ -1,9 +1,8 @@
 import { PassThrough } from "node:stream";
 import { expect, test } from "vitest";
-import { formatDuration } from "./duration.ts";
 import { formatLogLine } from "./log-line.ts";
-import { printable } from "./printable.ts";
 import { createSteps } from "./steps.ts";
+import { formatDuration, printable } from "./text.ts";
 
 test.each([
   [0, "0.0 s"],

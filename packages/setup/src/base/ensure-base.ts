@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { hostArch, koffiAddon } from "@skerry/agent/assemble";
 import { openLayerStore, parseLayerDigest } from "@skerry/layers";
-import { fileDigest } from "../file-digest.ts";
+import { fileDigest } from "../download.ts";
 import type { DataFolder } from "../folder/data-folder.ts";
 import { readJsonFile, writeJsonFile } from "../folder/json-file.ts";
 import type { Report } from "../steps.ts";

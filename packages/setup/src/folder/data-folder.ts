@@ -21,8 +21,8 @@ export interface DataFolder {
   readonly templateFile: string;
   readonly workDir: string;
   readonly compileCacheDir: string;
-  /** What the node keeps back for a full disk. */
-  readonly reserveFile: string;
+  /** The node's own folder. Only functions of @skerry/node read or write below it. */
+  readonly nodeDir: string;
 }
 
 export const DEFAULT_DATA_DIR = "/var/lib/skerry";
@@ -45,7 +45,7 @@ export function dataFolder(root: string): DataFolder {
     templateFile: join(root, "templates/base.json"),
     workDir: join(root, "work"),
     compileCacheDir: join(root, "compile-cache"),
-    reserveFile: join(root, "node/reserve"),
+    nodeDir: join(root, "node"),
   };
 }
 

@@ -1,7 +1,6 @@
 // The operator's files of a data folder. Loads neither what fills the folder nor a system library, so that `./skerry env` starts fast.
 
-export { EXIT_CODES, type ExitCode } from "../exit-codes.ts";
-export { OperatorError } from "../operator-error.ts";
+export { EXIT_CODES, OperatorError } from "../operator-error.ts";
 export { clientVariables, shellQuote } from "./client-variables.ts";
 export { createDataFolder, type DataFolder, DEFAULT_DATA_DIR, dataFolder } from "./data-folder.ts";
 export { readJsonFile, writeJsonFile } from "./json-file.ts";

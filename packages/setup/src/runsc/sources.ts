@@ -3,8 +3,7 @@
 import { chmod, copyFile, mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { runCommand } from "@skerry/base";
-import { download } from "../download.ts";
-import { fileDigest } from "../file-digest.ts";
+import { download, fileDigest } from "../download.ts";
 import type { Report } from "../steps.ts";
 import { toolEnvironment } from "../tool-environment.ts";
 import { ensureGo } from "./go-toolchain.ts";
