@@ -2,7 +2,7 @@ import { availableParallelism } from "node:os";
 import type { Duplex } from "node:stream";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { asError, type Logger, type Secret } from "@skerry/base";
-import { applyFirewall, limitProcesses, networkNames, raiseHostLimits } from "@skerry/runtime";
+import { limitProcesses, networkNames, raiseHostLimits } from "@skerry/runtime";
 import type { NodeService } from "@skerry/wire/node";
 import { areasOf } from "./areas/disk-areas.privileged.ts";
 import type { NodeConfig } from "./config.ts";
@@ -26,6 +26,7 @@ import { ImageStore } from "./images/image-store.privileged.ts";
 import { ImageUses } from "./images/image-uses.ts";
 import { ImageWriter } from "./images/image-writer.ts";
 import { lockInstance } from "./instance-lock.privileged.ts";
+import { NetworkPolicy } from "./network/network-policy.ts";
 import { chooseAddressPool } from "./network/pool-choice.privileged.ts";
 import { SlotPool } from "./network/slot-pool.privileged.ts";
 import { nodePaths } from "./paths.ts";
@@ -60,7 +61,8 @@ export interface Node {
 /** Starts the daemon of this machine: adopts what runs, clears what doesn't, prepares slots. Preconditions: root. */
 export async function createNode(config: NodeConfig, logger: Logger): Promise<Node> {
   const paths = nodePaths(config.dir);
-  const deps = { config, paths, names: networkNames(config.instance), areas: areasOf(config, logger), logger };
+  const names = networkNames(config.instance);
+  const deps = { config, paths, names, policy: new NetworkPolicy(names), areas: areasOf(config, logger), logger };
   makeNodeFolders(paths, config.dir);
   if (config.diskLimitMissing !== undefined) logger.warn({ why: config.diskLimitMissing }, "the disks of sandboxes are not limited");
   const lock = lockInstance(config.dir);
@@ -118,17 +120,11 @@ function allOf({ running, interrupted, restored }: Adopted): SandboxRecord[] {
 }
 
 async function openNetwork(
-  { config, paths, names }: HostDeps,
+  { config, paths, names, policy }: HostDeps,
   { images, adopted, logger }: { images: ImageStore; adopted: readonly SandboxRecord[]; logger: Logger },
 ): Promise<ContainersOptions["pools"]> {
   const addresses = await chooseAddressPool({ file: paths.network, wanted: config.networkPool, instance: config.instance });
-  await applyFirewall({
-    names,
-    pool: addresses.pool,
-    resolvers: config.resolvers,
-    blocked: adopted.filter((record) => !record.allowInternetAccess).map((record) => record.slot.hostInterface),
-    adopted: adopted.map((record) => record.slot.addresses.guest),
-  });
+  await policy.adopt({ pool: addresses.pool, resolvers: config.resolvers, sandboxes: adopted });
   if (config.runtimes.some((runtime) => runtime.capabilities.userNamespace)) raiseHostLimits();
   limitProcesses(`/skerry-${config.instance}`, (error) =>
     logger.warn({ err: error }, "processes of all sandboxes together are not limited"),
@@ -139,6 +135,7 @@ async function openNetwork(
     const isUsed = config.runtimes[0]?.capabilities.userNamespace === withUserNamespace;
     return new SlotPool({
       names,
+      policy,
       addresses,
       usernsDir: paths.userns,
       withUserNamespace,
@@ -156,7 +153,7 @@ async function assemble(
   deps: HostDeps,
   { images, pools, adopted, logger }: { images: ImageStore; pools: ContainersOptions["pools"]; adopted: Adopted; logger: Logger },
 ): Promise<{ containers: Containers; sandboxes: Sandboxes; warmPool: WarmPool }> {
-  const { config, names } = deps;
+  const { config, policy } = deps;
   const cores = availableParallelism();
   const gate = new StartGate({ limit: { min: cores, max: 8 * cores }, maxWaiting: MAX_WAITING_STARTS, maxWaitMs: MAX_WAIT_MS });
   const containers = new Containers({ deps, images, pools, logger, emptyTrashAfterMs: config.emptyTrashAfterMs });
@@ -167,7 +164,7 @@ async function assemble(
   const snapshots = new Snapshots({ deps, images, containers, writer, uses, keeper, logger });
   const warmPool = new WarmPool({
     ...config.pool,
-    names,
+    policy,
     containers,
     images,
     starter,

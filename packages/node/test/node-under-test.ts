@@ -22,7 +22,10 @@ export interface NodeUnderTest extends AsyncDisposable {
   /** The RPC of the node that runs now. */
   readonly client: Client<typeof NodeService>;
   spec(sandboxId: string): Exclude<MessageInitShape<typeof SandboxSpecSchema>, Message>;
-  /** Ends this node (its sandboxes go on) and starts another one on the same folder. */
+  /** Ends this node. Its sandboxes go on. */
+  stop(): Promise<void>;
+  /** Starts another node on the same folder. */
+  start(): Promise<void>;
   restart(): Promise<void>;
 }
 
@@ -61,6 +64,14 @@ export async function startNode(runtime: "gvisor" | "runc", options: { poolSize?
   const secret = new Secret("the cluster secret of this test");
   let node = await createNode(config, logger);
   let listener = await node.listen({ host: "127.0.0.1", port: 0, secret });
+  const stop = async () => {
+    await listener.close();
+    await node.close();
+  };
+  const start = async () => {
+    node = await createNode(config, logger);
+    listener = await node.listen({ host: "127.0.0.1", port: 0, secret });
+  };
   return {
     get node() {
       return node;
@@ -90,11 +101,11 @@ export async function startNode(runtime: "gvisor" | "runc", options: { poolSize?
       options: {},
       defaultUser: "user",
     }),
+    stop,
+    start,
     async restart() {
-      await listener.close();
-      await node.close();
-      node = await createNode(config, logger);
-      listener = await node.listen({ host: "127.0.0.1", port: 0, secret });
+      await stop();
+      await start();
     },
     async [Symbol.asyncDispose]() {
       await listener.close();

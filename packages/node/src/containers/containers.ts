@@ -174,7 +174,6 @@ export class Containers {
     if (!live.hasSlot) return;
     live.hasSlot = false;
     await this.poolFor(record).release(record.slot, {
-      internetBlocked: !record.allowInternetAccess,
       // The files of a paused sandbox may belong to the user namespace of its slot.
       keepsNumber: this.#options.images.list().some(({ area, owner }) => area === record.area && owner !== undefined),
     });

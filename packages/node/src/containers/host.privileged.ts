@@ -8,19 +8,12 @@ import { chownSync, mkdirSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { type Logger, PlatformError } from "@skerry/base";
 import { type DiskAreas, removeRootFilesystem } from "@skerry/layers";
-import {
-  blockInternet,
-  type ContainerLimits,
-  type ContainerPlan,
-  type MemoryImage,
-  type NetworkNames,
-  type Runtime,
-  type StartedContainer,
-} from "@skerry/runtime";
+import type { ContainerLimits, ContainerPlan, MemoryImage, NetworkNames, Runtime, StartedContainer } from "@skerry/runtime";
 import type { NodeConfig } from "../config.ts";
 import { crashPoint } from "../crash-points.ts";
 import { memoryPlan } from "../limits/memory-plan.ts";
 import { hostProcessLimit } from "../limits/process-limit.ts";
+import type { NetworkPolicy } from "../network/network-policy.ts";
 import type { NodePaths } from "../paths.ts";
 import type { SandboxRecord } from "../records/sandbox-record.ts";
 import { moveToTrash } from "../trash.privileged.ts";
@@ -35,6 +28,7 @@ export interface HostDeps {
   readonly config: NodeConfig;
   readonly paths: NodePaths;
   readonly names: NetworkNames;
+  readonly policy: NetworkPolicy;
   readonly areas: DiskAreas;
   readonly logger: Logger;
 }
@@ -58,7 +52,7 @@ export function cgroupPathOf(instance: string, containerId: string): string {
 
 /** Takes everything and starts the sandbox. On failure the caller releases. */
 export async function takeAndStart(deps: HostDeps, { record, area, isDue = false, memory }: StartRequest): Promise<StartedContainer> {
-  const { config, paths, names, areas } = deps;
+  const { config, paths, policy, areas } = deps;
   const own = paths.container(record.containerId);
   const ownerId = record.slot.userNamespace?.idBase ?? 0;
   mkdirSync(own.dir, { mode: 0o710 });
@@ -80,7 +74,7 @@ export async function takeAndStart(deps: HostDeps, { record, area, isDue = false
   else if (!memory) areas.withRoom(record.area, () => markTmp(upper, ownerId));
   await mountRoot(deps, record, own.root);
   crashPoint("start.mounted");
-  if (!record.allowInternetAccess) await blockInternet(names, record.slot.hostInterface);
+  await policy.apply(record.slot, record.options);
   const runtime = runtimeOf(config, record.runtime);
   const plan = planOf(deps, record);
   const started = memory ? await runtime.restore(plan, memory) : await runtime.start(plan);

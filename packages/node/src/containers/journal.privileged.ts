@@ -3,7 +3,9 @@
 // of any process; after a power cut no sandbox is running, so they are not forced to disk.
 
 import { existsSync, readdirSync, rmSync } from "node:fs";
+import { asError, PlatformError } from "@skerry/base";
 import type { ContainerRef } from "@skerry/runtime";
+import { encodeOptions } from "@skerry/wire/node";
 import type { NodePaths } from "../paths.ts";
 import { readRecordFile, writeRecordFile } from "../records/record-file.privileged.ts";
 import { parseSandboxRecord, type SandboxRecord } from "../records/sandbox-record.ts";
@@ -49,10 +51,22 @@ export interface JournalEntry {
   readonly isDamaged: boolean;
 }
 
-/** Throws PlatformError("record_unreadable") where there are records of a version that this program does not know. */
+/** Throws PlatformError("record_unreadable") for a record of a version that this program does not know, and for unknown options. */
 export function readJournal(paths: NodePaths): JournalEntry[] {
   return readdirSync(paths.sandboxes).map((containerId) => {
-    const found = readRecordFile(paths.container(containerId).record, parseSandboxRecord);
+    const file = paths.container(containerId).record;
+    const found = readRecordFile(file, parseSandboxRecord);
+    if (typeof found !== "string") assertOptionsKnown(found.record, file);
     return { containerId, record: typeof found === "string" ? undefined : found.record, isDamaged: found === "damaged" };
   });
+}
+
+/** The options of a later version may restrict a sandbox that runs: this version must not adopt it without the restriction. */
+function assertOptionsKnown({ options }: SandboxRecord, file: string): void {
+  try {
+    encodeOptions(options);
+  } catch (error) {
+    const why = `${file} has options that this version does not know (${asError(error).message})`;
+    throw new PlatformError("record_unreadable", `${why}. Nothing was changed: start the version that wrote it`, { cause: error });
+  }
 }

@@ -143,10 +143,10 @@ export class ImageWriter {
 /** The record of an image that has `area` above the frozen areas. */
 export function imageOf(request: ImageRequest, memory: ImageRecord["memory"], area: string): ImageRecord {
   const { record, imageId, kind, agentUnresponsive, kept } = request;
-  const { runtime, templateId, buildId, size, layers, agentDir, agentVersion, allowInternetAccess, identity, slot } = record;
+  const { runtime, templateId, buildId, size, layers, agentDir, agentVersion, options, identity, slot } = record;
   const frozenAreas = request.frozenAreas ?? record.frozenAreas;
   return {
-    version: 1,
+    version: 2,
     imageId,
     kind,
     runtime,
@@ -156,7 +156,7 @@ export function imageOf(request: ImageRequest, memory: ImageRecord["memory"], ar
     layers,
     agentDir,
     agentVersion,
-    allowInternetAccess,
+    options,
     identity,
     agentUnresponsive,
     createdAtMs: Date.now(),

@@ -2,19 +2,12 @@
 // A released slot goes to the end of the line: an address comes back as late as possible.
 
 import { asError, type Logger } from "@skerry/base";
-import {
-  type AddressPlan,
-  createSlot,
-  destroySlot,
-  forgetConnections,
-  type NetworkNames,
-  type NetworkSlot,
-  readdressSlot,
-  unblockInternet,
-} from "@skerry/runtime";
+import { type AddressPlan, createSlot, destroySlot, type NetworkNames, type NetworkSlot, readdressSlot } from "@skerry/runtime";
+import type { NetworkPolicy } from "./network-policy.ts";
 
 export interface SlotPoolOptions {
   readonly names: NetworkNames;
+  readonly policy: NetworkPolicy;
   readonly addresses: AddressPlan;
   readonly usernsDir: string;
   /** Whether slots get a user namespace. */
@@ -72,11 +65,10 @@ export class SlotPool {
    * Preconditions: no process of the sandbox is left. Never throws: a slot that can't be used again is taken down.
    * With `keepsNumber` it is taken down, and nobody else gets its number.
    */
-  async release(slot: NetworkSlot, options: { internetBlocked: boolean; keepsNumber?: boolean }): Promise<void> {
-    const { names, logger } = this.#options;
+  async release(slot: NetworkSlot, options: { keepsNumber?: boolean } = {}): Promise<void> {
+    const { names, policy, logger } = this.#options;
     try {
-      await forgetConnections(slot.addresses.guest);
-      if (options.internetBlocked) await unblockInternet(names, slot.hostInterface);
+      await policy.release(slot);
     } catch (error) {
       // Its address and its mark in the firewall still mean the former sandbox: neither is given to anybody until the next start.
       logger.error({ slot: slot.number, err: asError(error) }, "network slot stays out of use");

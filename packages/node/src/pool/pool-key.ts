@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import type { AgentIdentity } from "../agent/agent-client.ts";
 import type { SandboxMakeup } from "../records/sandbox-record.ts";
+import type { Owner } from "../sandboxes/owner.ts";
 
 /**
  * What two sandboxes must have in common for one to be as good as the other. `fingerprint` stands for the runtime: program,
@@ -18,8 +18,9 @@ export function templateImageId(key: string): string {
   return `t${key.slice(0, 19)}`;
 }
 
-export function nobody(makeup: SandboxMakeup): AgentIdentity {
-  return {
+/** The owner of a container that waits in the pool. */
+export function nobody(makeup: SandboxMakeup): Owner {
+  const identity = {
     sandboxId: "",
     templateId: makeup.templateId,
     envVars: {},
@@ -28,4 +29,5 @@ export function nobody(makeup: SandboxMakeup): AgentIdentity {
     defaultWorkdir: "",
     memoryMb: makeup.size.memoryMb,
   };
+  return { identity, options: {} };
 }

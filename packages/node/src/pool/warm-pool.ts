@@ -4,8 +4,7 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { asError, type Logger, PlatformError } from "@skerry/base";
-import { blockInternet, type NetworkNames } from "@skerry/runtime";
-import { type AgentIdentity, initialiseAgent } from "../agent/agent-client.ts";
+import { initialiseAgent } from "../agent/agent-client.ts";
 import { agentWaitOf } from "../agent/agent-wait.ts";
 import type { Containers } from "../containers/containers.ts";
 import { isSameProcess } from "../containers/process-identity.ts";
@@ -13,8 +12,10 @@ import { crashPoint } from "../crash-points.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
 import type { ImageWriter } from "../images/image-writer.ts";
 import { hasHostMemory } from "../limits/host-memory.ts";
+import type { NetworkPolicy } from "../network/network-policy.ts";
 import type { ImageRecord } from "../records/image-record.ts";
 import type { SandboxMakeup, SandboxRecord } from "../records/sandbox-record.ts";
+import type { Owner } from "../sandboxes/owner.ts";
 import type { StartGate } from "../sandboxes/start-gate.ts";
 import type { Started, Starter } from "../sandboxes/starter.ts";
 import { nobody, poolKeyOf, templateImageId } from "./pool-key.ts";
@@ -37,7 +38,7 @@ export interface WarmPoolOptions {
    * nothing to do for three seconds. In the image, that would cost every sandbox memory, and 50 ms of a processor to give it back.
    */
   readonly settleMs: number;
-  readonly names: NetworkNames;
+  readonly policy: NetworkPolicy;
   readonly containers: Containers;
   readonly images: ImageStore;
   readonly starter: Starter;
@@ -86,7 +87,7 @@ export class WarmPool {
   }
 
   /** A ready one, told whose it is; undefined when there is none. The template counts as used. */
-  async claim(makeup: SandboxMakeup, owner: { identity: AgentIdentity; allowInternetAccess: boolean }): Promise<Started | undefined> {
+  async claim(makeup: SandboxMakeup, owner: Owner): Promise<Started | undefined> {
     if (this.#options.size === 0) return undefined;
     const entry = this.#entryOf(makeup);
     entry.lastUsedMs = performance.now();
@@ -122,10 +123,10 @@ export class WarmPool {
 
   async #hand(
     record: SandboxRecord,
-    { identity, allowInternetAccess }: { identity: AgentIdentity; allowInternetAccess: boolean },
+    { identity, options }: Owner,
     makeup: SandboxMakeup,
   ): Promise<Pick<Started, "record" | "hooksRun"> | undefined> {
-    const { containers, names, logger } = this.#options;
+    const { containers, policy, logger } = this.#options;
     const owned: SandboxRecord = {
       ...record,
       sandboxId: identity.sandboxId,
@@ -133,12 +134,12 @@ export class WarmPool {
       templateId: makeup.templateId,
       buildId: makeup.buildId,
       identity,
-      allowInternetAccess,
+      options,
       createdAtMs: Date.now(),
     };
     try {
       if (!isSameProcess(record.process)) throw new PlatformError("sandbox_gone", "a ready sandbox has ended");
-      if (!allowInternetAccess) await blockInternet(names, record.slot.hostInterface);
+      await policy.apply(record.slot, options);
       const { hooksRun } = await initialiseAgent({
         ...agentWaitOf(record, { isRestored: true }),
         timeoutMs: CLAIM_TIMEOUT_MS,
@@ -151,7 +152,7 @@ export class WarmPool {
       return { record: owned, hooksRun };
     } catch (error) {
       logger.warn({ container_id: record.containerId, err: asError(error) }, "a ready sandbox could not be used");
-      await containers.tryToGiveBack({ ...record, allowInternetAccess });
+      await containers.tryToGiveBack(record);
       return undefined;
     }
   }
@@ -258,8 +259,7 @@ export class WarmPool {
       containerId: containers.newId(),
       sandboxId: "",
       makeup: image ? { ...makeup, frozenAreas: image.frozenAreas } : makeup,
-      identity: nobody(makeup),
-      allowInternetAccess: true,
+      ...nobody(makeup),
       ...(image ? { image } : {}),
       withMemory: true,
     });

@@ -1,9 +1,9 @@
 // The record of an image (`images/<id>/image.json`): a sandbox on disk.
 
-import { type RecordKind, type RecordOf, recordParser } from "@skerry/base/records";
+import { type EarlierRecord, type RecordKind, type RecordOf, recordParser } from "@skerry/base/records";
 import type { OciSpec } from "@skerry/runtime";
 import { Type } from "typebox";
-import { IDENTITY, MAKEUP } from "./sandbox-record.ts";
+import { IDENTITY, MAKEUP, OPTIONS } from "./sandbox-record.ts";
 
 /** Length in bytes and CRC-32. A checksum finds truncation and flipped bits; it does not protect against forgery. */
 const MEMORY_FILE = Type.Object({ name: Type.String(), size: Type.Number(), crc32: Type.Number() });
@@ -19,10 +19,12 @@ const MEMORY = Type.Object({
 
 export const IMAGE_KIND = {
   name: "image",
-  version: 1,
-  steps: {},
+  version: 2,
+  steps: {
+    1: ({ allowInternetAccess, ...rest }: EarlierRecord) => ({ ...rest, version: 2, options: { allowInternetAccess } }),
+  },
   schema: Type.Object({
-    version: Type.Literal(1),
+    version: Type.Literal(2),
     ...MAKEUP,
     imageId: Type.String(),
     /**
@@ -34,7 +36,7 @@ export const IMAGE_KIND = {
     area: Type.Optional(Type.String()),
     /** The slot whose user namespace owns the files of `area`: no other slot can use them. `idBase` is the host id of its root. */
     owner: Type.Optional(Type.Object({ slotNumber: Type.Integer(), idBase: Type.Integer() })),
-    allowInternetAccess: Type.Boolean(),
+    options: OPTIONS,
     /** The identity that the agent in the memory has. It accepts the token of this identity. */
     identity: IDENTITY,
     memory: Type.Optional(MEMORY),

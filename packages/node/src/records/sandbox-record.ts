@@ -1,6 +1,7 @@
 // The record of a container (`sandboxes/<id>/sandbox.json`): what its sandbox is made of, and what it holds on this host.
 
-import { type RecordKind, type RecordOf, recordParser } from "@skerry/base/records";
+import { type EarlierRecord, type RecordKind, type RecordOf, recordParser } from "@skerry/base/records";
+import { parseOptions, type SandboxOptions } from "@skerry/wire/node";
 import { Type } from "typebox";
 
 const TEXTS = Type.Array(Type.String());
@@ -31,6 +32,18 @@ export const IDENTITY = Type.Object({
   generation: Type.Optional(Type.String()),
 });
 
+/** What the caller chose for the sandbox. The schema of the options is the message of spec/node/node.proto. */
+export const OPTIONS = Type.Refine(Type.Unsafe<SandboxOptions>(Type.Object({})), isOptions);
+
+function isOptions(value: unknown): boolean {
+  try {
+    parseOptions(value);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 const SLOT = Type.Object({
   number: Type.Integer(),
   addresses: Type.Object({ host: Type.String(), guest: Type.String() }),
@@ -41,11 +54,13 @@ const SLOT = Type.Object({
 
 export const SANDBOX_KIND = {
   name: "sandbox",
-  version: 2,
+  version: 3,
   // Version 1 had neither areas nor containers: its sandboxes can't be adopted.
-  steps: {},
+  steps: {
+    2: ({ allowInternetAccess, ...rest }: EarlierRecord) => ({ ...rest, version: 3, options: { allowInternetAccess } }),
+  },
   schema: Type.Object({
-    version: Type.Literal(2),
+    version: Type.Literal(3),
     ...MAKEUP,
     containerId: Type.String(),
     /** "" while it waits in the pool. */
@@ -66,7 +81,7 @@ export const SANDBOX_KIND = {
     area: Type.String(),
     slot: SLOT,
     cgroupPath: Type.String(),
-    allowInternetAccess: Type.Boolean(),
+    options: OPTIONS,
     identity: IDENTITY,
     /** While a snapshot is written: the area that the sandbox continues with. It is made before the point of no return. */
     successorArea: Type.Optional(Type.String()),

@@ -4,7 +4,7 @@
 import { asError, type Logger, PlatformError } from "@skerry/base";
 import { newAreaId } from "@skerry/layers";
 import type { NetworkSlot, Runtime } from "@skerry/runtime";
-import { type AgentIdentity, awaitAgent, initialiseAgent, untilHooksEnded } from "../agent/agent-client.ts";
+import { awaitAgent, initialiseAgent, untilHooksEnded } from "../agent/agent-client.ts";
 import { agentWaitOf } from "../agent/agent-wait.ts";
 import { warmUp } from "../agent/warm-up.ts";
 import type { Containers, ContainersOptions, LiveContainer } from "../containers/containers.ts";
@@ -16,14 +16,13 @@ import type { ImageUses } from "../images/image-uses.ts";
 import type { ImageRecord } from "../records/image-record.ts";
 import type { SandboxMakeup, SandboxRecord } from "../records/sandbox-record.ts";
 import { memoryLostBy } from "./keeper.privileged.ts";
+import type { Owner } from "./owner.ts";
 
-export interface StartPlan {
+export interface StartPlan extends Owner {
   readonly containerId: string;
   /** "" for one that waits in the pool. */
   readonly sandboxId: string;
   readonly makeup: SandboxMakeup;
-  readonly identity: AgentIdentity;
-  readonly allowInternetAccess: boolean;
   readonly image?: ImageRecord;
   readonly withMemory: boolean;
 }
@@ -95,7 +94,7 @@ export class Starter {
     const withMemory = how === "with memory";
     const slot = await this.#slotFor(plan);
     if (plan.image && this.#options.images.get(plan.image.imageId) !== plan.image) {
-      await containers.poolFor({ slot }).release(slot, { internetBlocked: false });
+      await containers.poolFor({ slot }).release(slot);
       throw new PlatformError("image_missing", `image ${plan.image.imageId} was deleted`);
     }
     // No wait from here to `add`: what the image refers to is in use from then on.
@@ -147,10 +146,10 @@ export class Starter {
   }
 
   #newRecord(plan: StartPlan, slot: NetworkSlot): SandboxRecord {
-    const { containerId, sandboxId, makeup, identity, allowInternetAccess, image } = plan;
+    const { containerId, sandboxId, makeup, identity, options, image } = plan;
     const { deps } = this.#options;
     return {
-      version: 2,
+      version: 3,
       containerId,
       sandboxId,
       state: "creating",
@@ -165,7 +164,7 @@ export class Starter {
       area: image?.area ?? newAreaId(),
       slot,
       cgroupPath: cgroupPathOf(deps.config.instance, containerId),
-      allowInternetAccess,
+      options,
       identity,
       createdAtMs: Date.now(),
       ...(image ? { imageId: image.imageId } : {}),

@@ -5,9 +5,16 @@ import type { AgentIdentity } from "../agent/agent-client.ts";
 import { newGeneration } from "../agent/generation.ts";
 import type { ImageRecord } from "../records/image-record.ts";
 
-/** Whose a container is: what its agent is told, and what the caller chose for it. */
-export function ownerOf(spec: SandboxSpec, image: ImageRecord | undefined): { identity: AgentIdentity; allowInternetAccess: boolean } {
-  return { identity: identityOf(spec, image), allowInternetAccess: optionsOf(spec).allowInternetAccess !== false };
+/** Whose a container is. */
+export interface Owner {
+  /** What its agent is told. */
+  readonly identity: AgentIdentity;
+  /** What the caller chose for it. */
+  readonly options: SandboxOptions;
+}
+
+export function ownerOf(spec: SandboxSpec, image: ImageRecord | undefined): Owner {
+  return { identity: identityOf(spec, image), options: optionsOf(spec) };
 }
 
 /** What a sandbox's agent is told: what was asked for, above what the image has that it starts from. */

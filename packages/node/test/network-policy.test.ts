@@ -1,0 +1,117 @@
+import { execFileSync } from "node:child_process";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { networkNames } from "@skerry/runtime";
+import { runtimesFor } from "@skerry/testkit/depth";
+import { waitUntil } from "@skerry/testkit/wait-until";
+import { StartKind } from "@skerry/wire/node";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type NodeUnderTest, startNode } from "./node-under-test.ts";
+
+const CLOSED = { options: { allowInternetAccess: false } };
+
+interface StoredRecord {
+  readonly sandboxId: string;
+  readonly state: string;
+  readonly slot: { readonly hostInterface: string };
+  readonly options: object;
+}
+
+describe.each(runtimesFor("a sandbox's network policy"))("the network policy on %s", (runtime) => {
+  let under: NodeUnderTest;
+  beforeAll(async () => {
+    under = await startNode(runtime, { poolSize: 1 });
+  });
+  afterAll(() => under?.[Symbol.asyncDispose]());
+
+  let count = 0;
+  const nextId = (letter: string, length: number) => {
+    count += 1;
+    return letter + String(count).padStart(length, "0");
+  };
+  const files = () =>
+    readdirSync(join(under.config.dir, "sandboxes")).map((name) => join(under.config.dir, "sandboxes", name, "sandbox.json"));
+  const records = () => files().map((file) => ({ file, record: JSON.parse(readFileSync(file, "utf8")) as StoredRecord }));
+  const recordOf = (id: string) => {
+    const found = records().find(({ record }) => record.sandboxId === id);
+    if (!found) throw new Error(`no record of ${id}`);
+    return found;
+  };
+  const create = async (overrides: object) => {
+    const id = nextId("i", 20);
+    const { startKind } = await under.client.createSandbox({ spec: { ...under.spec(id), ...overrides } });
+    return { id, startKind };
+  };
+  const kill = (...ids: string[]) => Promise.all(ids.map((sandboxId) => under.client.killSandbox({ sandboxId })));
+  const restricted = () => {
+    const { table } = networkNames(under.config.instance);
+    const answer = execFileSync("nft", ["-j", "list", "set", "inet", table, "no_internet"], { encoding: "utf8" });
+    const { nftables } = JSON.parse(answer) as { nftables: { set?: { elem?: string[] } }[] };
+    return nftables.flatMap(({ set }) => set?.elem ?? []).toSorted();
+  };
+  const interfacesOf = (...ids: string[]) => ids.map((id) => recordOf(id).record.slot.hostInterface).toSorted();
+  const poolFull = () => waitUntil("the pool is full", () => records().some(({ record }) => record.state === "pooled"), 20_000);
+
+  it("holds for a sandbox that is booted or claimed, and from one daemon to the next; a release removes it", async () => {
+    const [open, closed] = [await create({}), await create(CLOSED)];
+    await poolFull();
+    const claimed = await create(CLOSED);
+    expect(claimed.startKind).toBe(StartKind.CLAIM);
+    expect(restricted()).toEqual(interfacesOf(closed.id, claimed.id));
+    expect(recordOf(claimed.id).record.options).toEqual(CLOSED.options);
+    await under.restart();
+    expect(restricted()).toEqual(interfacesOf(closed.id, claimed.id));
+    await kill(closed.id);
+    expect(restricted()).toEqual(interfacesOf(claimed.id));
+    await kill(open.id, claimed.id);
+    expect(restricted()).toEqual([]);
+  });
+
+  it("holds after a pause, a resume and a snapshot, and is that of the create for what is started from the snapshot", async () => {
+    const { id } = await create(CLOSED);
+    const [paused, taken] = [nextId("m", 19), nextId("m", 19)];
+    await under.client.pauseSandbox({ sandboxId: id, imageId: paused, memory: true });
+    await waitUntil("its slot is released", () => restricted().length === 0);
+    const image = JSON.parse(readFileSync(join(under.config.dir, "images", paused, "image.json"), "utf8")) as { options: object };
+    expect(image.options).toEqual(CLOSED.options);
+    await under.client.resumeSandbox({ spec: { ...under.spec(id), ...CLOSED, imageId: paused } });
+    expect(restricted()).toEqual(interfacesOf(id));
+    await under.client.snapshotSandbox({ sandboxId: id, imageId: taken, memory: true });
+    expect(restricted()).toEqual(interfacesOf(id));
+    const [fork, other] = [await create({ ...CLOSED, imageId: taken }), await create({ imageId: taken })];
+    expect(restricted()).toEqual(interfacesOf(id, fork.id));
+    await kill(id, fork.id, other.id);
+    await under.client.deleteImage({ imageId: taken });
+    expect(restricted()).toEqual([]);
+  });
+
+  it("holds for a sandbox whose record is from before there were options", async () => {
+    const [open, closed] = [await create({}), await create(CLOSED)];
+    const before = interfacesOf(closed.id);
+    await under.stop();
+    for (const { id, allowInternetAccess } of [
+      { ...open, allowInternetAccess: true },
+      { ...closed, allowInternetAccess: false },
+    ]) {
+      const { file, record } = recordOf(id);
+      const { options: _options, ...rest } = record;
+      writeFileSync(file, JSON.stringify({ ...rest, version: 2, allowInternetAccess }));
+    }
+    await under.start();
+    expect(restricted()).toEqual(before);
+    await kill(open.id, closed.id);
+    expect(restricted()).toEqual([]);
+  });
+
+  it("refuses to start above a sandbox that has options of a later version, and leaves it as it is", async () => {
+    const { id } = await create(CLOSED);
+    await under.stop();
+    const { file, record } = recordOf(id);
+    writeFileSync(file, JSON.stringify({ ...record, options: { ...record.options, ofALaterVersion: 1 } }));
+    await expect(under.start()).rejects.toMatchObject({ code: "record_unreadable", message: expect.stringContaining("ofALaterVersion") });
+    expect(restricted()).toEqual(interfacesOf(id));
+    writeFileSync(file, JSON.stringify(record));
+    await under.start();
+    await kill(id);
+  });
+});
