@@ -20,6 +20,7 @@ import { GivenUp } from "./sandboxes/reconcile/given-up.ts";
 import { LeftOvers } from "./sandboxes/reconcile/left-overs.ts";
 import { ReconcileRounds } from "./sandboxes/reconcile/reconcile-rounds.ts";
 import { SandboxService } from "./sandboxes/service.ts";
+import { TeamLimits } from "./teams/team-limits.ts";
 import { createRouteService } from "./traffic/route-service.ts";
 
 export interface ApiDeps {
@@ -107,7 +108,7 @@ function sandboxDeps(config: ApiConfig, deps: ApiDeps, about: { timing: ApiTimin
   const { store, clock, logger } = deps;
   const nodes = new Nodes(deps.nodes, logger);
   const { sandboxes } = store;
-  const moves = new SandboxMoves({ sandboxes, clock, owner, maxSandboxes: config.maxSandboxes });
+  const moves = new SandboxMoves({ sandboxes, clock, owner });
   const images = new ImageDeletions({ images: store.images, nodes, clock, logger, timeoutMs: timing.killTimeoutMs });
   const kills = new SandboxKills({ sandboxes, nodes, moves, images, clock, logger, killTimeoutMs: timing.killTimeoutMs });
   const leftOvers = new LeftOvers(moves, owner.liveness);
@@ -116,6 +117,7 @@ function sandboxDeps(config: ApiConfig, deps: ApiDeps, about: { timing: ApiTimin
     timing,
     store,
     nodes,
+    limits: new TeamLimits(config),
     moves,
     kills,
     images,

@@ -83,8 +83,7 @@ export interface NewStart {
 
 export async function startNew(deps: SandboxDeps, start: NewStart): Promise<Started> {
   const { entry, by, signal } = start;
-  const maxOfTeam = deps.moves.maxSandboxes;
-  await deps.moves.limited(() => deps.store.sandboxes.insert(entry, { actor: by.actor, maxOfTeam }));
+  await deps.limits.admit(entry.teamId, (maxOfTeam) => deps.store.sandboxes.insert(entry, { actor: by.actor, maxOfTeam }));
   return await deps.moves.during(entry.id, async () => {
     try {
       const started = await startOnNode(deps, start);

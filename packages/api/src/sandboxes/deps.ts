@@ -2,6 +2,7 @@ import type { Clock, Logger, Secret } from "@skerry/base";
 import type { Store } from "@skerry/store";
 import type { ApiConfig, ApiTiming } from "../config.ts";
 import type { Nodes } from "../nodes/nodes.ts";
+import type { TeamLimits } from "../teams/team-limits.ts";
 import type { ImageDeletions } from "./images/image-deletions.ts";
 import type { SandboxKills } from "./lifecycle/kills.ts";
 import type { SandboxMoves } from "./lifecycle/moves.ts";
@@ -10,10 +11,11 @@ import type { LeftOvers } from "./reconcile/left-overs.ts";
 
 /** What the work on sandboxes needs. */
 export interface SandboxDeps {
-  readonly config: Pick<ApiConfig, "agentVersion" | "maxTimeoutHours">;
+  readonly config: Pick<ApiConfig, "agentVersion">;
   readonly timing: ApiTiming;
   readonly store: Store;
   readonly nodes: Nodes;
+  readonly limits: TeamLimits;
   readonly moves: SandboxMoves;
   readonly kills: SandboxKills;
   readonly images: ImageDeletions;

@@ -21,16 +21,14 @@ export interface ResumeOptions {
 /** Undefined when somebody else changed the sandbox first. */
 export async function resumeSandbox(deps: SandboxDeps, sandbox: Sandbox, options: ResumeOptions): Promise<Started | undefined> {
   assertRestorable(sandbox, options.memory);
-  const begun = await deps.moves.apply(sandbox, "resume", {
-    actor: options.actor,
-    withinLimit: true,
-    exact: true,
-    set: {
-      endAt: deps.clock.now() + options.timeoutMs,
-      expireNotBefore: null,
-      ...(options.autoPause === undefined ? {} : { autoPause: options.autoPause }),
-    },
-  });
+  const set = {
+    endAt: deps.clock.now() + options.timeoutMs,
+    expireNotBefore: null,
+    ...(options.autoPause === undefined ? {} : { autoPause: options.autoPause }),
+  };
+  const begun = await deps.limits.admit(sandbox.teamId, (maxOfTeam) =>
+    deps.moves.apply(sandbox, "resume", { actor: options.actor, maxOfTeam, exact: true, set }),
+  );
   if (begun.kind !== "moved") return undefined;
   return await deps.moves.during(sandbox.id, async () => {
     const started = await resumeOnNode(deps, begun.sandbox, options);

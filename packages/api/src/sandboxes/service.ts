@@ -2,7 +2,7 @@
 // looks again, whichever process works on it; how long, is in the timing.
 
 import type { Sandbox } from "@skerry/store";
-import { invalid, sandboxBusy, sandboxNotFound } from "../errors.ts";
+import { sandboxBusy, sandboxNotFound } from "../errors.ts";
 import type { SnapshotName } from "../templates/snapshot-name.ts";
 import { type CreateRequest, createSandbox, type Started } from "./create-sandbox.ts";
 import type { Acting, SandboxDeps } from "./deps.ts";
@@ -113,10 +113,10 @@ export class SandboxService {
    * created with, but not less than five minutes.
    */
   async wake(id: string, signal: AbortSignal): Promise<void> {
-    const { store, clock, config } = this.#deps;
+    const { store, clock, limits } = this.#deps;
     const found = await store.sandboxes.find(id);
     if (!found) throw sandboxNotFound(id);
-    const timeoutMs = Math.min(Math.max(found.timeoutMs, MIN_WAKE_MS), config.maxTimeoutHours * 3_600_000);
+    const timeoutMs = Math.min(Math.max(found.timeoutMs, MIN_WAKE_MS), limits.maxRunMs(found.teamId));
     await this.#settling(found.teamId, id, signal, async (sandbox) => {
       if (sandbox.state === "paused") {
         if (!sandbox.autoResume || sandbox.imageHasMemory !== true) throw sandboxNotFound(id);
@@ -147,10 +147,7 @@ export class SandboxService {
     id: string,
     options: { readonly timeoutMs: number; readonly ids: readonly string[]; readonly signal: AbortSignal },
   ): Promise<Forked> {
-    const { maxSandboxes } = this.#deps.moves;
-    if (options.ids.length >= maxSandboxes) {
-      throw invalid(`Count must be lower than the maximum number of concurrent sandboxes (${maxSandboxes})`);
-    }
+    this.#deps.limits.assertForks(by.teamId, options.ids.length);
     return await this.#settling(by.teamId, id, options.signal, async (sandbox) => {
       if (sandbox.state !== "running" && sandbox.state !== "paused") throw cannotFork(sandbox);
       return (await forkSandbox(this.#deps, sandbox, { ...options, by })) ?? "again";
@@ -186,10 +183,9 @@ export class SandboxService {
     }
   }
 
-  /** Refuses a time to live that no sandbox may have. */
-  assertTimeout(timeoutSeconds: number): void {
-    const { maxTimeoutHours } = this.#deps.config;
-    if (timeoutSeconds > maxTimeoutHours * 3600) throw invalid(`Timeout cannot be greater than ${maxTimeoutHours} hours`);
+  /** Throws when no sandbox of the team may run for so long. */
+  assertTimeout(teamId: string, timeoutSeconds: number): void {
+    this.#deps.limits.assertTimeout(teamId, timeoutSeconds);
   }
 
   async #resume(sandbox: Sandbox, options: WakeOptions & { actor: string; autoPause?: boolean | undefined }): Promise<Connected | "again"> {
@@ -236,10 +232,10 @@ export class SandboxService {
 
   /** False when it does not run any more. Throws when its time is over, which nobody has acted on yet. */
   async #moveEnd(sandbox: Sandbox, change: { readonly timeoutMs: number; readonly onlyLater: boolean }): Promise<boolean> {
-    const { store, clock, config } = this.#deps;
+    const { store, clock, limits } = this.#deps;
     const { id } = sandbox;
     const now = clock.now();
-    const latest = asShown(sandbox).startedAt + config.maxTimeoutHours * 3_600_000;
+    const latest = asShown(sandbox).startedAt + limits.maxRunMs(sandbox.teamId);
     const endAt = Math.min(now + change.timeoutMs, latest);
     if (await store.sandboxes.setEnd(id, { endAt, now, onlyLater: change.onlyLater })) return true;
     // Nothing was changed: it ends later already, or it is over, or it changed its state.

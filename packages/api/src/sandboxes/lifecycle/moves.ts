@@ -3,9 +3,8 @@
 import { randomBytes } from "node:crypto";
 import { EventEmitter, once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Clock, PlatformError } from "@skerry/base";
+import type { Clock } from "@skerry/base";
 import type { ImageChange, Sandbox, SandboxChanges, SandboxEntry, SandboxRepository, SandboxState, TransitionReason } from "@skerry/store";
-import { publicError } from "../../errors.ts";
 import type { Liveness } from "../../liveness.ts";
 import { next, PASSING_STATES, type SandboxEvent } from "./lifecycle.ts";
 
@@ -31,8 +30,8 @@ export interface MoveFacts {
   readonly reason?: TransitionReason;
   readonly set?: SandboxChanges;
   readonly image?: ImageChange;
-  /** Only while the team runs fewer than it may. */
-  readonly withinLimit?: boolean;
+  /** Only while the team runs fewer sandboxes than this (see TeamLimits.admit). */
+  readonly maxOfTeam?: number;
   /** Only when nothing has happened to the sandbox since it was read. */
   readonly exact?: boolean;
 }
@@ -48,7 +47,6 @@ const POLL_MS = 100;
 export class SandboxMoves {
   readonly #sandboxes: SandboxRepository;
   readonly #clock: Clock;
-  readonly #maxSandboxes: number;
   readonly #changed = new EventEmitter().setMaxListeners(0);
   /** This run of this control process; what another run of the same one left is nobody's. */
   readonly owner: string;
@@ -56,50 +54,32 @@ export class SandboxMoves {
   readonly #liveness: Liveness;
   readonly #busy = new Map<string, number>();
 
-  constructor(deps: { sandboxes: SandboxRepository; clock: Clock; owner: Owner; maxSandboxes: number }) {
+  constructor(deps: { sandboxes: SandboxRepository; clock: Clock; owner: Owner }) {
     this.#sandboxes = deps.sandboxes;
     this.#clock = deps.clock;
-    this.#maxSandboxes = deps.maxSandboxes;
     this.#ownerId = deps.owner.id;
     this.#liveness = deps.owner.liveness;
     this.owner = deps.owner.run;
   }
 
-  get maxSandboxes(): number {
-    return this.#maxSandboxes;
-  }
-
   async apply(sandbox: Pick<Sandbox, "id" | "state" | "version">, event: SandboxEvent, facts: MoveFacts): Promise<Applied> {
     const move = next(sandbox.state, event);
     if (move.kind !== "move") return move;
-    const changed = await this.limited(() =>
-      this.#sandboxes.transition(sandbox.id, {
-        from: sandbox.state,
-        to: move.to,
-        event,
-        actor: facts.actor,
-        now: this.#clock.now(),
-        set: { owner: this.owner, ...facts.set },
-        ...(facts.reason === undefined ? {} : { reason: facts.reason }),
-        ...(facts.image === undefined ? {} : { image: facts.image }),
-        ...(facts.withinLimit ? { maxOfTeam: this.#maxSandboxes } : {}),
-        ...(facts.exact ? { version: sandbox.version } : {}),
-      }),
-    );
+    const changed = await this.#sandboxes.transition(sandbox.id, {
+      from: sandbox.state,
+      to: move.to,
+      event,
+      actor: facts.actor,
+      now: this.#clock.now(),
+      set: { owner: this.owner, ...facts.set },
+      ...(facts.reason === undefined ? {} : { reason: facts.reason }),
+      ...(facts.image === undefined ? {} : { image: facts.image }),
+      ...(facts.maxOfTeam === undefined ? {} : { maxOfTeam: facts.maxOfTeam }),
+      ...(facts.exact ? { version: sandbox.version } : {}),
+    });
     if (!changed) return { kind: "stale" };
     this.#changed.emit(sandbox.id);
     return { kind: "moved", sandbox: changed };
-  }
-
-  /** Says in callers' words that the team runs as many sandboxes as it may. */
-  async limited<T>(work: () => Promise<T>): Promise<T> {
-    try {
-      return await work();
-    } catch (error) {
-      if (!(error instanceof PlatformError) || error.code !== "limit_reached") throw error;
-      const message = `you have reached the maximum number of concurrent E2B sandboxes (${this.#maxSandboxes}). If you need more, raise SKERRY_MAX_SANDBOXES of the platform.`;
-      throw publicError("limit_reached", message, { cause: error });
-    }
   }
 
   /** Until the answer is called, this process is at work on the sandbox, however long that takes. */

@@ -1,6 +1,6 @@
 import { Type } from "typebox";
 import type { Connected } from "../../../sandboxes/service.ts";
-import { actingOf, sandboxIdOf } from "../../input/request-values.ts";
+import { actingOf, sandboxIdOf, teamOf } from "../../input/request-values.ts";
 import { defineOperation, type OperationRequest, type OperationResponse } from "../../operation.ts";
 import { encodeSandbox, memoryLostHeaders } from "../../output/encode-sandbox.ts";
 import { failures, STARTED } from "../../output/responses.ts";
@@ -46,7 +46,7 @@ export async function answerConnect(
   timeoutSeconds: number,
 ): Promise<OperationResponse> {
   const id = sandboxIdOf(request.params);
-  services.sandboxes.assertTimeout(timeoutSeconds);
+  services.sandboxes.assertTimeout(teamOf(request.caller).id, timeoutSeconds);
   const options = { timeoutMs: timeoutSeconds * 1000, memory: request.body?.memory ?? true, signal: request.signal };
   return answerConnected(services, await services.sandboxes.connect(actingOf(request.caller), id, options));
 }

@@ -39,7 +39,7 @@ export async function answerCreate(
   const { body, caller } = request;
   assertNewSandbox(body);
   const timeoutSeconds = body.timeout ?? defaultTimeoutSeconds;
-  services.sandboxes.assertTimeout(timeoutSeconds);
+  services.sandboxes.assertTimeout(teamOf(caller).id, timeoutSeconds);
   const reference = parseTemplateReference(body.templateID);
   return await answerOnce(services, request, {
     // A client that turns from one generation to the other asks for the same thing.

@@ -4,7 +4,7 @@ import { type ForkResult, newForkIds } from "../../../sandboxes/fork-sandbox.ts"
 import type { ShownSandbox } from "../../../sandboxes/service.ts";
 import { answerOnce } from "../../idempotency/answer-once.ts";
 import { recoverFork } from "../../idempotency/recover.ts";
-import { actingOf, sandboxIdOf } from "../../input/request-values.ts";
+import { actingOf, sandboxIdOf, teamOf } from "../../input/request-values.ts";
 import { defineOperation, type OperationRequest, type OperationResponse } from "../../operation.ts";
 import { encodeError } from "../../output/encode-error.ts";
 import { encodeSandbox, memoryLostHeaders } from "../../output/encode-sandbox.ts";
@@ -60,7 +60,7 @@ async function answerFork(
   if (count < 1) throw invalid("Count must be at least 1");
   if (count > MAX_COUNT) throw invalid(`Count cannot be greater than ${MAX_COUNT}`);
   if (timeout === 0) throw invalid("Timeout must be greater than 0");
-  services.sandboxes.assertTimeout(timeout);
+  services.sandboxes.assertTimeout(teamOf(request.caller).id, timeout);
   const id = sandboxIdOf(request.params);
   return await answerOnce(services, request, {
     asked: { operation: "fork", sandbox: id, timeout, count },

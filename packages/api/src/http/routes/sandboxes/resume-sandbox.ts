@@ -1,5 +1,5 @@
 import { Type } from "typebox";
-import { actingOf, sandboxIdOf } from "../../input/request-values.ts";
+import { actingOf, sandboxIdOf, teamOf } from "../../input/request-values.ts";
 import { defineOperation } from "../../operation.ts";
 import { failures, STARTED } from "../../output/responses.ts";
 import { Int32, SandboxIdParams } from "../../schemas.ts";
@@ -33,7 +33,7 @@ export const resumeSandbox = defineOperation({
   handle: async (services, request) => {
     const { timeout = DEFAULT_TIMEOUT_SECONDS, autoPause, memory = true } = request.body ?? {};
     const id = sandboxIdOf(request.params);
-    services.sandboxes.assertTimeout(timeout);
+    services.sandboxes.assertTimeout(teamOf(request.caller).id, timeout);
     const options = { timeoutMs: timeout * 1000, memory, autoPause, signal: request.signal };
     return answerConnected(services, await services.sandboxes.resume(actingOf(request.caller), id, options));
   },
