@@ -20,7 +20,7 @@ export async function cleanup(dataDir: string): Promise<CleanupReport> {
       dir: join(root, "node"),
       runtimes: setUpRuntimes(root),
       layers: await openLayerStore(join(root, "layers")),
-      agent: { dir: "", command: [], version: "" },
+      agents: { dir: "", current: { digest: "", version: "" }, command: [] },
       networkPool: undefined,
       resolvers: [],
       readySlots: 0,

@@ -49,11 +49,10 @@ export async function nodeConfigOf(settings: NodeSettings): Promise<NodeConfig> 
     dir: join(dataDir, "node"),
     runtimes,
     layers: await openLayerStore(join(dataDir, "layers")),
-    // A real path: runsc does not follow links in its configuration.
-    agent: {
-      dir: realpathSync(join(dataDir, "agent", digest)),
+    agents: {
+      dir: join(dataDir, "agent"),
+      current: { digest, version },
       command: agentCommand(process.arch === "arm64" ? "arm64" : "x64", { root: AGENT_MOUNT_POINT }),
-      version,
     },
     networkPool: settings.networkPool,
     resolvers: settings.dns,

@@ -45,9 +45,12 @@ const hasReserve = () => existsSync(join(data, "node/reserve"));
 function areaOf(sandboxId: string): string {
   const images = readdirSync(join(data, "node/images")).map(
     (name) =>
-      JSON.parse(readFileSync(join(data, "node/images", name, "image.json"), "utf8")) as { area?: string; identity: { sandboxId: string } },
+      JSON.parse(readFileSync(join(data, "node/images", name, "image.json"), "utf8")) as {
+        local: { area?: string };
+        identity: { sandboxId: string };
+      },
   );
-  return join(data, "node/areas", images.find(({ identity }) => identity.sandboxId === sandboxId)?.area ?? "");
+  return join(data, "node/areas", images.find(({ identity }) => identity.sandboxId === sandboxId)?.local.area ?? "");
 }
 
 /** Somebody else fills the disk: no sandbox is to blame. */

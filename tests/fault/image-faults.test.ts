@@ -121,7 +121,7 @@ describe("on gvisor", () => {
     const { id, imageId } = await paused();
     await node.stop();
     const file = join(node.dir, "images", imageId, "image.json");
-    const { area } = JSON.parse(readFileSync(file, "utf8")) as { area: string };
+    const { area } = JSON.parse(readFileSync(file, "utf8")).local as { area: string };
     truncateSync(file, 20);
     await node.up();
     expect(await node.images()).toEqual([imageId]);
@@ -137,7 +137,7 @@ describe("on gvisor", () => {
   it("an image whose disk is gone can't be resumed, and can be deleted", async () => {
     const { id, imageId } = await paused();
     await node.stop();
-    const { area } = JSON.parse(readFileSync(join(node.dir, "images", imageId, "image.json"), "utf8")) as { area: string };
+    const { area } = JSON.parse(readFileSync(join(node.dir, "images", imageId, "image.json"), "utf8")).local as { area: string };
     await runCommand("umount", ["--lazy", join(node.dir, "areas", area, "fs")]).catch(() => {});
     rmSync(join(node.dir, "areas", area), { recursive: true });
     await node.up();

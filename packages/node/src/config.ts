@@ -16,7 +16,7 @@ export interface NodeConfig {
   readonly diskLimitMissing?: string;
   /** Disk areas of each lately used size that are kept prepared. */
   readonly readyAreas: number;
-  readonly agent: AgentTree;
+  readonly agents: AgentTrees;
   /** IPv4 prefix for sandboxes, or undefined to pick a free one. */
   readonly networkPool: string | undefined;
   /** IPv4 addresses of the name servers that sandboxes use. */
@@ -34,10 +34,11 @@ export interface NodeConfig {
   readonly emptyTrashAfterMs?: number;
 }
 
-export interface AgentTree {
-  /** The assembled tree on the host, a real path. */
+/** Each tree is in a folder of `dir` that is named after the tree's digest. */
+export interface AgentTrees {
   readonly dir: string;
+  /** The agent of new sandboxes. */
+  readonly current: { readonly digest: string; readonly version: string };
   /** First process of every sandbox. */
   readonly command: readonly string[];
-  readonly version: string;
 }

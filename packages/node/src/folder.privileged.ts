@@ -1,7 +1,6 @@
 // Questions about a node's folder that are answered without a running node. Nobody but this package knows what the folder contains.
 
 import { readdirSync, rmSync } from "node:fs";
-import { basename } from "node:path";
 import { errnoOf } from "@skerry/base";
 import { nodePaths } from "./paths.ts";
 import { type ClusterRecord, readClusterRecord } from "./records/cluster-record.ts";
@@ -24,7 +23,7 @@ export function agentTreesInUse(dir: string): ReadonlySet<string> {
     ...namesIn(paths.sandboxes).map((id) => readRecordFile(paths.container(id).record, parseSandboxRecord)),
     ...namesIn(paths.images).map((id) => readRecordFile(paths.image(id).record, parseImageRecord)),
   ];
-  return new Set(found.flatMap((one) => (typeof one === "string" ? [] : basename(one.record.agentDir))));
+  return new Set(found.flatMap((one) => (typeof one === "string" ? [] : one.record.agent.digest)));
 }
 
 export interface ClusterOfNode extends ClusterRecord {

@@ -129,7 +129,7 @@ async function openNetwork(
   limitProcesses(`/skerry-${config.instance}`, (error) =>
     logger.warn({ err: error }, "processes of all sandboxes together are not limited"),
   );
-  const keptNumbers = images.list().flatMap((image) => image.owner?.slotNumber ?? []);
+  const keptNumbers = images.list().flatMap((image) => image.local.owner?.slotNumber ?? []);
   const taken = new Set([...adopted.map((record) => record.slot.number), ...keptNumbers]);
   const pool = (withUserNamespace: boolean) => {
     const isUsed = config.runtimes[0]?.capabilities.userNamespace === withUserNamespace;

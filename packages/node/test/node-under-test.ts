@@ -1,4 +1,4 @@
-import { existsSync, linkSync, readdirSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, linkSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Message, MessageInitShape } from "@bufbuild/protobuf";
 import { type Client, createClient, createRouterTransport } from "@connectrpc/connect";
@@ -10,7 +10,7 @@ import { createRuncRuntime, createRunscRuntime, readHostFacts } from "@skerry/ru
 import { instanceOf } from "@skerry/testkit";
 import { writeBusyboxImage } from "@skerry/testkit/busybox";
 import { createTestNodeFolder } from "@skerry/testkit/run-folder";
-import { testAgentDir, testTools } from "@skerry/testkit/tools";
+import { testAgents, testTools } from "@skerry/testkit/tools";
 import { NodeService, type SandboxSpecSchema } from "@skerry/wire/node";
 
 export interface NodeUnderTest extends AsyncDisposable {
@@ -50,7 +50,7 @@ export async function startNode(runtime: "gvisor" | "runc", options: { poolSize?
     dir: join(dir, "node"),
     runtimes: runtime === "gvisor" ? runtimes : runtimes.reverse(),
     layers,
-    agent: { dir: realpathSync(testAgentDir()), command: agentCommand(process.arch === "arm64" ? "arm64" : "x64"), version: "0.0.0" },
+    agents: { ...testAgents(), command: agentCommand(process.arch === "arm64" ? "arm64" : "x64") },
     networkPool: undefined,
     resolvers: ["8.8.8.8"],
     readySlots: 1,

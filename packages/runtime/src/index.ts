@@ -35,4 +35,5 @@ export type {
 } from "./runtime.ts";
 export { buildSpec, type HostFacts } from "./spec/build-spec.ts";
 export { AGENT_MOUNT_POINT } from "./spec/mounts.ts";
+export { withoutPlace } from "./spec/move-spec.ts";
 export type { OciSpec } from "./spec/oci.ts";

@@ -118,6 +118,6 @@ export interface MemoryImage {
   readonly binary: string;
   /** Processor features that the guest may have found and uses. */
   readonly cpuFeatures: readonly string[];
-  /** Specification that it ran with; only paths and limits may differ when it is brought back. */
+  /** The specification that the sandbox ran with, without paths of the host: `restore` puts in its own. */
   readonly spec: OciSpec;
 }

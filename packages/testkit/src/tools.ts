@@ -20,8 +20,9 @@ export function testTools(): TestTools {
   return { runsc: tools.runsc.path, runc: tools.runc.path };
 }
 
-/** The agent's tree in the test cache. */
-export function testAgentDir(): string {
-  const { digest } = JSON.parse(readFileSync(join(testCacheDir(), "agent/current.json"), "utf8")) as { digest: string };
-  return join(testCacheDir(), "agent", digest);
+/** The agents in the test cache, as a node is configured with them. */
+export function testAgents() {
+  const dir = join(testCacheDir(), "agent");
+  const { digest } = JSON.parse(readFileSync(join(dir, "current.json"), "utf8")) as { digest: string };
+  return { dir, current: { digest, version: "0.0.0" } };
 }

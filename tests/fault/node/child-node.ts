@@ -2,18 +2,7 @@
 
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import {
-  closeSync,
-  linkSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  realpathSync,
-  rmSync,
-  truncateSync,
-  writeFileSync,
-} from "node:fs";
+import { closeSync, linkSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
 import type { Socket } from "node:net";
 import { join } from "node:path";
@@ -29,7 +18,7 @@ import { instanceOf } from "@skerry/testkit";
 import { bundleProgram } from "@skerry/testkit/bundle-program";
 import { writeBusyboxImage } from "@skerry/testkit/busybox";
 import { createTestNodeFolder } from "@skerry/testkit/run-folder";
-import { testAgentDir, testTools } from "@skerry/testkit/tools";
+import { testTools } from "@skerry/testkit/tools";
 import { waitUntil } from "@skerry/testkit/wait-until";
 import { NodeService, type SandboxSpecSchema } from "@skerry/wire/node";
 import { type FromNodeProcess, type NodeProcessOptions, nodeConfigOf, type ToNodeProcess } from "./node-process.ts";
@@ -98,7 +87,6 @@ export class ChildNode implements AsyncDisposable {
         runtime: options.runtime,
         runsc: options.runsc ?? runsc,
         runc,
-        agentDir: realpathSync(testAgentDir()),
         poolSize: options.poolSize ?? 0,
         secret: "the cluster secret of this test",
         ...(options.timeLimits && { timeLimits: options.timeLimits }),

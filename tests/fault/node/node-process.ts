@@ -5,6 +5,7 @@ import { armCrashPoint, createLogger, Secret } from "@skerry/base";
 import { openLayerStore } from "@skerry/layers";
 import { createNode, type NodeConfig } from "@skerry/node";
 import { createRuncRuntime, createRunscRuntime, readHostFacts } from "@skerry/runtime";
+import { testAgents } from "@skerry/testkit/tools";
 
 export interface NodeProcessOptions {
   readonly dir: string;
@@ -13,7 +14,6 @@ export interface NodeProcessOptions {
   readonly runtime: "gvisor" | "runc";
   readonly runsc: string;
   readonly runc: string;
-  readonly agentDir: string;
   readonly poolSize: number;
   readonly secret: string;
   /** Of runsc, in milliseconds. */
@@ -41,7 +41,7 @@ export async function nodeConfigOf(options: NodeProcessOptions): Promise<NodeCon
     dir,
     runtimes: runtime === "gvisor" ? runtimes : runtimes.reverse(),
     layers: await openLayerStore(options.layersDir),
-    agent: { dir: options.agentDir, command: agentCommand(process.arch === "arm64" ? "arm64" : "x64"), version: "0.0.0" },
+    agents: { ...testAgents(), command: agentCommand(process.arch === "arm64" ? "arm64" : "x64") },
     networkPool: undefined,
     resolvers: ["8.8.8.8"],
     readySlots: 1,

@@ -10,11 +10,11 @@ export async function leftoversOf(platform: Platform): Promise<string[]> {
   const images = readdirSync(join(node, "images"));
   const templateAreas = new Set(
     images.flatMap((name) => {
-      const { kind, frozenAreas } = JSON.parse(readFileSync(join(node, "images", name, "image.json"), "utf8")) as {
+      const { kind, local } = JSON.parse(readFileSync(join(node, "images", name, "image.json"), "utf8")) as {
         kind: string;
-        frozenAreas: string[];
+        local: { frozenAreas: string[] };
       };
-      return kind === "template" ? frozenAreas : [];
+      return kind === "template" ? local.frozenAreas : [];
     }),
   );
   const traces = await readHostTraces(platform.dataDir);

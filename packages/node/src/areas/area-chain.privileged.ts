@@ -6,7 +6,7 @@ import { statfsSync } from "node:fs";
 import { dirname } from "node:path";
 import { asError, type Logger } from "@skerry/base";
 import { type DiskAreas, mergedBytes, mergeUppers, newAreaId } from "@skerry/layers";
-import type { SandboxMakeup } from "../records/sandbox-record.ts";
+import type { SandboxRecord } from "../records/sandbox-record.ts";
 
 /** Merging copies what the chain holds; this often, and never while the sandbox stands still. */
 const LONGEST = 48;
@@ -26,7 +26,7 @@ const ROOM = { share: 1.25, mb: 64 };
 /** As many as there are in a file system of an area for each MiB. */
 const INODES_PER_MIB = 128;
 
-interface Chain extends Pick<SandboxMakeup, "frozenAreas" | "size"> {
+interface Chain extends Pick<SandboxRecord, "frozenAreas" | "size"> {
   /** Whose it is: the lowest areas may be those of many, who were made from one image. */
   readonly identity: { readonly sandboxId: string };
 }

@@ -175,7 +175,7 @@ export class Containers {
     live.hasSlot = false;
     await this.poolFor(record).release(record.slot, {
       // The files of a paused sandbox may belong to the user namespace of its slot.
-      keepsNumber: this.#options.images.list().some(({ area, owner }) => area === record.area && owner !== undefined),
+      keepsNumber: this.#options.images.list().some(({ local }) => local.area === record.area && local.owner !== undefined),
     });
   }
 
@@ -251,7 +251,7 @@ export class Containers {
     const { images, deps } = this.#options;
     const staying = this.all().filter(({ record }) => record.containerId !== leaving);
     const running = new Set(staying.flatMap(({ record }) => areaIdsOf(record)));
-    const kept = new Set(images.list().flatMap(areaIdsOf));
+    const kept = new Set(images.list().flatMap(({ local }) => areaIdsOf(local)));
     for (const area of new Set(candidates)) {
       if (running.has(area)) continue;
       if (kept.has(area)) this.#closeLater(area);
@@ -281,8 +281,9 @@ export class Containers {
     images.discard(imageId);
     crashPoint("discard.moved");
     if (image) {
-      if (image.owner) this.releaseNumber(image.owner.slotNumber);
-      await this.collectAreas(areaIdsOf(image));
+      const { owner } = image.local;
+      if (owner) this.releaseNumber(owner.slotNumber);
+      await this.collectAreas(areaIdsOf(image.local));
       crashPoint("discard.collected");
     }
     this.emptyTrash();

@@ -4,9 +4,10 @@
 // point of it, for any record, any number of times: it is what a failed create, a kill, a pause, a crash and `down` all use.
 // Areas are not given back here: who else refers to one is for the caller to know.
 
-import { chownSync, mkdirSync } from "node:fs";
+import { chownSync, mkdirSync, realpathSync } from "node:fs";
 import { availableParallelism } from "node:os";
-import { type Logger, PlatformError } from "@skerry/base";
+import { join } from "node:path";
+import { errnoOf, type Logger, PlatformError } from "@skerry/base";
 import { type DiskAreas, removeRootFilesystem } from "@skerry/layers";
 import type { ContainerLimits, ContainerPlan, MemoryImage, NetworkNames, Runtime, StartedContainer } from "@skerry/runtime";
 import type { NodeConfig } from "../config.ts";
@@ -89,14 +90,24 @@ function planOf({ config, paths }: HostDeps, record: SandboxRecord): ContainerPl
     id: record.containerId,
     bundleDir: own.bundle,
     rootDir: own.root,
-    agentDir: record.agentDir,
-    args: config.agent.command,
+    agentDir: agentDirOf(config, record.agent.digest),
+    args: config.agents.command,
     hostname: HOSTNAME,
     networkNamespacePath: record.slot.namespacePath,
     ...(userNamespace ? { userNamespace } : {}),
     cgroupPath: record.cgroupPath,
     limits: containerLimits(record),
   };
+}
+
+/** The agent's tree on this host: a real path, because runsc does not follow links in its configuration. */
+function agentDirOf({ agents }: NodeConfig, digest: string): string {
+  try {
+    return realpathSync(join(agents.dir, digest));
+  } catch (error) {
+    if (errnoOf(error) !== "ENOENT") throw error;
+    throw new PlatformError("image_unusable", `the agent that it was made with (${digest}) is not on this host`, { cause: error });
+  }
 }
 
 /** Ends the container and gives back all but its network slot and its areas. Its files go to the trash, which is emptied elsewhere. */

@@ -174,7 +174,7 @@ function fateOf({ config, areas }: HostDeps, images: ImageStore, record: Sandbox
 
 /** It was brought back from the image already, and lies on it. */
 function isSuccessor(record: SandboxRecord, image: ImageRecord): boolean {
-  return image.frozenAreas.length > 0 && record.frozenAreas.at(-1) === image.frozenAreas.at(-1);
+  return image.local.frozenAreas.length > 0 && record.frozenAreas.at(-1) === image.local.frozenAreas.at(-1);
 }
 
 /** One whose image was not finished: it stands still, or was never stopped. Or one that has gone on from a finished one. */
@@ -214,7 +214,7 @@ export async function removeStrayAreas(
   { keep, hasSetAside, onFailure }: { keep: readonly SandboxRecord[]; hasSetAside: boolean; onFailure: OnFailure },
 ): Promise<void> {
   if (images.damaged.size > 0 || hasSetAside) return;
-  const used = new Set([...keep, ...images.list()].flatMap(areaIdsOf));
+  const used = new Set([...keep, ...images.list().map(({ local }) => local)].flatMap(areaIdsOf));
   for (const area of areas.list()) {
     if (!used.has(area)) await attempt(`area ${area}`, () => areas.destroy(area), onFailure);
   }

@@ -16,16 +16,14 @@ import {
 import { openUserNamespace } from "@skerry/runtime";
 import { crashPoint } from "../crash-points.ts";
 import type { ImageRecord } from "../records/image-record.ts";
-import type { SandboxMakeup, SandboxRecord } from "../records/sandbox-record.ts";
+import type { SandboxRecord } from "../records/sandbox-record.ts";
 import { moveToTrash } from "../trash.privileged.ts";
 import type { HostDeps } from "./host.privileged.ts";
 
 const ATTEMPTS = 40;
 const RELEASE_PAUSE_MS = 50;
 
-interface Made extends Pick<SandboxMakeup, "layers" | "frozenAreas"> {
-  readonly area: string;
-}
+type Made = Pick<SandboxRecord, "layers" | "frozenAreas" | "area">;
 
 export async function mountRoot(deps: HostDeps, record: SandboxRecord, target: string): Promise<void> {
   const { userNamespace } = record.slot;
@@ -41,17 +39,19 @@ export async function linkUpArea(deps: HostDeps, record: SandboxRecord): Promise
  * The same for a sandbox that is paused: it is mounted for that, in the folder of a container that there is not, where a crash leaves nothing
  * that would not be found.
  */
-export async function linkUpPaused(deps: HostDeps, image: ImageRecord & { readonly area: string }, containerId: string): Promise<void> {
+export async function linkUpPaused(deps: HostDeps, { layers, local }: ImageRecord, containerId: string): Promise<void> {
   const { areas, paths } = deps;
-  await areas.open(image.area);
-  if (!(await hasSplitLinks(areas.paths(image.area).work))) return;
-  for (const frozen of image.frozenAreas) await areas.open(frozen, { readOnly: true });
+  const { area = "", frozenAreas, owner } = local;
+  const made: Made = { layers, frozenAreas, area };
+  await areas.open(area);
+  if (!(await hasSplitLinks(areas.paths(area).work))) return;
+  for (const frozen of frozenAreas) await areas.open(frozen, { readOnly: true });
   const own = paths.container(containerId);
   for (const dir of [own.dir, own.root]) mkdirSync(dir, { mode: 0o700 });
   try {
-    await mountMade(deps, image, { target: own.root, usernsFd: image.owner && (await openUserNamespace(image.owner.idBase)) });
+    await mountMade(deps, made, { target: own.root, usernsFd: owner && (await openUserNamespace(owner.idBase)) });
     crashPoint("share.root-mounted");
-    await linkUp(await rootOf(deps, image, own.root));
+    await linkUp(await rootOf(deps, made, own.root));
   } finally {
     removeRootFilesystem(own.root);
     moveToTrash(paths, own.dir);

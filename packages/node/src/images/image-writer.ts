@@ -143,7 +143,7 @@ export class ImageWriter {
 /** The record of an image that has `area` above the frozen areas. */
 export function imageOf(request: ImageRequest, memory: ImageRecord["memory"], area: string): ImageRecord {
   const { record, imageId, kind, agentUnresponsive, kept } = request;
-  const { runtime, templateId, buildId, size, layers, agentDir, agentVersion, options, identity, slot } = record;
+  const { runtime, templateId, buildId, size, layers, agent, options, identity, slot } = record;
   const frozenAreas = request.frozenAreas ?? record.frozenAreas;
   return {
     version: 2,
@@ -154,16 +154,16 @@ export function imageOf(request: ImageRequest, memory: ImageRecord["memory"], ar
     buildId,
     size,
     layers,
-    agentDir,
-    agentVersion,
+    agent,
     options,
     identity,
     agentUnresponsive,
     createdAtMs: Date.now(),
     ...(memory ? { memory } : {}),
     ...(kept === undefined ? {} : { kept }),
-    ...(kind === "pause"
-      ? { frozenAreas, area, ...(slot.userNamespace ? { owner: { slotNumber: slot.number, idBase: slot.userNamespace.idBase } } : {}) }
-      : { frozenAreas: [...frozenAreas, area] }),
+    local:
+      kind === "pause"
+        ? { frozenAreas, area, ...(slot.userNamespace ? { owner: { slotNumber: slot.number, idBase: slot.userNamespace.idBase } } : {}) }
+        : { frozenAreas: [...frozenAreas, area] },
   };
 }

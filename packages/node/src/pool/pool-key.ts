@@ -7,9 +7,9 @@ import type { Owner } from "../sandboxes/owner.ts";
  * processor and the specification that it writes.
  */
 export function poolKeyOf(makeup: SandboxMakeup, fingerprint: string): string {
-  const { runtime, layers, size, agentDir } = makeup;
+  const { runtime, layers, size, agent } = makeup;
   return createHash("sha256")
-    .update(JSON.stringify([runtime, fingerprint, layers, size, agentDir]))
+    .update(JSON.stringify([runtime, fingerprint, layers, size, agent.digest]))
     .digest("hex");
 }
 

@@ -258,7 +258,7 @@ export class WarmPool {
     return starter.start({
       containerId: containers.newId(),
       sandboxId: "",
-      makeup: image ? { ...makeup, frozenAreas: image.frozenAreas } : makeup,
+      makeup,
       ...nobody(makeup),
       ...(image ? { image } : {}),
       withMemory: true,

@@ -1,24 +1,20 @@
 // The record of a container (`sandboxes/<id>/sandbox.json`): what its sandbox is made of, and what it holds on this host.
 
+import { basename } from "node:path";
 import { type EarlierRecord, type RecordKind, type RecordOf, recordParser } from "@skerry/base/records";
 import { parseOptions, type SandboxOptions } from "@skerry/wire/node";
 import { Type } from "typebox";
 
-const TEXTS = Type.Array(Type.String());
-
-/** What a sandbox is made of, whether it runs, waits in the pool or is an image. */
+/** What a sandbox is made of, whether it runs, waits in the pool or is an image. Nothing in it depends on the host. */
 export const MAKEUP = {
   runtime: Type.Union([Type.Literal("gvisor"), Type.Literal("runc")]),
   templateId: Type.String(),
   buildId: Type.String(),
   size: Type.Object({ cpuCount: Type.Number(), memoryMb: Type.Number(), diskSizeMb: Type.Number() }),
   /** Digests of the template's layers, lowest first. */
-  layers: TEXTS,
-  /** Frozen areas above the layers, lowest first. */
-  frozenAreas: TEXTS,
-  /** The agent's tree on the host. A process in an image has files of this tree open. */
-  agentDir: Type.String(),
-  agentVersion: Type.String(),
+  layers: Type.Array(Type.String()),
+  /** The tree of the agent, which is named after its digest. A process in an image has files of this tree open. */
+  agent: Type.Object({ digest: Type.String(), version: Type.String() }),
 };
 
 export const IDENTITY = Type.Object({
@@ -52,13 +48,16 @@ const SLOT = Type.Object({
   userNamespace: Type.Optional(Type.Object({ path: Type.String(), idBase: Type.Integer() })),
 });
 
+/** What sandbox records of version 2 and image records of version 1 have in other forms: the agent's tree by its path, and the one option. */
+export function withEarlierParts({ agentDir, agentVersion, allowInternetAccess, ...rest }: EarlierRecord) {
+  return { ...rest, agent: { digest: basename(agentDir), version: agentVersion }, options: { allowInternetAccess } };
+}
+
 export const SANDBOX_KIND = {
   name: "sandbox",
   version: 3,
   // Version 1 had neither areas nor containers: its sandboxes can't be adopted.
-  steps: {
-    2: ({ allowInternetAccess, ...rest }: EarlierRecord) => ({ ...rest, version: 3, options: { allowInternetAccess } }),
-  },
+  steps: { 2: (record) => ({ ...withEarlierParts(record), version: 3 }) },
   schema: Type.Object({
     version: Type.Literal(3),
     ...MAKEUP,
@@ -79,6 +78,8 @@ export const SANDBOX_KIND = {
     ]),
     /** The area that the sandbox writes to. */
     area: Type.String(),
+    /** Frozen areas above the layers and below `area`, lowest first. */
+    frozenAreas: Type.Array(Type.String()),
     slot: SLOT,
     cgroupPath: Type.String(),
     options: OPTIONS,

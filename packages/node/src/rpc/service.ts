@@ -46,7 +46,7 @@ export function nodeService(config: NodeConfig, sandboxes: Sandboxes, images: Im
     async getInfo() {
       return {
         nodeId: config.nodeId,
-        agentVersion: config.agent.version,
+        agentVersion: config.agents.current.version,
         runtimes: config.runtimes.map((runtime) => runtime.name),
         cpuCount: availableParallelism(),
         memoryTotalBytes: BigInt(totalmem()),
@@ -115,7 +115,7 @@ async function encodeErrors<T>({ dir }: NodeConfig, work: () => Promise<T>): Pro
 const START_KINDS = { boot: StartKind.BOOT, restore: StartKind.RESTORE, claim: StartKind.CLAIM } as const;
 
 function encodeStarted({ record, kind, memoryLostReason }: Started) {
-  return { runtime: record.runtime, agentVersion: record.agentVersion, startKind: START_KINDS[kind], memoryLostReason };
+  return { runtime: record.runtime, agentVersion: record.agent.version, startKind: START_KINDS[kind], memoryLostReason };
 }
 
 function encodeImage(image: ImageRecord) {

@@ -60,7 +60,14 @@ export class Keeper {
     const { images } = this.#options;
     const imageId = imageIdFrom(randomBytes);
     images.shareMemory(snapshot, imageId);
-    const image: ImageRecord = { ...snapshot, imageId, kind: "pause", createdAtMs: Date.now(), kept: "exited", isMemoryShared: true };
+    const image: ImageRecord = {
+      ...snapshot,
+      imageId,
+      kind: "pause",
+      createdAtMs: Date.now(),
+      kept: "exited",
+      local: { ...snapshot.local, isMemoryShared: true },
+    };
     images.commit(image);
     await this.leave(live, image);
     return image;
@@ -101,7 +108,7 @@ export function isToBeKept(areas: DiskAreas, { area }: SandboxRecord): boolean {
 
 /** Whether a sandbox that ended has its image already: this process's predecessor was cut off in between. */
 export function isKept(images: ImageStore, record: SandboxRecord): boolean {
-  return images.list().some(({ kind, kept, area }) => kind === "pause" && kept !== undefined && area === record.area);
+  return images.list().some(({ kind, kept, local }) => kind === "pause" && kept !== undefined && local.area === record.area);
 }
 
 /** For people: why a sandbox that was kept has lost its memory. */

@@ -35,7 +35,7 @@ function identityOf(spec: SandboxSpec, image: ImageRecord | undefined): AgentIde
 
 /** It goes on from what nobody else has: where others were started from its memory, it is one of several as well. */
 function isContinued(image: ImageRecord | undefined): image is ImageRecord {
-  return image?.kind === "pause" && image.isMemoryShared !== true;
+  return image?.kind === "pause" && image.local.isMemoryShared !== true;
 }
 
 /** The id of the sandbox. Throws PlatformError("invalid_argument") for a malformed id, which may be a path, and for a spec without options. */

@@ -229,7 +229,7 @@ export class Sandboxes {
     const givenBack = containers.tryToGiveBack(leftover).then(() => crashPoint("pause.given-back"));
     // Nothing of it runs: whoever paused it need not wait for the rest. Its next start does; and where only the same slot can
     // take its disk again, so does everybody.
-    if (image.owner) await givenBack;
+    if (image.local.owner) await givenBack;
     const facts = { sandbox_id: sandboxId, image_id: imageId, with_memory: withMemory, size_bytes: memoryBytes(image) };
     logger.info({ ...facts, ...phases.fields() }, "sandbox paused");
     return image;
@@ -354,7 +354,7 @@ export class Sandboxes {
   /** The container that was paused may still have its disk mounted. */
   async #untilGivenBack(image: ImageRecord): Promise<void> {
     const { containers } = this.#options;
-    const before = containers.all().find(({ record }) => record.area === image.area);
+    const before = containers.all().find(({ record }) => record.area === image.local.area);
     if (before) await containers.giveBack(before.record);
   }
 
@@ -367,22 +367,19 @@ export class Sandboxes {
   }
 
   #makeupOf(spec: SandboxSpec, image: ImageRecord | undefined): SandboxMakeup {
-    const { agent } = this.#options.deps.config;
+    const { current } = this.#options.deps.config.agents;
     const { templateId, buildId } = spec;
     if (image) {
-      const { runtime, size, layers, frozenAreas } = image;
+      const { runtime, size, layers } = image;
       const restores = image.memory !== undefined && !spec.withoutMemory;
-      // Processes in an image have the agent's files of then open; a boot gets those of now.
-      const agentDir = restores ? image.agentDir : agent.dir;
       return {
         runtime,
         templateId,
         buildId,
         size,
         layers,
-        frozenAreas,
-        agentDir,
-        agentVersion: restores ? image.agentVersion : agent.version,
+        // Processes in an image have files of its agent open. A boot gets the current agent.
+        agent: restores ? image.agent : current,
       };
     }
     return {
@@ -391,9 +388,7 @@ export class Sandboxes {
       buildId,
       size: { cpuCount: spec.cpuCount, memoryMb: spec.memoryMb, diskSizeMb: spec.diskSizeMb },
       layers: spec.layers,
-      frozenAreas: [],
-      agentDir: agent.dir,
-      agentVersion: agent.version,
+      agent: current,
     };
   }
 }

@@ -98,9 +98,10 @@ export class Snapshots {
   async ofPaused(source: ImageRecord, { imageId, memory }: SnapshotRequest): Promise<ImageRecord> {
     const { images } = this.#options;
     const shared = await this.#share(source, { memory });
-    const { memory: stored, kept: _kept, isMemoryShared: _isShared, ...disk } = shared;
+    const { memory: stored, kept: _kept, ...disk } = shared;
+    const { frozenAreas } = shared.local;
     const about = { imageId, kind: "snapshot", createdAtMs: Date.now() } as const;
-    const image: ImageRecord = { ...disk, ...about, ...(memory && stored ? { memory: stored } : {}) };
+    const image: ImageRecord = { ...disk, ...about, ...(memory && stored ? { memory: stored } : {}), local: { frozenAreas } };
     try {
       images.shareMemory(shared, imageId);
       crashPoint("share.memory-linked");
@@ -117,19 +118,20 @@ export class Snapshots {
   /** Makes a paused sandbox's own area one that others may lie on; it gets a new one when it is resumed. */
   async #share(source: ImageRecord, { memory }: { memory: boolean }): Promise<ImageRecord> {
     const { deps, images, containers } = this.#options;
-    const { area, owner, ...about } = source;
-    const rest = { ...about, ...(memory && about.memory ? { isMemoryShared: true } : {}) };
+    const { area, owner, ...rest } = source.local;
+    const local = { ...rest, ...(memory && source.memory ? { isMemoryShared: true } : {}) };
     if (area === undefined) {
-      if (rest.isMemoryShared !== about.isMemoryShared) images.commit(rest);
-      return rest;
+      const shared = { ...source, local };
+      if (local.isMemoryShared !== rest.isMemoryShared) images.commit(shared);
+      return shared;
     }
     try {
-      await linkUpPaused(deps, { ...source, area }, containers.newId());
+      await linkUpPaused(deps, source, containers.newId());
     } catch (error) {
-      await containers.collectAreas(areaIdsOf(source));
+      await containers.collectAreas(areaIdsOf(source.local));
       throw error;
     }
-    const chain = await this.#chain.shortened(source);
+    const chain = await this.#chain.shortened({ ...source, frozenAreas: local.frozenAreas });
     let frozen = area;
     let shared: ImageRecord;
     try {
@@ -140,7 +142,7 @@ export class Snapshots {
         await this.#copyArea(area, { copy: frozen, idBase: owner.idBase, sizeMb: source.size.diskSizeMb });
       }
       crashPoint("share.area-copied");
-      shared = { ...rest, frozenAreas: [...chain, frozen] };
+      shared = { ...source, local: { ...local, frozenAreas: [...chain, frozen] } };
       images.commit(shared);
     } catch (error) {
       await containers.collectAreas([...chain, frozen]);
@@ -148,7 +150,7 @@ export class Snapshots {
     }
     crashPoint("share.source-committed");
     if (owner !== undefined) containers.releaseNumber(owner.slotNumber);
-    await containers.collectAreas([area, ...source.frozenAreas]);
+    await containers.collectAreas([area, ...local.frozenAreas]);
     return shared;
   }
 
@@ -361,7 +363,7 @@ export class Snapshots {
 
 /** `before` may be a successor itself: one that a crash has ended before anybody heard of it. */
 function preparedFor(before: SandboxRecord, image: ImageRecord): string | undefined {
-  const wasSuccessor = before.frozenAreas.length > 0 && before.frozenAreas.at(-1) === image.frozenAreas.at(-1);
+  const wasSuccessor = before.frozenAreas.length > 0 && before.frozenAreas.at(-1) === image.local.frozenAreas.at(-1);
   return wasSuccessor ? before.area : before.successorArea;
 }
 
@@ -378,7 +380,7 @@ function successorOf(
     state: "snapshotting",
     imageId: image.imageId,
     identity: { ...before.identity, generation: newGeneration() },
-    frozenAreas: image.frozenAreas,
+    frozenAreas: image.local.frozenAreas,
     area: own.area,
     cgroupPath: cgroupPathOf(own.instance, own.containerId),
     ...(extraMemoryBytes === undefined ? {} : { extraMemoryBytes }),

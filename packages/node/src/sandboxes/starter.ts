@@ -120,7 +120,7 @@ export class Starter {
   async #run({ image, sandboxId }: StartPlan, record: SandboxRecord, withMemory: boolean): Promise<Ready> {
     const { containers, images } = this.#options;
     const memory = image && withMemory ? await images.memoryOf(image) : undefined;
-    const area = image?.area === record.area ? "written" : "new";
+    const area = image?.local.area === record.area ? "written" : "new";
     const started = await containers.start({ record, area, ...(memory ? { memory } : {}) });
     const wait = agentWaitOf(started, { isRestored: memory !== undefined });
     let hooksRun = false;
@@ -140,7 +140,7 @@ export class Starter {
 
   #slotFor({ makeup, image }: StartPlan): Promise<NetworkSlot> {
     const { pools, deps } = this.#options;
-    if (image?.owner) return pools.withUserNamespace.acquireNumber(image.owner.slotNumber);
+    if (image?.local.owner) return pools.withUserNamespace.acquireNumber(image.local.owner.slotNumber);
     const runtime: Runtime = runtimeOf(deps.config, makeup.runtime);
     return (runtime.capabilities.userNamespace ? pools.withUserNamespace : pools.plain).acquire();
   }
@@ -158,10 +158,9 @@ export class Starter {
       buildId: makeup.buildId,
       size: makeup.size,
       layers: makeup.layers,
-      frozenAreas: makeup.frozenAreas,
-      agentDir: makeup.agentDir,
-      agentVersion: makeup.agentVersion,
-      area: image?.area ?? newAreaId(),
+      agent: makeup.agent,
+      area: image?.local.area ?? newAreaId(),
+      frozenAreas: image?.local.frozenAreas ?? [],
       slot,
       cgroupPath: cgroupPathOf(deps.config.instance, containerId),
       options,

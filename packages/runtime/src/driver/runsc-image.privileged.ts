@@ -8,7 +8,7 @@ import { readCpuFeatures } from "../cpu-features.ts";
 import type { ContainerPlan, ContainerRef, MemoryImage, StartedContainer } from "../runtime.ts";
 import { buildSpec, type HostFacts } from "../spec/build-spec.ts";
 import { raisingMemoryLimit } from "../spec/memory-hook.ts";
-import { moveSpec } from "../spec/move-spec.ts";
+import { moveSpec, withoutPlace } from "../spec/move-spec.ts";
 import type { OciSpec } from "../spec/oci.ts";
 import { binaryOf, bringUp, control, type OciDriver } from "./oci-driver.privileged.ts";
 import { refusalIn } from "./saving-needs.ts";
@@ -44,7 +44,7 @@ export async function checkpointContainer(
     dir: imageDir,
     binary: basename(binaryOf(driver, target.binary)),
     cpuFeatures: readCpuFeatures(),
-    spec,
+    spec: withoutPlace(spec),
   };
 }
 

@@ -1,5 +1,19 @@
 import type { OciSpec } from "./oci.ts";
 
+/** The specification for an image: without the paths of this host. `moveSpec` puts in those of the host that restores it. */
+export function withoutPlace({ hooks: _hooks, ...spec }: OciSpec): OciSpec {
+  return {
+    ...spec,
+    root: { ...spec.root, path: "" },
+    mounts: spec.mounts.map((mount) => (mount.type === "bind" ? { ...mount, source: "" } : mount)),
+    linux: {
+      ...spec.linux,
+      namespaces: spec.linux.namespaces.map(({ path: _path, ...one }) => one),
+      cgroupsPath: "",
+    },
+  };
+}
+
 /**
  * The specification for bringing a sandbox back: as it ran (gVisor accepts no other, so an image outlives changes of ours),
  * with the places and limits of now.
