@@ -99,7 +99,16 @@ except OSError: print("silent")`;
     await platform.kill9();
     await platform.start();
     expect(await probe(closed, internet.publicAddress, INTERNET_PORT)).toBe("silent");
-    await closed.kill();
+    // Its forks have none either, nor has it after a pause.
+    const forks = await callApi(platform, `/sandboxes/${sandboxID}/fork`, { body: { count: 2, timeout: 60 } });
+    expect(forks.status).toBe(201);
+    const forked = forks.body as { sandbox: { sandboxID: string } }[];
+    await closed.pause();
+    const all = await Promise.all(
+      [closed.sandboxId, ...forked.map((one) => one.sandbox.sandboxID)].map((id) => Sandbox.connect(id, clientOf(platform))),
+    );
+    expect(await Promise.all(all.map((one) => probe(one, internet.publicAddress, INTERNET_PORT)))).toEqual(["silent", "silent", "silent"]);
+    await Promise.all(all.map((one) => one.kill()));
     // The network slot comes back without the mark.
     const next = await Promise.all(Array.from({ length: 10 }, () => Sandbox.create(clientOf(platform))));
     expect(await Promise.all(next.map((one) => probe(one, internet.publicAddress, INTERNET_PORT)))).toEqual(next.map(() => "open"));
