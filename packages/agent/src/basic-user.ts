@@ -1,6 +1,6 @@
 import { findUser, UnknownUserError } from "./accounts/accounts.ts";
 
-/** The user name of `Authorization: Basic …`; undefined when there is no such header or it names nobody. The password is ignored. */
+/** The user name of `Authorization: Basic …`; undefined when the header is missing or malformed. The password is ignored. */
 export function basicName(header: string | undefined): string | undefined {
   const match = /^basic +([A-Za-z0-9+/_-]*={0,2})$/i.exec(header ?? "");
   if (!match) return undefined;
@@ -9,7 +9,7 @@ export function basicName(header: string | undefined): string | undefined {
   return colon === -1 ? undefined : text.slice(0, colon);
 }
 
-/** Why a request with these credentials must fail, whatever it asks for; undefined when it need not. */
+/** The error message for credentials that name an unknown user, on every route; undefined when the credentials are acceptable. */
 export function credentialProblem(authorization: string | undefined): string | undefined {
   const name = basicName(authorization);
   if (name === undefined) return undefined;

@@ -4,8 +4,8 @@ import { END_MARK } from "@skerry/wire";
 const MARK = `/${END_MARK}`;
 
 /**
- * Lets the guest's root end its sandbox as it would stop any machine's first process: by SIGTERM or SIGINT. The node tells that from a
- * crash by a mark on the disk. Preconditions: this is process 1 of a sandbox.
+ * Lets the guest's root end its sandbox with SIGTERM or SIGINT, as on any machine. A mark on the disk tells the node that this was
+ * no crash. Preconditions: the agent is process 1 of a sandbox.
  */
 export function endOnRequest(): void {
   rmSync(MARK, { force: true });

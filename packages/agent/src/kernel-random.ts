@@ -1,5 +1,5 @@
-// The agent's random numbers, from the kernel each time. Every generator that keeps a state in memory, Node's own cryptography
-// included, gives the same numbers in all sandboxes that are started from one image.
+// Random numbers that come from the kernel each time. A generator with state in memory, Node's own cryptography included, returns the
+// same numbers in all sandboxes that are started from one image.
 
 import { closeSync, openSync, readSync } from "node:fs";
 
@@ -11,8 +11,8 @@ export function kernelRandomBytes(size: number): Buffer {
   try {
     for (let filled = 0; filled < size; ) {
       const read = readSync(fd, bytes, filled, size - filled, null);
-      // Root in the sandbox can put a file in its place.
-      if (read === 0) throw new Error(`${DEVICE} ended`);
+      // Root in the sandbox can replace the device by an ordinary file.
+      if (read === 0) throw new Error(`${DEVICE} ended early`);
       filled += read;
     }
   } finally {
@@ -29,8 +29,9 @@ export function kernelRandomUuid(): string {
   return bytes.toString("hex").replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
 }
 
-/** `length` characters of the alphabet, each as likely as any other. */
+/** A string of `length` characters from the alphabet, with a uniform distribution. */
 export function kernelRandomName(length: number, alphabet: string): string {
+  // Larger bytes would favour the first characters of the alphabet.
   const fair = 256 - (256 % alphabet.length);
   let name = "";
   while (name.length < length) {

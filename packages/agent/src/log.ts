@@ -1,4 +1,4 @@
-/** Diagnostics of the agent itself. A line on stderr is all it needs: the node keeps it, and a logging library costs start time. */
+/** Diagnostics of the agent itself. A line on stderr is enough: the node stores it, and a logging library would add start time. */
 export type Logger = (message: string, error?: unknown) => void;
 
 export const stderrLogger: Logger = (message, error) => {

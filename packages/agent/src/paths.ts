@@ -1,4 +1,4 @@
-// Which file a path of a request means. REST and RPC share these rules.
+// Resolves the paths of requests. REST and RPC share these rules.
 
 import { posix } from "node:path";
 
@@ -11,16 +11,16 @@ export class PathError extends Error {
 
 export interface PathContext {
   readonly home: string;
-  /** What an empty path means; unset: the home directory. Anything relative goes to the home directory all the same. */
+  /** Directory for an empty path; the home directory when unset. All other relative paths start at the home directory. */
   readonly defaultWorkdir: string | undefined;
 }
 
-/** For paths of files: the kernel would take it for another one, so Node.js does not ask it, and throws an error of its own. */
+/** Rejects a path with a NUL character: the kernel would end the path there. Node.js rejects it too, but not with a PathError. */
 export function assertNoNul(path: string): void {
   if (path.includes("\0")) throw new PathError("a path can't contain a NUL character");
 }
 
-/** Absolute paths come back untouched, not even normalised: clients get them echoed. */
+/** Returns absolute paths unchanged, without normalising them, because responses echo them. */
 export function expandPath(path: string, context: PathContext): string {
   const wanted = path === "" ? (context.defaultWorkdir ?? "") : path;
   if (wanted.startsWith("~")) {
@@ -31,7 +31,7 @@ export function expandPath(path: string, context: PathContext): string {
   return cleanJoin(context.home, wanted);
 }
 
-/** Joins without normalising: `folder` and `name` may be paths that clients get echoed, or text with one character per byte. */
+/** Joins without normalising. The path may be echoed to clients, or have one character per byte. */
 export function appendName(folder: string, name: string): string {
   if (folder === "" || name === "") return folder + name;
   return folder.endsWith("/") ? folder + name : `${folder}/${name}`;

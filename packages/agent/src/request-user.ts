@@ -5,10 +5,10 @@ import type { AgentState } from "./state.ts";
 
 export const stateKey = createContextKey<AgentState | undefined>(undefined, { description: "the agent's state" });
 
-/** The user that an RPC acts for: the one of its Basic credentials, which were checked before, else the default one. */
+/** The user that an RPC acts for: the user of its Basic credentials, which were checked before, or the default user. */
 export function requestUser(context: HandlerContext): User {
   const state = context.values.get(stateKey);
-  if (!state) throw new ConnectError("no state for the request", Code.Internal);
+  if (!state) throw new ConnectError("the request has no agent state", Code.Internal);
   const name = basicName(context.requestHeader.get("Authorization") ?? undefined);
   try {
     return findUser(name ?? state.defaultUser);

@@ -1,6 +1,6 @@
-// What /init sets and everything else reads. The token is the only secret here, and it never leaves the process.
+// What /init sets and all other code reads. The token is the only secret here, and it never leaves the process.
 
-import { findUser, type User } from "./accounts/accounts.ts";
+import type { User } from "./accounts/accounts.ts";
 import type { Trust } from "./certificates/trust.ts";
 import type { Generation } from "./generation/generation.ts";
 import { GuestGroups } from "./limits/guest-groups.ts";
@@ -12,20 +12,20 @@ export class AgentState {
   accessToken: string | undefined;
   defaultUser = "root";
   defaultWorkdir: string | undefined;
-  /** Memory that the sandbox was made with; undefined until the platform said so. */
+  /** Memory size of the sandbox; undefined until /init sets it. */
   memoryMB: number | undefined;
-  /** How many processes and threads guests may have together; undefined until the platform said so. */
+  /** Limit on the processes and threads of all guests together; undefined until /init sets it. */
   maxProcesses: number | undefined;
-  /** Made with the first certificate that the platform sends. */
+  /** Undefined until the platform sends the first certificate. */
   trust: Trust | undefined;
-  /** Only in a sandbox: elsewhere the files and processes are somebody else's. */
+  /** Set only in a sandbox. Elsewhere the files and processes do not belong to a guest. */
   generation: Generation | undefined;
-  /** Newest accepted /init, nanoseconds since the epoch; undefined before the first one that carried a time. */
+  /** Newest accepted /init, in nanoseconds since the epoch; undefined before the first one with a timestamp. */
   newestInit: { readonly timestamp: bigint; readonly lifecycleId: string | undefined } | undefined;
-  /** Set by the platform; guests and /init variables cannot replace them. */
+  /** Variables of the platform. They override the guests' variables and those of /init. */
   readonly internalEnv = new Map<string, string>([["E2B_SANDBOX", "true"]]);
   userEnv: ReadonlyMap<string, string> = new Map();
-  /** PATH of processes that get no other: the agent's own. */
+  /** The agent's own PATH, for processes that get no other. */
   readonly path: string;
   #processLimit: ProcessLimit | undefined;
   #limitedTo: number | undefined;
@@ -34,7 +34,7 @@ export class AgentState {
     this.path = options.path;
   }
 
-  /** Everything a process gets beside its identity: /init variables, then the platform's. */
+  /** The variables of every new process, apart from those of its user: first those of /init, then the platform's. */
   environment(): Record<string, string> {
     return { ...Object.fromEntries(this.userEnv), ...Object.fromEntries(this.internalEnv) };
   }
@@ -47,10 +47,6 @@ export class AgentState {
       this.#limitedTo = this.maxProcesses;
     }
     return this.#processLimit;
-  }
-
-  user(name: string | undefined): User {
-    return findUser(name ?? this.defaultUser);
   }
 
   expand(path: string, user: User): string {

@@ -1,4 +1,4 @@
-// Users and groups as the guest's files say right now: a guest may add one at any time.
+// Users and groups from the guest's /etc/passwd and /etc/group. A guest may change these files at any time.
 
 import { type PasswdEntry, parseGroup, parsePasswd } from "./parse.ts";
 import { ParsedFile } from "./parsed-file.ts";
@@ -18,7 +18,7 @@ export interface User extends Credentials {
 const PASSWD = new ParsedFile("/etc/passwd", parsePasswd);
 const GROUP = new ParsedFile("/etc/group", parseGroup);
 
-/** An image without /etc/passwd still has a root. */
+/** The user root exists even in an image without /etc/passwd. */
 const ROOT: PasswdEntry = { name: "root", uid: 0, gid: 0, home: "/root" };
 
 export class UnknownUserError extends Error {
@@ -37,7 +37,7 @@ export function findUser(name: string): User {
   return { ...entry, groups: [...new Set([entry.gid, ...groups])] };
 }
 
-/** Names for ids, for one request. */
+/** Maps ids to names. Each request makes its own, because the files may change. */
 export class NameTable {
   readonly #users: ReadonlyMap<number, string>;
   readonly #groups: ReadonlyMap<number, string>;

@@ -11,7 +11,7 @@ export interface GroupEntry {
   readonly members: readonly string[];
 }
 
-/** passwd(5). Lines that do not parse are skipped, as the C library does. */
+/** passwd(5). Skips malformed lines, as the C library does. */
 export function parsePasswd(text: string): PasswdEntry[] {
   const entries: PasswdEntry[] = [];
   for (const fields of records(text)) {

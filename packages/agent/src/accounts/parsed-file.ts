@@ -1,11 +1,11 @@
 import { type BigIntStats, readFileSync, statSync } from "node:fs";
 
-/** A clock tick of the kernel and more: after that a further change shows in the file's time. */
+/** Minimum age of a file before its content is cached. It exceeds a tick of the kernel's clock, so any later change gets another time. */
 const SETTLED_MS = 100;
 
 /**
- * A small text file as it is right now. Reading and parsing it again is spared while its stat is the same: one system call in
- * place of five, in every request. A file that was changed just now is not kept, since its next change might have the same time.
+ * The current content of a small text file, parsed. The entries are cached while stat(2) shows no change, which saves four of five
+ * system calls in every request. A file that changed a moment ago is not cached: its next change might get the same time.
  */
 export class ParsedFile<T> {
   readonly #path: string;
@@ -40,7 +40,7 @@ function textOf(path: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch {
-    // Absent in images without users; an unreadable file means the same to us.
+    // The file is absent in images without users. An unreadable file is treated as an absent one.
     return "";
   }
 }

@@ -1,7 +1,7 @@
-// Makes the read-only tree that is mounted at /.skerry in every sandbox. It runs on the host and never in a sandbox.
+// Assembles the read-only tree that is mounted at /.skerry in every sandbox. This code runs on the host, never in a sandbox.
 //
-// Trees are named by their content and never change: sandboxes that run keep theirs while new ones get the next.
-// Layout: agent.js, which loads agent-main.js by its code cache; bin/{node,tini}, lib/<loader and libraries>, native/<addons>.
+// A tree is named by the digest of its content and never changes. Running sandboxes keep their tree; new sandboxes get the newest one.
+// Layout: agent.js, which loads agent-main.js with its code cache; bin/{node,tini}; lib/<loader and libraries>; native/<addons>.
 
 import { createHash } from "node:crypto";
 import { constants, createReadStream } from "node:fs";
@@ -16,7 +16,7 @@ import { agentEntry, collectSources, hostArch, type SourceFile } from "./sources
 export interface AssembleOptions {
   /** The tree becomes `<outDir>/<digest>`. */
   readonly outDir: string;
-  /** For the half-made tree; on the same file system as outDir. */
+  /** Holds the unfinished tree. It must be on the file system of outDir, because the finished tree is renamed into place. */
   readonly workDir: string;
 }
 
@@ -56,7 +56,7 @@ async function install(stage: string, file: SourceFile): Promise<void> {
   await chmod(target, file.mode);
 }
 
-/** Whoever renames first wins; the tree that the other one made is the same. */
+/** When two processes publish at once, the first rename wins. Both trees have the same content. */
 async function publish(stage: string, path: string): Promise<void> {
   try {
     await rename(stage, path);

@@ -1,11 +1,11 @@
 import { build, type Plugin } from "esbuild";
 
-/** Where the tree keeps koffi's addon, seen from agent.js. */
+/** The path of koffi's addon, relative to agent.js. */
 export const KOFFI_ADDON = "native/koffi.node";
 
 /**
- * The agent as one minified CommonJS file: that form starts faster than modules, because nothing has to be linked, and
- * what is imported dynamically stays unevaluated until it is used.
+ * Bundles the agent into one minified CommonJS file. CommonJS starts faster than ES modules, because nothing has to be linked.
+ * Dynamically imported code is evaluated on first use.
  */
 export async function bundleAgent(entry: string): Promise<Uint8Array> {
   const result = await build({
@@ -21,12 +21,12 @@ export async function bundleAgent(entry: string): Promise<Uint8Array> {
     plugins: [directKoffi],
   });
   const [file] = result.outputFiles;
-  if (!file) throw new Error("esbuild made no output");
+  if (!file) throw new Error("esbuild produced no output");
   return file.contents;
 }
 
-// koffi's own loader would first search for the addon and read our ELF header to find out which libc this is. The tree
-// has it at a fixed place, for the libc beside it.
+// koffi's own loader would search for the addon, and read an ELF header to find out which libc is in use. In the tree the addon has
+// a fixed path and matches the tree's own libc.
 const directKoffi: Plugin = {
   name: "koffi",
   setup(plugin) {

@@ -1,8 +1,8 @@
-// V8's compiled form of the agent, made once per tree. Compiling from source again in every sandbox would be a large
-// part of what a first command waits for; gVisor makes each page of it dearer.
+// V8's code cache of the agent, recorded once per tree. Without it every sandbox would compile the agent from source. That would be
+// a large part of the time to the first command, above all in gVisor, where each memory page costs more.
 //
-// Failure policy: V8 refuses a cache that does not fit its version, flags or source, and then compiles as if there were
-// none. So a cache can be stale or missing without being wrong.
+// Failure policy: V8 rejects a cache that does not match its version, flags or source, and compiles the source instead. So a stale
+// or missing cache costs time but never gives wrong results.
 
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -13,9 +13,10 @@ import { type AgentArch, nodeArguments } from "../command.ts";
 const MAIN = "agent-main.js";
 const CACHE = "agent-main.cache";
 const RECORDER = "record.js";
+/** Limit for recording as a whole, and for each request to the recorded agent. Only a hang takes this long. */
 const TIME_LIMIT_MS = 30_000;
 
-/** Text of a program that runs the bundle, compiled from the cache when there is one. `after` sees the script. */
+/** Source of a program that runs the bundle, with the code cache if there is one. `after` is code that may use `script`. */
 function loader(after: string): string {
   return `"use strict";
 const { readFileSync } = require("node:fs");
@@ -29,12 +30,12 @@ script.runInThisContext()(exports, require, module, filename, __dirname);
 ${after}`;
 }
 
-/** What the bundle's files are made by, for the tree's digest: the cache itself follows from this and the bundle. */
+/** Everything beside the bundle that determines its files, including the cache. It becomes part of the tree's digest. */
 export function bundleRecipe(arch: AgentArch): string {
   return [loader(""), ...nodeArguments(arch, "")].join("\0");
 }
 
-/** Writes agent.js, the bundle and its cache into a tree that has everything else already. */
+/** Writes agent.js, the bundle and its cache. Preconditions: the tree holds all other files. */
 export async function installBundle(tree: string, bundle: Uint8Array, arch: AgentArch): Promise<void> {
   await writeFile(join(tree, MAIN), bundle, { mode: 0o644 });
   await writeFile(join(tree, "agent.js"), loader(""), { mode: 0o644 });
@@ -52,7 +53,7 @@ export async function installBundle(tree: string, bundle: Uint8Array, arch: Agen
   }
 }
 
-// The cache holds the functions that ran, so the recorded agent does once what a new sandbox's agent does first.
+// V8 caches only functions that ran. So the recorded agent handles the requests that the agent of a new sandbox gets first.
 async function record(tree: string, arch: AgentArch): Promise<void> {
   const [command = "", ...args] = [...nodeArguments(arch, tree), join(tree, RECORDER), "--host", "127.0.0.1", "--port", "0", "--announce"];
   const agent = spawnCommand(command, args, { stdout: "pipe" });
@@ -60,13 +61,15 @@ async function record(tree: string, arch: AgentArch): Promise<void> {
   const ended = new Promise<void>((resolve, reject) => {
     agent.once("error", reject);
     agent.once("exit", (code) =>
-      code === 0 ? resolve() : reject(new PlatformError("agent_broken", `the agent ended with ${code} while it was recorded`)),
+      code === 0
+        ? resolve()
+        : reject(new PlatformError("agent_broken", `the agent exited with code ${code} while its code cache was recorded`)),
     );
   });
-  // Awaited below; without this a failure before that would count as unhandled.
+  // `ended` is awaited below. Without this handler an earlier failure would be an unhandled rejection.
   ended.catch(() => {});
   try {
-    if (!agent.stdout) throw new PlatformError("agent_broken", "the agent has no output");
+    if (!agent.stdout) throw new PlatformError("agent_broken", "the agent was started without an output pipe");
     for await (const port of createInterface({ input: agent.stdout })) {
       await exercise(`http://127.0.0.1:${port}`, tree);
       agent.kill("SIGTERM");

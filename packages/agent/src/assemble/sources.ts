@@ -1,4 +1,4 @@
-// What goes into the agent's tree and where it comes from on this host.
+// The files of the agent's tree, and where they come from on this host.
 
 import { realpath } from "node:fs/promises";
 import { createRequire } from "node:module";
@@ -9,7 +9,7 @@ import type { AgentArch } from "../command.ts";
 import { KOFFI_ADDON } from "./bundle.ts";
 
 export interface SourceFile {
-  /** Inside the tree. */
+  /** Path inside the tree. */
   readonly target: string;
   readonly source: string;
   readonly mode: number;
@@ -17,7 +17,7 @@ export interface SourceFile {
 
 const require = createRequire(import.meta.url);
 
-/** Debian's and Ubuntu's package `tini`. */
+/** From the package `tini` of Debian and Ubuntu. */
 const TINI = "/usr/bin/tini-static";
 
 export function hostArch(): AgentArch {
@@ -29,7 +29,7 @@ export function agentEntry(): string {
   return fileURLToPath(new URL("../../../../services/agent/main.ts", import.meta.url));
 }
 
-/** koffi's addon for glibc, which needs no file beside it. */
+/** The path of koffi's addon for glibc, which is a single file. */
 export function koffiAddon(arch: AgentArch): string {
   const main = require.resolve(`@koromix/koffi-linux-${arch}`, { paths: [require.resolve("koffi")] });
   return join(dirname(main), `linux_${arch}/koffi.node`);
@@ -47,7 +47,7 @@ export async function collectSources(arch: AgentArch): Promise<SourceFile[]> {
   ];
 }
 
-/** The loader and every shared library of a program, under the names by which they are looked up. */
+/** The dynamic loader and all shared libraries of a program, by the names under which the loader looks for them. */
 async function librariesOf(program: string): Promise<string[]> {
   const { stdout } = await runCommand("ldd", [await realpath(program)]);
   return parseLdd(stdout);

@@ -1,15 +1,15 @@
-// A certificate authority of the platform's that programs in this sandbox should trust, on top of the image's own.
+// Makes programs in this sandbox trust a certificate authority of the platform, beside those of the image.
 //
-// Appending is all that has to happen before /init answers; what was appended before is taken out again behind it, with a
-// rename, so that no program ever reads half a bundle.
+// Before /init responds, the agent only appends the certificate to the bundle. Afterwards it removes the previous certificate by
+// renaming a new file into place, so that no program ever reads a partial bundle.
 
 import { appendFileSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 
 export interface TrustPaths {
-  /** What OpenSSL, curl and most others read. */
+  /** The file that OpenSSL, curl and most other programs read. */
   readonly bundle: string;
-  /** Where `update-ca-certificates` finds it when it makes the bundle anew. */
+  /** Where `update-ca-certificates` finds the certificate when it rebuilds the bundle. */
   readonly source: string;
 }
 
@@ -28,7 +28,7 @@ export class Trust {
     this.#paths = paths;
   }
 
-  /** Throws TrustError when this image has no bundle. The function that comes back does the rest. */
+  /** Throws TrustError when the image has no bundle. The caller runs the returned function after it has responded. */
   add(pem: string): () => void {
     const { bundle, source } = this.#paths;
     const next = `${pem.replace(/\n+$/, "")}\n`;

@@ -8,7 +8,7 @@ export interface FilesystemContext {
   readonly state: AgentState;
 }
 
-/** The user of a call and the file that its path means for that user. */
+/** The user of a call, and the call's path resolved for that user. */
 export function resolvePath(filesystem: FilesystemContext, path: string, context: HandlerContext): { path: string; user: User } {
   const user = requestUser(context);
   try {

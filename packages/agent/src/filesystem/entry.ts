@@ -7,7 +7,7 @@ import { loadLibc } from "../native/libc.ts";
 import { type Metadata, readMetadata } from "./metadata.ts";
 import { permissionString } from "./permissions.ts";
 
-/** All fields of an EntryInfo. */
+/** The fields of an EntryInfo. */
 export interface Entry {
   readonly name: string;
   readonly path: string;
@@ -25,13 +25,13 @@ export interface Entry {
 
 interface Found {
   readonly own: BigIntStats;
-  /** Of a link; else the file itself. */
+  /** The target of a symbolic link; otherwise the file itself. */
   readonly target: { readonly stats: BigIntStats | undefined; readonly path: string | Buffer };
 }
 
 /**
- * One file as clients see it. Size, owner and times are the link's own; kind and mode bits are the target's.
- * `file` is for paths that are not UTF-8 and have no exact text.
+ * Describes one file. For a symbolic link, size, owner and time are those of the link; type and mode bits are those of its target.
+ * `file` is the path in bytes, if the path is not UTF-8.
  */
 export async function readEntry(path: string, names: NameTable, file: string | Buffer = path): Promise<Entry> {
   await loadLibc();
@@ -40,7 +40,7 @@ export async function readEntry(path: string, names: NameTable, file: string | B
   return describe(path, names, { own, target });
 }
 
-/** The same at once, for many files: handing each to another thread takes several times as long. Preconditions: `loadLibc` is done. */
+/** The synchronous form, for many files: passing each to a thread takes several times as long. Preconditions: libc is loaded. */
 export function readEntryNow(path: string, names: NameTable, file: string | Buffer = path): Entry {
   const own = lstatSync(file, { bigint: true });
   const target = own.isSymbolicLink() ? targetNow(file) : { stats: own, path: file };
@@ -71,7 +71,7 @@ function nameOf(path: string): string {
   return path.endsWith("/") ? posix.basename(path) : path.slice(path.lastIndexOf("/") + 1);
 }
 
-// A link whose target cannot be resolved stands for itself.
+// If the target cannot be resolved, the link itself takes its place.
 async function targetOf(path: string | Buffer): Promise<Found["target"]> {
   try {
     const resolved = await realpath(path, { encoding: "buffer" });
@@ -97,11 +97,11 @@ function fileType(stats: BigIntStats | undefined): FileType {
 }
 
 const NANOSECONDS = 1_000_000_000n;
-/** The years 1 to 9999 in nanoseconds: what a timestamp on the wire can say. File systems in memory keep whatever a program sets. */
+/** Range of a timestamp on the wire: the years 1 to 9999, in nanoseconds. In-memory file systems store any time that a program sets. */
 const FIRST_TIME = -62_135_596_800_000_000_000n;
 const LAST_TIME = 253_402_300_799_999_999_999n;
 
-// Nanoseconds are never negative, also in front of 1970.
+// `nanos` is never negative, even before 1970.
 function timestamp(nanoseconds: bigint): Entry["modifiedTime"] {
   const time = nanoseconds < FIRST_TIME ? FIRST_TIME : nanoseconds > LAST_TIME ? LAST_TIME : nanoseconds;
   const seconds = time / NANOSECONDS;

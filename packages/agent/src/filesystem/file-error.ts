@@ -1,17 +1,17 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { asError, errnoOf } from "@skerry/base";
 
-/** What no file system would take from anybody. Clients know the other failures as internal ones. */
+/** Errors that are the caller's mistake on every file system. Clients expect all others as internal errors. */
 const CALLERS_MISTAKE: ReadonlySet<string> = new Set(["ENAMETOOLONG", "ELOOP"]);
 
-const MENDS: Readonly<Record<string, string>> = {
+const ADVICE: Readonly<Record<string, string>> = {
   EXDEV: "they are on different file systems; copy it and remove the source",
 };
 
-/** What was being done, and why the file system refused it. */
+/** An RPC error that says which operation failed and why. */
 export function fileError(doing: string, error: unknown): ConnectError {
   const errno = errnoOf(error) ?? "";
-  const mend = MENDS[errno];
-  const why = mend === undefined ? asError(error).message : `${asError(error).message}: ${mend}`;
+  const advice = ADVICE[errno];
+  const why = advice === undefined ? asError(error).message : `${asError(error).message}: ${advice}`;
   return new ConnectError(`${doing}: ${why}`, CALLERS_MISTAKE.has(errno) ? Code.InvalidArgument : Code.Internal);
 }

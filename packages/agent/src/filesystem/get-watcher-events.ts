@@ -4,7 +4,7 @@ import { currentHub } from "./watching/current-hub.ts";
 import { eventMessage } from "./watching/event-buffer.ts";
 import type { WatcherTable } from "./watching/watcher-table.ts";
 
-/** Everything that happened before the call and was not asked for yet. */
+/** All events from before the call that were not fetched yet. */
 export async function getWatcherEvents(
   watchers: WatcherTable,
   request: GetWatcherEventsRequest,

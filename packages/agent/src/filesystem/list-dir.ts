@@ -13,17 +13,17 @@ import { encodeEntries } from "./listing/encode-entries.ts";
 import { type Place, walk } from "./listing/walk.ts";
 import { areMountsLocal } from "./mounts.ts";
 
-/** Entries that are described in one go: enough for the thread pool, a few milliseconds where they are described one by one. */
+/** Entries per batch: enough to keep the thread pool busy, and a few milliseconds of work when described synchronously. */
 const BATCH = 32;
-/** For so long nothing else is answered. */
+/** Longest time for which a listing keeps the agent from serving other requests. */
 const SLICE_MS = 5;
 /**
- * An answer up to this size is complete before its first byte is sent, so that every failure is answered as one. The rest of a longer
- * one is sent while it is made: a failure then breaks the connection.
+ * A response up to this size is complete before its first byte is sent, so that every failure becomes an error response. The rest of a
+ * larger one is streamed, and a failure then breaks the connection.
  */
 const HELD_BYTES = 8 * 1024 * 1024;
 
-/** Answers through the streamed body; the message itself stays empty. */
+/** Responds with the streamed body; the message itself stays empty. */
 export async function listDir(
   filesystem: FilesystemContext,
   request: ListDirRequest,

@@ -5,7 +5,7 @@ import { errnoOf } from "@skerry/base";
 import type { Credentials } from "../accounts/accounts.ts";
 import { currentHub } from "./watching/current-hub.ts";
 
-/** An ancestor, or the path itself, is there and is no directory. */
+/** The path or one of its ancestors exists and is not a directory. */
 export class NotADirectoryError extends Error {
   constructor(path: string) {
     super(`path is a file: ${path}`);
@@ -14,8 +14,8 @@ export class NotADirectoryError extends Error {
 }
 
 /**
- * Makes a directory and what is missing above it, top down, each owned by the user; what exists keeps mode and owner.
- * Several requests may do this at once for one path.
+ * Makes a directory and its missing ancestors, top down, all owned by the user. Existing directories keep their mode and owner.
+ * Several requests may do this at the same time for one path.
  */
 export async function makeDirectories(path: string, owner: Credentials): Promise<void> {
   const missing: string[] = [];
@@ -36,8 +36,8 @@ export async function makeDirectories(path: string, owner: Credentials): Promise
   }
 }
 
-// Under a watcher the two steps leave no time between them, or the change of owner would be seen once or twice, as it
-// happens. Then what comes into the directory is seen from the first file on.
+// While somebody watches, both steps run without a pause. Otherwise clients would see the change of owner once or twice, by chance.
+// `settle` makes sure that the new directory is watched before the first file is created in it.
 async function makeOwned(folder: string, owner: Credentials): Promise<void> {
   const hub = currentHub();
   if (hub) {
@@ -50,7 +50,7 @@ async function makeOwned(folder: string, owner: Credentials): Promise<void> {
   }
 }
 
-// gVisor tells watchers of an owner that stays the same only when the directory is open; Linux always does.
+// When a chown changes nothing, gVisor notifies watchers only if the directory is open. Linux always does.
 function own(folder: string, owner: Credentials): void {
   const opened = openSync(folder, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
   try {
@@ -65,7 +65,7 @@ async function kindOf(path: string): Promise<"directory" | "other" | "missing"> 
     return (await stat(path)).isDirectory() ? "directory" : "other";
   } catch (error) {
     if (errnoOf(error) === "ENOENT") return "missing";
-    // Something above is a file: the walk upwards finds it.
+    // An ancestor is a file: the walk upwards finds it.
     if (errnoOf(error) === "ENOTDIR") return "missing";
     throw error;
   }

@@ -20,12 +20,12 @@ it.each([
   [{ a: "~ \x7f" }, /invalid metadata: the value of "a"/],
   [{ ä: "b" }, /invalid metadata: key "ä"/],
   [{ ["k".repeat(246)]: "" }, undefined],
-  [{ ["k".repeat(247)]: "" }, /longer than 246 bytes/],
+  [{ ["k".repeat(247)]: "" }, /exceeds 246 bytes/],
   // "user.e2b.", the key and the value: 9 + 1 + 4086, or both of 9 + 1 + 2038.
   [{ a: "v".repeat(4086) }, undefined],
-  [{ a: "v".repeat(4087) }, /4097 bytes are more than 4096/],
+  [{ a: "v".repeat(4087) }, /4097 bytes exceed the limit of 4096/],
   [{ a: "v".repeat(2038), b: "v".repeat(2038) }, undefined],
-  [{ a: "v".repeat(2038), b: "v".repeat(2039) }, /4097 bytes are more than 4096/],
+  [{ a: "v".repeat(2038), b: "v".repeat(2039) }, /4097 bytes exceed the limit of 4096/],
 ])("checks it", (metadata, expected) => {
   const problem = metadataProblem(metadata);
   if (expected === undefined) expect(problem).toBeUndefined();

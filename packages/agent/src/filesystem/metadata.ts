@@ -1,11 +1,13 @@
-// File metadata of clients lives in extended attributes of the file itself, so it moves with it.
+// Clients' metadata of a file is stored in the file's extended attributes, so it moves with the file.
 
 import { isUtf8 } from "node:buffer";
 import { errnoOf } from "@skerry/base";
 import { listXattrs, readXattr, removeXattr, writeXattr } from "../native/xattr.ts";
 
 const PREFIX = "user.e2b.";
+/** The kernel's limit of 255 bytes on attribute names, without PREFIX. */
 const MAX_KEY_BYTES = 246;
+/** Limit of the specification on all names (with PREFIX) and values together. */
 const MAX_TOTAL_BYTES = 4096;
 
 export type Metadata = Readonly<Record<string, string>>;
@@ -21,7 +23,7 @@ export function readMetadata(path: string | Buffer): Metadata {
   return Object.fromEntries(entries);
 }
 
-/** Replaces the whole set; attributes of others stay. Where the file system has none, nothing is stored and nothing fails. */
+/** Replaces all metadata and keeps other attributes. On a file system without extended attributes it does nothing. */
 export function replaceMetadata(path: string, metadata: Metadata): void {
   try {
     for (const name of listXattrs(path)) if (name.startsWith(PREFIX)) removeXattr(path, name);
@@ -32,9 +34,9 @@ export function replaceMetadata(path: string, metadata: Metadata): void {
   }
 }
 
-/** The `X-Metadata-*` headers of a request from Node's raw list (its joined form would mix repeated ones). The first of a name counts. */
+/** Reads the `X-Metadata-*` headers from Node's raw list, which keeps repeated headers apart. The first one of a name counts. */
 export function metadataOf(rawHeaders: readonly string[]): Metadata {
-  // A map: names such as `constructor` are there in every plain object.
+  // A Map, because names such as `constructor` exist in every plain object.
   const metadata = new Map<string, string>();
   for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
     const name = (rawHeaders[index] ?? "").toLowerCase();
@@ -44,14 +46,14 @@ export function metadataOf(rawHeaders: readonly string[]): Metadata {
   return Object.fromEntries(metadata);
 }
 
-/** What is wrong with it; undefined when nothing is. */
+/** The error message for invalid metadata; undefined when the metadata is valid. */
 export function metadataProblem(metadata: Metadata): string | undefined {
   let total = 0;
   for (const [key, value] of Object.entries(metadata)) {
     if (!/^[\x20-\x7e]*$/.test(key)) return `invalid metadata: key "${key}" has characters outside printable ASCII`;
     if (!/^[\x20-\x7e]*$/.test(value)) return `invalid metadata: the value of "${key}" has characters outside printable ASCII`;
-    if (key.length > MAX_KEY_BYTES) return `invalid metadata: key "${key}" is longer than ${MAX_KEY_BYTES} bytes`;
+    if (key.length > MAX_KEY_BYTES) return `invalid metadata: key "${key}" exceeds ${MAX_KEY_BYTES} bytes`;
     total += PREFIX.length + key.length + value.length;
   }
-  return total > MAX_TOTAL_BYTES ? `invalid metadata: ${total} bytes are more than ${MAX_TOTAL_BYTES}` : undefined;
+  return total > MAX_TOTAL_BYTES ? `invalid metadata: ${total} bytes exceed the limit of ${MAX_TOTAL_BYTES}` : undefined;
 }

@@ -10,7 +10,7 @@ import { makeDirectories } from "./make-parents.ts";
 import { entryOf } from "./stat.ts";
 import { currentHub } from "./watching/current-hub.ts";
 
-/** rename(2) and nothing around it: what that refuses (another file system, a full directory) is refused here. */
+/** A plain rename(2). What the kernel refuses (another file system, a directory that is not empty) fails here too. */
 export async function move(filesystem: FilesystemContext, request: MoveRequest, context: HandlerContext): Promise<{ entry: Entry }> {
   const { path: source } = resolvePath(filesystem, request.source, context);
   const { path: destination, user } = resolvePath(filesystem, request.destination, context);
@@ -25,7 +25,7 @@ export async function move(filesystem: FilesystemContext, request: MoveRequest, 
     if (errnoOf(error) === "ENOENT") throw new ConnectError(`source file not found: ${source}`, Code.NotFound);
     throw fileError("error renaming", error);
   }
-  // A directory that came into a watched one is watched before the next request can write into it.
+  // A directory that moved into a watched tree must be watched before the next request can write into it.
   await currentHub()?.settle();
   return { entry: await entryOf(destination) };
 }

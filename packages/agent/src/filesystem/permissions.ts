@@ -1,5 +1,5 @@
-// The textual mode that clients show: Go's form, which differs from ls. Letters of special kinds come first and
-// accumulate ("dt" for a sticky directory, "ug" for setuid and setgid) and stand in front of plain rwx bits.
+// The mode as text in Go's form, which clients show and which differs from that of ls. Letters for special kinds come first and add up
+// ("dt" for a sticky directory, "ug" for setuid and setgid). The plain rwx bits follow.
 
 const S_IFMT = 0o170000;
 
@@ -12,7 +12,7 @@ const KINDS: ReadonlyMap<number, string> = new Map([
   [0o020000, "Dc"],
 ]);
 
-/** Of the modes met so far: there are few, and directories of many files that have the same. */
+/** Cache by mode: there are few modes, and the files of a large directory often share one. */
 const KNOWN = new Map<number, string>();
 
 export function permissionString(mode: number): string {

@@ -4,7 +4,7 @@ import type { RemoveRequest } from "@skerry/wire/filesystem";
 import { type FilesystemContext, resolvePath } from "./context.ts";
 import { fileError } from "./file-error.ts";
 
-/** Recursive; a path that is not there is removed already. */
+/** Removes recursively. Succeeds when the path does not exist. */
 export async function remove(
   filesystem: FilesystemContext,
   request: RemoveRequest,

@@ -11,7 +11,7 @@ export async function stat(filesystem: FilesystemContext, request: StatRequest, 
   return { entry: await entryOf(path) };
 }
 
-/** Also what MakeDir and Move answer with. */
+/** Also used for the responses of MakeDir and Move. */
 export async function entryOf(path: string): Promise<Entry> {
   try {
     return await readEntry(path, new NameTable());

@@ -148,7 +148,7 @@ describe("a new generation", () => {
       "could not write the generation",
       "could not remove the former generation",
       "could not send SIGURG",
-      "hooks could not be run",
+      "the agent could not run the hooks",
     ]);
   });
 
@@ -239,20 +239,20 @@ describe("hooks", () => {
     const { signals, programs, problems } = findHooks(hooksDir);
     expect({ signals, programs }).toEqual({ signals: [], programs: [mine] });
     expect(problems.map((problem) => problem.replace(`${hooksDir}/`, "")).sort()).toEqual([
-      "anothers does not belong to root alone",
+      "anothers can be changed by others than root",
       "dangling is not a file",
       "fifo.signal is not a file",
       "folder is not a file",
-      "group-writes.signal does not belong to root alone",
+      "group-writes.signal can be changed by others than root",
       "not-executable is not executable",
-      "others-write does not belong to root alone",
+      "others-write can be changed by others than root",
     ]);
   });
 
   it("are none of a folder that others may write to", () => {
     addHook("program", "");
     chmodSync(hooksDir, 0o777);
-    expect(findHooks(hooksDir)).toMatchObject({ programs: [], problems: [expect.stringContaining("does not belong to root alone")] });
+    expect(findHooks(hooksDir)).toMatchObject({ programs: [], problems: [expect.stringContaining("can be changed by others than root")] });
     expect(existsSync(hooksDir)).toBe(true);
   });
 

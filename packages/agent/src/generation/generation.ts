@@ -1,7 +1,7 @@
-// Which copy of its past this sandbox is. The platform names a generation, and names another one when the sandbox's memory or disk
-// is no longer its alone: programs learn from that that what they hold is also held elsewhere. As Linux's VM generation id.
+// The generation of this sandbox: an id that the platform sets, and replaces when another sandbox may have the same memory or disk.
+// A new generation tells programs that their state may exist elsewhere too. The model is Linux's VM generation id.
 //
-// Failure policy: whatever the guest has put in the way of this is logged and costs nobody but the guest; the sandbox starts.
+// Failure policy: an obstacle that the guest created is logged. It harms only the guest, and the sandbox starts.
 
 import { lstatSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
@@ -20,7 +20,7 @@ export const isGeneration = (text: string): boolean => PATTERN.test(text);
 export interface GenerationOptions {
   readonly file: string;
   readonly hooksDir: string;
-  /** To every process of this sandbox but the agent. */
+  /** Sends the signal to every process of this sandbox but the agent. */
   readonly signalAll: (signal: HookSignal) => void;
   readonly runPrograms: (paths: readonly string[], generation: string) => Promise<void>;
   readonly log: Logger;
@@ -29,7 +29,7 @@ export interface GenerationOptions {
 export class Generation {
   readonly #options: GenerationOptions;
   #current: string | undefined;
-  /** What was found ahead, until the first generation is named: nobody has used this sandbox before. */
+  /** What `prepare` found. Valid until the first generation is set, because nobody uses the sandbox before that. */
   #ahead: { readonly hooks: Hooks | undefined } | undefined;
   #running: Promise<void> | undefined;
 
@@ -37,17 +37,17 @@ export class Generation {
     this.#options = options;
   }
 
-  /** Whether programs of a hook run. */
+  /** Whether hook programs are running. */
   get isBusy(): boolean {
     return this.#running !== undefined;
   }
 
-  /** Resolves when no programs of a hook run. */
+  /** Resolves when no hook programs are running. */
   async settled(): Promise<void> {
     while (this.#running) await this.#running;
   }
 
-  /** Does ahead what the first `become` needs, so that a sandbox that waits in the pool has done that before somebody claims it. */
+  /** Does in advance what the first `become` needs, so that a sandbox in the pool has done it before a client claims it. */
   prepare(): void {
     const { file, hooksDir } = this.#options;
     if (this.#current !== undefined || this.#ahead) return;
@@ -57,9 +57,11 @@ export class Generation {
   }
 
   /**
-   * Writes the file, sends signals, and begins to run programs. Nothing happens when that is the generation already: in the agent's memory after
-   * a restore, in the file after a boot. Where nobody can see it before the caller has called what comes back, that does all of it:
-   * a sandbox that nobody has used need not keep its creator waiting.
+   * Writes the file, sends the signals and starts the hook programs. Does nothing when `next` is already the generation, which the
+   * agent knows from its memory after a restore, and from the file after a boot.
+   *
+   * In a sandbox that nobody has used, and without hook programs, nobody can observe when this happens. Then `become` only returns a
+   * function that does all of it, and the caller may respond to the client first.
    */
   become(next: string): (() => void) | undefined {
     this.prepare();
@@ -76,21 +78,21 @@ export class Generation {
   #announce(next: string, ahead: { readonly hooks: Hooks | undefined } | undefined): void {
     const { file, hooksDir, signalAll, runPrograms } = this.#options;
     const isWritten = this.#attempt("write the generation", () => writeGeneration(file, next));
-    // On a full disk there is still room for that, and no generation is better than a wrong one.
+    // Removing the file works on a full disk, and no generation is better than a wrong one.
     if (!isWritten) this.#attempt("remove the former generation", () => rmSync(file, { force: true }));
     const { hooks } = ahead ?? { hooks: this.#attempt("read the hooks", () => findHooks(hooksDir)) };
     if (!hooks) return;
-    for (const problem of hooks.problems) this.#options.log(`a hook is left out: ${problem}`);
+    for (const problem of hooks.problems) this.#options.log(`a hook was skipped: ${problem}`);
     for (const signal of hooks.signals) this.#attempt(`send ${signal}`, () => signalAll(signal));
     if (hooks.programs.length > 0) this.#run(() => runPrograms(hooks.programs, next));
   }
 
-  /** One after the other: a sandbox can be copied while its hooks run, and the copy has a generation of its own then. */
+  /** Runs one batch after the other. A sandbox can be copied while its hooks run, and then the copy gets a generation of its own. */
   #run(work: () => Promise<void>): void {
     const before = this.#running ?? Promise.resolve();
     const run = before
       .then(work)
-      .catch((error: unknown) => this.#options.log("hooks could not be run", error))
+      .catch((error: unknown) => this.#options.log("the agent could not run the hooks", error))
       .finally(() => {
         if (this.#running === run) this.#running = undefined;
       });
@@ -113,10 +115,10 @@ function readGeneration(file: string): string | undefined {
   return isGeneration(text) ? text : undefined;
 }
 
-/** By a rename: nobody reads half of it, and who watches the folder or the file's inode sees a change. */
+/** Renames a new file into place. No program reads a partial file, and programs that watch the folder or the inode see a change. */
 function writeGeneration(file: string, generation: string): true {
   const next = `${file}.next`;
-  // "wx" makes a new file or none: it follows no link.
+  // "wx" fails if the file exists, so it follows no link.
   const write = () => writeFileSync(next, `${generation}\n`, { flag: "wx", mode: 0o644 });
   try {
     write();

@@ -1,5 +1,5 @@
-// Programs that the guest's root wants to be run when the generation changes. Whoever asked for the sandbox waits for them, so there is a
-// limit to that; what they write and how they end is in a file of the sandbox.
+// Runs the hook programs when the generation changes. The client that asked for the sandbox waits for them, so their time is limited.
+// Their output and exit codes go to a log file in the sandbox.
 
 import { closeSync, constants, openSync, rmSync, writeSync } from "node:fs";
 import { basename } from "node:path";
@@ -17,19 +17,19 @@ import { GENERATION_FILE } from "./generation.ts";
 
 export const GENERATION_LOG = `${GENERATION_FILE}.log`;
 
-/** Of one program; all together have GENERATION_PROGRAMS_LIMIT_MS. */
+/** Time limit of one program. All programs together have GENERATION_PROGRAMS_LIMIT_MS. */
 const PROGRAM_LIMIT_MS = 5_000;
 
 interface Run {
   readonly state: AgentState;
   readonly reaper: Reaper;
   readonly env: Readonly<Record<string, string>>;
-  /** The log, which is also their output. */
+  /** Descriptor of the log file, which also receives the output of the programs. */
   readonly log: number;
-  readonly nothing: number;
+  readonly devNull: number;
 }
 
-/** One after the other, as root. A failure of one is written down, and the next is run. */
+/** Runs the programs one after the other, as root. A failure is logged, and the next program runs. */
 export async function runPrograms(options: {
   readonly state: AgentState;
   readonly reaper: Reaper;
@@ -47,28 +47,28 @@ export async function runPrograms(options: {
     ...state.environment(),
     SKERRY_GENERATION: generation,
   };
-  const nothing = openSync("/dev/null", "r+");
-  const log = openLog() ?? nothing;
+  const devNull = openSync("/dev/null", "r+");
+  const log = openLog() ?? devNull;
   try {
     for (const path of programs) {
       const leftMs = Math.min(PROGRAM_LIMIT_MS, deadline - performance.now());
       const outcome =
-        leftMs <= 0 ? "not run: there was no time left" : await runProgram(path, leftMs, { state, reaper, env, log, nothing });
+        leftMs <= 0 ? "not run: there was no time left" : await runProgram(path, leftMs, { state, reaper, env, log, devNull });
       write(log, `${basename(path)}: ${outcome}\n`);
     }
   } finally {
-    if (log !== nothing) closeSync(log);
-    closeSync(nothing);
+    if (log !== devNull) closeSync(log);
+    closeSync(devNull);
   }
 }
 
-/** Undefined where there is no room, or something in the way: the programs matter more. */
+/** Undefined when the disk is full or another file is in the way. The programs run anyway. */
 function openLog(): number | undefined {
   try {
     rmSync(GENERATION_LOG, { force: true });
     return openSync(GENERATION_LOG, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_APPEND, 0o600);
   } catch (error) {
-    stderrLogger("there is no log of the hooks", error);
+    stderrLogger("the agent could not create the log of the hooks", error);
     return undefined;
   }
 }
@@ -77,15 +77,15 @@ function write(log: number, text: string): void {
   try {
     writeSync(log, text);
   } catch {
-    // The disk is full.
+    // The disk is full. The programs run anyway.
   }
 }
 
-async function runProgram(path: string, limitMs: number, { state, reaper, env, log, nothing }: Run): Promise<string> {
+async function runProgram(path: string, limitMs: number, { state, reaper, env, log, devNull }: Run): Promise<string> {
   const exit = Promise.withResolvers<ExitStatus>();
   let pid: number;
   try {
-    const start = () => spawnProgram({ path, argv: [path], env, cwd: "/", stdio: [nothing, log, log], newSession: true });
+    const start = () => spawnProgram({ path, argv: [path], env, cwd: "/", stdio: [devNull, log, log], newSession: true });
     pid = state.processLimit().within(start, isOutOfProcesses);
   } catch (error) {
     return `not run: ${asError(error).message}`;
@@ -97,7 +97,7 @@ async function runProgram(path: string, limitMs: number, { state, reaper, env, l
   const ended = await Promise.race([exit.promise, isLate]);
   timeout.abort();
   if (typeof ended === "object") return describe(ended);
-  // Its group: what it has started and not detached goes with it.
+  // Kill the process group, which includes children that were not detached.
   killGroup(pid);
   await exit.promise;
   return "killed: it took too long";
@@ -107,7 +107,7 @@ function killGroup(pid: number): void {
   try {
     process.kill(-pid, "SIGKILL");
   } catch {
-    // Ended just now.
+    // The process group has ended by now.
   }
 }
 

@@ -1,6 +1,5 @@
-// The standard's `Uint8Array.prototype.toBase64` and `setFromBase64` (ECMAScript 2026), which this Node.js does not have yet, on
-// top of Buffer. The Protobuf library takes them when they are there; its own code for JSON output costs milliseconds
-// for each 32 KiB of a process's output.
+// `Uint8Array.prototype.toBase64` and `setFromBase64` (ECMAScript 2026) on top of Buffer, because this Node.js does not have them yet.
+// The Protobuf library uses them if they exist. Its own code takes milliseconds for each 32 KiB of process output in JSON.
 
 interface ToBase64Options {
   readonly alphabet?: "base64" | "base64url";
@@ -16,7 +15,7 @@ export function toBase64(bytes: Uint8Array, options: ToBase64Options = {}): stri
   return url ? text.padEnd(Math.ceil(text.length / 4) * 4, "=") : text;
 }
 
-/** Strict standard alphabet with padding; throws SyntaxError for all else, and for what does not fit into `bytes`. */
+/** Accepts the standard alphabet with padding. Throws SyntaxError for any other text, and for data that does not fit into `bytes`. */
 export function setFromBase64(bytes: Uint8Array, text: string): { read: number; written: number } {
   const decoded = STRICT.test(text) ? Buffer.from(text, "base64") : undefined;
   if (!decoded || decoded.length > bytes.length) throw new SyntaxError("not strict base64 of that size");
@@ -24,7 +23,7 @@ export function setFromBase64(bytes: Uint8Array, text: string): { read: number; 
   return { read: text.length, written: decoded.length };
 }
 
-/** Adds what is missing, for this process. Preconditions: the Protobuf library is not loaded yet. */
+/** Adds the missing methods for this process. Preconditions: the Protobuf library is not loaded yet. */
 export function installFastBase64(): void {
   const add = (name: string, value: (this: Uint8Array, ...rest: never[]) => unknown) => {
     if (!(name in Uint8Array.prototype)) Object.defineProperty(Uint8Array.prototype, name, { value, configurable: true, writable: true });

@@ -1,6 +1,6 @@
-// Node's own `Headers` drags in its whole HTTP client when it is first touched: 40 ms of the first command in every sandbox,
-// and megabytes in each. Connect needs nothing but this map. Names are lower-cased and values joined as the Fetch
-// standard says; what Node's HTTP server already guards (characters of names and values) is not checked again.
+// A replacement for Node's own `Headers`, which loads Node's whole HTTP client on first use: 40 ms of the first command in every
+// sandbox, and megabytes of memory. Connect needs only this map. Names are lower-cased and values joined as the Fetch standard says.
+// Node's HTTP server has already checked the characters of names and values.
 
 type Init = Iterable<readonly [string, string]> | Readonly<Record<string, string>>;
 
@@ -46,7 +46,7 @@ export class LightHeaders {
   *entries(): IterableIterator<[string, string]> {
     for (const name of [...this.#fields.keys()].sort()) {
       const values = this.#fields.get(name) ?? [];
-      // The one field whose values must not be joined.
+      // The only field whose values must not be joined.
       if (name === "set-cookie") for (const value of values) yield [name, value];
       else yield [name, values.join(", ")];
     }
@@ -66,14 +66,14 @@ export class LightHeaders {
 }
 
 /**
- * Puts it in the place of the global one, for this process. By assignment: defining the property anew would first ask the old
- * one for its value, and that loads all that is to be left out. Preconditions: nothing has touched the global one yet.
+ * Replaces the global `Headers` for this process. It uses an assignment: defining the property would first read the old value, which
+ * loads the HTTP client. Preconditions: no code has used the global `Headers` yet.
  */
 export function installLightHeaders(): void {
   (globalThis as { Headers: unknown }).Headers = LightHeaders;
 }
 
-// String values too are iterable, but no caller gives one.
+// Strings are iterable too, but no caller passes one.
 function isIterable(init: Init): init is Iterable<readonly [string, string]> {
   return Symbol.iterator in init;
 }

@@ -1,13 +1,13 @@
-// Who may call what, once /init has set an access token.
+// Who may call which route once /init has set an access token.
 
 import type { IncomingMessage } from "node:http";
 import type { AgentState } from "../state.ts";
 import { HttpError } from "./exchange.ts";
 
-/** These check for themselves: file routes also take signatures, /init has its own rule, /health has none. */
+/** Routes that check access themselves: file routes also accept signatures, /init has its own rule, and /health is public. */
 const SELF_CHECKING = new Set(["GET /health", "GET /files", "POST /files", "POST /init"]);
 
-// An integer code in the body also on RPC paths: clients then map the HTTP status.
+// The body has an integer code on RPC paths too: clients then map the HTTP status.
 const MESSAGE = "unauthorized access, please provide a valid access token or method signing if supported";
 
 export function assertAccess(state: AgentState, req: IncomingMessage, path: string): void {
@@ -20,7 +20,10 @@ export function headerToken(req: IncomingMessage): string | undefined {
   return Array.isArray(value) ? value[0] : value;
 }
 
-/** Takes as long for a near miss as for a far one. Every request comes here, and Node's own comparison would load all its cryptography. */
+/**
+ * Takes the same time for all strings of one length. Every request needs it, and Node's own comparison would load its whole crypto
+ * module.
+ */
 export function equalSecrets(a: string, b: string): boolean {
   const left = Buffer.from(a, "utf8");
   const right = Buffer.from(b, "utf8");

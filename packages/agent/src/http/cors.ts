@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 const METHODS = new Set(["HEAD", "GET", "POST", "PUT", "PATCH", "DELETE"]);
 const EXPOSED = "Grpc-Status, Grpc-Message, Grpc-Status-Details-Bin, Location, Cache-Control, X-Content-Type-Options";
 
-/** Sets what browsers need. True: it was a preflight, answered here and thus before any check of a token. */
+/** Sets the CORS headers. Returns true for a preflight, which it has answered itself, before any check of a token. */
 export function applyCors(req: IncomingMessage, res: ServerResponse): boolean {
   const requestedMethod = req.headers["access-control-request-method"];
   if (req.method === "OPTIONS" && req.headers.origin !== undefined && requestedMethod !== undefined) {

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { AgentState } from "../state.ts";
 
-/** One request and what answers it. */
+/** One request and its response. */
 export interface Exchange {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
@@ -12,7 +12,7 @@ export interface Exchange {
 
 export type Route = (exchange: Exchange) => Promise<void> | void;
 
-/** A failure with its answer: thrown by routes, written by the pipeline. */
+/** An error with its response. Routes throw it, and the pipeline sends it. */
 export class HttpError extends Error {
   readonly status: number;
   readonly form: "json" | "text" | "empty";
@@ -40,12 +40,12 @@ export function sendJson(res: ServerResponse, value: unknown): void {
   send(res, 200, "application/json", `${JSON.stringify(value)}\n`);
 }
 
-/** 204: no body, and explicitly no type. */
+/** Sends a 204: no body, and an explicitly empty Content-Type. */
 export function sendNothing(res: ServerResponse): void {
   res.writeHead(204, { "Cache-Control": "no-store", "Content-Type": "" }).end();
 }
 
-/** 202: something of it goes on. */
+/** Sends a 202: a part of the work continues. */
 export function sendAccepted(res: ServerResponse): void {
   res.writeHead(202, { "Cache-Control": "no-store", "Content-Length": "0" }).end();
 }
@@ -54,7 +54,7 @@ function send(res: ServerResponse, status: number, type: string, text: string): 
   res.writeHead(status, { "Content-Type": type, "Content-Length": Buffer.byteLength(text) }).end(text);
 }
 
-/** A query parameter that may be there once; undefined when absent. */
+/** The value of a query parameter that may occur once; undefined when absent. */
 export function single(query: URLSearchParams, name: string): string | undefined {
   const values = query.getAll(name);
   if (values.length > 1)

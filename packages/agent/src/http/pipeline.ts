@@ -1,4 +1,4 @@
-// What every request passes, in this order: CORS, access token, user of the Basic credentials, router.
+// The steps of every request, in this order: CORS, access token, user of the Basic credentials, router.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { asError } from "@skerry/base";
@@ -13,7 +13,7 @@ import { type RouteTable, route } from "./router.ts";
 export interface Pipeline {
   readonly state: AgentState;
   readonly routes: RouteTable;
-  /** Routes under these prefixes are loaded when one of them is first asked for. */
+  /** Routes below these prefixes are loaded on the first request for one of them. */
   readonly rpc: { readonly prefixes: readonly string[]; readonly load: () => Promise<RouteTable> };
   readonly log: Logger;
 }
@@ -25,7 +25,7 @@ export async function handle(pipeline: Pipeline, req: IncomingMessage, res: Serv
     const exchange: Exchange = { req, res, path, query: new URLSearchParams(rest.join("?")), state: pipeline.state };
     assertAccess(pipeline.state, req, path);
     const isRpc = pipeline.rpc.prefixes.some((prefix) => path.startsWith(prefix));
-    // The refusal of a stream is a message of that stream: rpc.ts looks and sends it.
+    // In a stream an error is a message of the stream: rpc.ts does this check and sends the error.
     const isStream = isRpc && req.headers["content-type"]?.startsWith("application/connect+");
     const problem = isStream ? undefined : credentialProblem(req.headers.authorization);
     if (problem === undefined) await route(isRpc ? await pipeline.rpc.load() : pipeline.routes, exchange);
@@ -36,13 +36,13 @@ export async function handle(pipeline: Pipeline, req: IncomingMessage, res: Serv
 }
 
 function fail(pipeline: Pipeline, { req, res }: { req: IncomingMessage; res: ServerResponse }, error: unknown): void {
-  // The caller is gone, or got part of an answer: a broken connection is the only honest end.
+  // The client has gone, or already has a part of the response: breaking the connection is the only honest end.
   if (res.headersSent || res.destroyed) {
     res.destroy();
     return;
   }
   if (!req.complete) {
-    // Closed with a part of the request unread, the connection would be reset, and the answer lost on its way.
+    // Closing a connection with unread data resets it, and the response would be lost. So read the rest of the request.
     res.shouldKeepAlive = true;
     req.resume();
   }
@@ -50,6 +50,6 @@ function fail(pipeline: Pipeline, { req, res }: { req: IncomingMessage; res: Ser
     sendError(res, error);
     return;
   }
-  pipeline.log("request failed", error);
+  pipeline.log("a request failed", error);
   sendError(res, new HttpError(500, asError(error).message));
 }

@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import type { Exchange, Route } from "./exchange.ts";
 
-/** Exact paths; a trailing or doubled slash is another path. */
+/** Routes by exact path: a trailing or doubled slash makes a different path. */
 export type RouteTable = ReadonlyMap<string, Readonly<Partial<Record<"GET" | "POST", Route>>>>;
 
 export async function route(table: RouteTable, exchange: Exchange): Promise<void> {

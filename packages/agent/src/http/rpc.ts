@@ -1,4 +1,4 @@
-// Connect RPC inside our own pipeline: the same checks as every route, the Connect protocol only, identity responses.
+// Connect RPC inside the agent's own pipeline: the checks of every route, the Connect protocol only, uncompressed responses.
 
 import { Code, ConnectError, type ContextValues, createConnectRouter, createContextValues } from "@connectrpc/connect";
 import type { Compression } from "@connectrpc/connect/protocol";
@@ -17,10 +17,10 @@ import type { Exchange, Route } from "./exchange.ts";
 import type { RouteTable } from "./router.ts";
 import { type StreamedBody, streamedBodyKey } from "./streamed-body.ts";
 
-/** The longest delay that a timer takes. */
+/** Longest delay of a Node.js timer. */
 const MAX_TIMER_MS = 0x7fffffff;
 
-/** One message is held in memory, also while it is unpacked; a sandbox has that much to spare and not much more. */
+/** Limit on one message, which is held in memory, also while it is decompressed. A sandbox has not much more memory to spare. */
 const MAX_MESSAGE_BYTES = 64 * 1024 * 1024;
 
 const UNARY_TYPES = ["application/json", "application/json; charset=utf-8", "application/proto"];
@@ -31,7 +31,7 @@ const STREAM_PATTERN = /^application\/connect\+(?:json(?:; ?charset=utf-?8)?|pro
 export interface RpcOptions {
   readonly state: AgentState;
   readonly tini: string;
-  /** The only one of this process: it takes the exit of every child. */
+  /** The only reaper of this process, because it collects the exit status of every child. */
   readonly reaper: Reaper;
 }
 
@@ -43,12 +43,12 @@ export function rpcRoutes(options: RpcOptions): RouteTable {
     grpcWeb: false,
     acceptCompression: [gzip],
     readMaxBytes: MAX_MESSAGE_BYTES,
-    // Before the body is read: credentials that name nobody fail streams too, in their form. Other calls have passed the pipeline.
+    // Runs before the body is read. Unknown users fail streaming calls here, with an error in the stream. The pipeline checks unary calls.
     requestGate: (context) => {
       const isUnary = context.method.methodKind === "unary";
       const problem = isUnary ? undefined : credentialProblem(context.requestHeader.get("Authorization") ?? undefined);
       if (problem !== undefined) throw new ConnectError(problem, Code.Unauthenticated);
-      // The library lets any version pass unless all requests have to name one.
+      // The library accepts any version unless every request must name one.
       const version = context.requestHeader.get("Connect-Protocol-Version");
       if (version !== null && version !== "1")
         throw new ConnectError(`connect-protocol-version must be "1": got "${version}"`, Code.InvalidArgument);
@@ -67,7 +67,7 @@ export function rpcRoutes(options: RpcOptions): RouteTable {
 type Handler = ReturnType<typeof createConnectRouter>["handlers"][number];
 type Answer = Awaited<ReturnType<Handler>>;
 
-/** What can't be unpacked is the caller's mistake, which the library takes for ours. */
+/** Reports a message that cannot be decompressed as the client's mistake. The library reports an internal error. */
 const gzip: Compression = {
   ...compressionGzip,
   decompress: (bytes, readMaxBytes) =>
@@ -83,13 +83,13 @@ async function serve(handler: Handler, { req, res }: Exchange, values: ContextVa
     res.writeHead(415, { "Accept-Post": (isUnary ? UNARY_TYPES : STREAM_TYPES).join(", "), "Content-Length": "0" }).end();
     return;
   }
-  // What we take; what we send is never compressed, which every client can read.
+  // Announces what the agent accepts. Its own responses are never compressed, which every client can read.
   res.setHeader(isUnary ? "Accept-Encoding" : "Connect-Accept-Encoding", "gzip");
   delete req.headers["accept-encoding"];
   delete req.headers["connect-accept-encoding"];
   const timeout = req.headers["connect-timeout-ms"];
   if (typeof timeout === "string" && /^\d{10}$/.test(timeout) && Number(timeout) > MAX_TIMER_MS) delete req.headers["connect-timeout-ms"];
-  // The library makes a URL of it, which no handler reads, and not every name that leads here is one that URLs take.
+  // The library builds a URL from the host, which no handler reads. Not every host name that leads here is valid in a URL.
   req.headers.host = "sandbox";
   try {
     const answer = await handler(universalRequestFromNodeRequest(req, res, undefined, values));
@@ -97,7 +97,7 @@ async function serve(handler: Handler, { req, res }: Exchange, values: ContextVa
     await universalResponseToNodeResponse(body ? withBody(answer, body) : answer, res);
   } catch (error) {
     if (ConnectError.from(error).code !== Code.Aborted) throw error;
-    // The caller left in the middle of its request.
+    // The client disconnected in the middle of its request.
     res.destroy();
   }
 }

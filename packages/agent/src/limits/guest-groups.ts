@@ -1,8 +1,8 @@
-// Control groups for everything that is not the agent, in gVisor's own cgroup file system (version 2): its kernel knows no other
-// limit of processes. Where the host's kernel does the counting, the file system is read-only in here, and there are none.
+// Control groups for all processes but the agent, in gVisor's own cgroup file system (version 2). gVisor's kernel has no other limit
+// on processes. Where the host's kernel counts processes, this file system is read-only in the sandbox, and the groups do not exist.
 //
-// Invariant: whatever is started through the API is born in such a group, so that nothing that it forks gets out. A process is
-// born in the group of its parent, so the agent itself goes in for the length of one synchronous call.
+// Invariant: every process that is started through the API is born in such a group, and so are its descendants. A process is born in
+// the group of its parent, so the agent itself enters the group for the duration of one synchronous call.
 
 import { mkdirSync, openSync, readFileSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
@@ -10,15 +10,15 @@ import { errnoOf } from "@skerry/base";
 import { type ProcessLimit, SPARE_PROCESSES } from "./process-limit.ts";
 
 const ROOT = "/sys/fs/cgroup";
-/** No group with controllers for others may have processes itself, so the agent needs one too. */
+/** The agent's own group: a group with controllers for its children may hold no processes itself. */
 const AGENT = "skerry";
 const GUEST = "guest";
-/** For what is started when the other is full. */
+/** The group of processes that start while the guests' group is full. */
 const SPARE = "spare";
 
 export class GuestGroups implements ProcessLimit {
   readonly #root: string;
-  /** cgroup.procs of each. */
+  /** Descriptors of the groups' cgroup.procs files. */
   readonly #agent: number;
   readonly #guest: number;
   readonly #spare: number;
@@ -35,7 +35,7 @@ export class GuestGroups implements ProcessLimit {
     this.#spare = spare;
   }
 
-  /** Undefined where this sandbox has no such file system, or may not write to it, and where this is no sandbox. */
+  /** Undefined when the sandbox has no such file system or may not write to it, and outside a sandbox. */
   static make(root = ROOT): GuestGroups | undefined {
     if (process.pid !== 1) return undefined;
     try {
@@ -51,7 +51,7 @@ export class GuestGroups implements ProcessLimit {
     writeFileSync(join(this.#root, GUEST, "pids.max"), String(most));
   }
 
-  /** A guest may have spoilt the groups: then its processes are started all the same. */
+  /** A guest with root rights may have damaged the groups. Then its processes start outside them. */
   within<T>(start: () => T, isRefused: (error: unknown) => boolean): T {
     try {
       return this.#in(this.#guest, start);
@@ -79,7 +79,7 @@ function makeGroup(path: string): void {
   }
 }
 
-/** 0 stands for the writer. */
+/** Writing 0 moves the writing process. Returns false when that fails. */
 function move(procsFd: number): boolean {
   try {
     writeSync(procsFd, "0", 0);

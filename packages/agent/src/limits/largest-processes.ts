@@ -1,12 +1,12 @@
-// Ending what takes the most memory, asked for by the node when this sandbox is over its limit. Synchronous and small: it
-// has to work while every other process fights for the same processors and memory.
+// Kills the processes that hold the most memory or files. The node asks for it when the sandbox exceeds a limit. The code is
+// synchronous and small, because it has to work while all other processes compete for the same CPUs and memory.
 
 import { closeSync, openSync, readdirSync, readSync } from "node:fs";
 
 const PAGE_BYTES = 4096;
-/** Whoever was killed may take a moment to be gone. Until then its memory is as good as free, for no longer than this. */
+/** A killed process may take a moment to end. For at most this long its memory already counts as free. */
 const DYING_MS = 2_000;
-/** Who has less than a hundredth of what is wanted is not worth ending for it. */
+/** A process is killed for its files only if it holds at least this fraction (1/100) of the files to close. */
 const WORTHWHILE = 100;
 
 export interface KilledProcess {
@@ -16,13 +16,13 @@ export interface KilledProcess {
   readonly bytes: number;
 }
 
-/** Used again for each process: reading them all takes half the time that it takes with a string each. */
+/** Reused for each process, which halves the time for reading all of them. */
 const buffer = Buffer.alloc(1024);
 const dying = new Map<number, number>();
 
 /**
- * Kills the largest processes, never the agent itself, until what they hold is `bytes`. When all of them hold less, none, unless
- * `insist` is set: whoever held it may have ended a moment ago, and the others would pay for it.
+ * Kills the largest processes, never the agent, until the killed ones held `bytes`. If all of them together hold less, it kills none,
+ * unless `insist` is set: the process that held the memory may just have ended, and the others are not to blame.
  */
 export function killLargest({ bytes, insist }: { bytes: number; insist: boolean }): KilledProcess[] {
   const now = performance.now();
@@ -43,13 +43,13 @@ export function killLargest({ bytes, insist }: { bytes: number; insist: boolean 
   return killed;
 }
 
-/** Kills those that have the most files open, never the agent itself, until it is `files` that they had; [] when nobody has any. */
+/** Kills the processes with the most open files, never the agent, until the killed ones held `files`. */
 export function killWithMostFiles(files: number): KilledProcess[] {
   const counted = readProcesses().map((one) => ({ ...one, files: countFiles(one.pid) }));
   const killed: KilledProcess[] = [];
   let sum = 0;
   for (const { files: open, ...victim } of counted.sort((a, b) => b.files - a.files)) {
-    // Ending all that have a few each would not help.
+    // The remaining processes hold too few files each.
     if (sum >= files || open * WORTHWHILE < files) break;
     if (dying.has(victim.pid) || !kill(victim.pid)) continue;
     dying.set(victim.pid, performance.now());
@@ -59,7 +59,7 @@ export function killWithMostFiles(files: number): KilledProcess[] {
   return killed;
 }
 
-/** The size of its table, which is about as much and costs one small file instead of a listing. */
+/** The size of the descriptor table: about the number of open files, at the cost of one small file instead of a listing. */
 function countFiles(pid: number): number {
   return Number(/^FDSize:\s*(\d+)/m.exec(readText(`/proc/${pid}/status`) ?? "")?.[1] ?? 0);
 }
@@ -77,7 +77,7 @@ function readProcesses(): KilledProcess[] {
   return found;
 }
 
-/** Undefined: it ended meanwhile. */
+/** Undefined when the process has ended. */
 function readText(path: string): string | undefined {
   try {
     const fd = openSync(path, "r");
@@ -91,7 +91,7 @@ function readText(path: string): string | undefined {
   }
 }
 
-/** Name and resident memory, from /proc/PID/stat. The name may hold spaces and brackets. */
+/** Name and resident memory, from /proc/PID/stat. The name may contain spaces and brackets. */
 export function parseStat(stat: string): { name: string; bytes: number } {
   const end = stat.lastIndexOf(")");
   const fields = stat.slice(end + 2).split(" ");

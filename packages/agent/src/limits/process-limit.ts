@@ -1,16 +1,16 @@
-/** How many more processes and threads may be started when guests have used up theirs: somebody has to start the `kill`. */
+/** Processes and threads that can still be started when the guests have reached their limit, for example `kill`. */
 export const SPARE_PROCESSES = 64;
 
 /**
- * Keeps guests from using up the processes of this sandbox, so that the agent goes on and can start the program that ends the
- * others. A guest that is root may undo it; then its own sandbox fails, at the host's limit.
+ * Keeps guests from using up the sandbox's processes, so that the agent keeps working and can start a program that kills others. A
+ * guest with root rights can remove the limit. Then its own sandbox fails at the host's limit.
  */
 export interface ProcessLimit {
-  /** How many processes and threads guests may have together. */
+  /** Limits the processes and threads of all guests together. */
   setMost(most: number): void;
   /**
-   * What `start` makes, and everything that this makes in turn, is counted. When `isRefused` says of its error that there was no
-   * room, it is tried once more in the room that is kept for that.
+   * Runs `start`. The processes that it creates, and their descendants, count towards the limit. When it fails and `isRefused`
+   * returns true for the error, it runs once more with the spare processes.
    */
   within<T>(start: () => T, isRefused: (error: unknown) => boolean): T;
 }

@@ -1,5 +1,5 @@
-// The limit where the host's kernel counts. The sandbox's own group on the host is full for the agent too, so guests get a bit
-// less, by the limit that a process inherits: of processes of its user, in this sandbox's user namespace.
+// The process limit where the host's kernel counts. The sandbox's cgroup on the host includes the agent, so guests get a slightly
+// lower limit: RLIMIT_NPROC. Processes inherit it, and it counts the processes of their user in this sandbox's user namespace.
 
 import { libc } from "../native/libc.ts";
 import { type ProcessLimit, SPARE_PROCESSES } from "./process-limit.ts";
@@ -8,7 +8,7 @@ const RLIMIT_NPROC = 6;
 const NUMBERS = process.arch === "arm64" ? { getrlimit: 163, setrlimit: 164 } : { getrlimit: 97, setrlimit: 160 };
 
 export class UserLimit implements ProcessLimit {
-  /** What may not be passed even by who raises the limit again. */
+  /** The hard limit, which the guests' processes cannot exceed even if they raise their own limit. */
   readonly #hard: bigint;
   #soft: bigint;
 

@@ -1,8 +1,8 @@
-// What this sandbox uses, as its runtime shows it in here.
+// CPU, memory and disk usage of this sandbox, as its runtime shows it inside the sandbox.
 //
-// gVisor's /proc speaks of the sandbox alone. In a sandbox on the host's kernel /proc speaks of the whole machine; there the
-// sandbox's own cgroup (v2 or v1) is mounted. CPU shares are since the previous call. A cgroup may use a bit more memory than the
-// sandbox was made with, because runtime and agent live in it too.
+// In gVisor, /proc describes the sandbox alone. On the host's kernel /proc describes the whole host, and the sandbox's own cgroup
+// (v2 or v1) is mounted. CPU usage covers the time since the previous call. A cgroup may use slightly more memory than the sandbox's
+// size, because it includes the runtime and the agent.
 
 import { readFile, statfs } from "node:fs/promises";
 import { type Memory, parseCpuStat, parseGroupMemory, parseMemInfo, parseQuota } from "./parse.ts";
@@ -24,7 +24,7 @@ const TICKS_PER_SECOND = 100;
 
 let previous = { atMs: performance.timeOrigin, busySeconds: 0 };
 
-/** `memoryTotal`: what the sandbox was made with, where the platform said so. */
+/** `memoryTotal` is the sandbox's memory size in bytes, if /init has set it. */
 export async function readUsage(memoryTotal: number | undefined): Promise<Usage> {
   const [cpuCount, busySeconds, memory, disk] = await Promise.all([readCpuCount(), readBusySeconds(), readMemory(), statfs("/")]);
   const atMs = performance.timeOrigin + performance.now();
@@ -63,9 +63,9 @@ async function readBusySeconds(): Promise<number> {
 async function readMemory(): Promise<Memory> {
   const v2 = await readGroup(CGROUP, { limit: "memory.max", current: "memory.current" });
   const v1 = v2 ?? (await readGroup(`${CGROUP}/memory`, { limit: "memory.limit_in_bytes", current: "memory.usage_in_bytes" }));
-  const machine = parseMemInfo((await readText("/proc/meminfo")) ?? "");
-  // A limit beyond the machine's memory is none.
-  return v1 && v1.total < machine.total ? v1 : machine;
+  const host = parseMemInfo((await readText("/proc/meminfo")) ?? "");
+  // A limit above the host's memory has no effect.
+  return v1 && v1.total < host.total ? v1 : host;
 }
 
 async function readGroup(folder: string, names: { limit: string; current: string }): Promise<Memory | undefined> {
@@ -79,7 +79,7 @@ async function readText(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, "utf8");
   } catch {
-    // Another kernel, another runtime: the next source is asked.
+    // This kernel or runtime does not have the file. The caller tries the next source.
     return undefined;
   }
 }

@@ -7,10 +7,10 @@ export interface MediaType {
 
 const PARAMETER = /^\s*;\s*([!#$%&'*+\-.^_`|~0-9A-Za-z]+)\s*=\s*/;
 const TOKEN = /^[^\s;,"()<>@:\\/[\]?=]+/;
-/** Only these can be escaped: a lone backslash before another character is part of the value (old Windows clients). */
+/** Characters that a backslash escapes. Before another character the backslash is part of the value (old Windows clients). */
 const ESCAPABLE = new Set('()<>@,;:\\"/[]?=');
 
-/** Undefined when it does not parse. Names are lower-cased; the extended form of a parameter wins. */
+/** Undefined for a malformed header. Parameter names are lower-cased. The extended form of a parameter (`name*`) takes precedence. */
 export function parseMediaType(header: string): MediaType | undefined {
   const semicolon = header.indexOf(";");
   const type = (semicolon === -1 ? header : header.slice(0, semicolon)).trim().toLowerCase();

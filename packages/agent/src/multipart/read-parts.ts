@@ -1,15 +1,16 @@
-// multipart bodies as a stream of parts, none of which is ever held in memory.
+// Reads a multipart body as a stream of parts and never holds a whole part in memory.
 //
-// Libraries for Node take a part without a file name for a text field, strip folders from names, or decode them as
-// Latin-1; uploads here need the part as it is.
+// Libraries for Node.js treat a part without a file name as a text field, strip folders from names, or decode names as Latin-1.
+// Uploads need the part unchanged.
 
 import { parseMediaType } from "./media-type.ts";
 
+/** Limit on the headers of one part, which are held in memory. */
 const MAX_HEADER_BYTES = 64 * 1024;
 const CRLF = Buffer.from("\r\n");
 const HEADER_END = Buffer.from("\r\n\r\n");
 
-/** The framing around parts is wrong. */
+/** The framing between the parts is malformed. */
 export class FramingError extends Error {
   constructor(message: string) {
     super(message);
@@ -26,9 +27,9 @@ export class TruncatedPartError extends Error {
 }
 
 export interface Part {
-  /** Parameters of the part's disposition when that is `form-data`; none otherwise. */
+  /** Parameters of the part's Content-Disposition if that is `form-data`; otherwise empty. */
   readonly parameters: ReadonlyMap<string, string>;
-  /** To be read before the next part is asked for; what is left unread is skipped. */
+  /** Must be read before the next part is requested. Unread content is skipped. */
   readonly content: AsyncIterable<Buffer>;
 }
 
@@ -46,16 +47,16 @@ async function* partsOf(input: Input, boundary: string): AsyncGenerator<Part> {
   input.unread(CRLF);
   const delimiter = Buffer.from(`\r\n--${boundary}`);
   for await (const _ of until(input, delimiter, () => new FramingError("multipart: NextPart: EOF"))) {
-    // A preamble is for people without a multipart reader.
+    // Skip the preamble, which is meant for readers without multipart support.
   }
   while (await startsPart(input)) {
     const parameters = await readHeaders(input);
-    // A part may be empty to the point of having no line break of its own before the boundary.
+    // An empty part may have no line break of its own before the boundary.
     input.unread(CRLF);
     const content = contentOf(input, delimiter);
     yield { parameters, content };
     for await (const _ of content) {
-      // Skip what the caller left.
+      // Skip what the caller has not read.
     }
   }
 }
@@ -82,7 +83,7 @@ async function readHeaders(input: Input): Promise<ReadonlyMap<string, string>> {
   return parsed?.type === "form-data" ? parsed.parameters : new Map();
 }
 
-// The line break put back in front belongs to the headers, not to the content.
+// The line break that the caller put back belongs to the headers, not to the content.
 async function* contentOf(input: Input, delimiter: Buffer): AsyncGenerator<Buffer> {
   let skip = CRLF.length;
   for await (const piece of until(input, delimiter, () => new TruncatedPartError())) {
@@ -92,7 +93,7 @@ async function* contentOf(input: Input, delimiter: Buffer): AsyncGenerator<Buffe
   }
 }
 
-/** Everything before the next delimiter, which is consumed. */
+/** Yields everything before the next delimiter, and consumes the delimiter. */
 async function* until(input: Input, delimiter: Buffer, onEnd: () => Error): AsyncGenerator<Buffer> {
   for (;;) {
     const found = await findDelimiter(input, delimiter);
@@ -108,7 +109,7 @@ async function* until(input: Input, delimiter: Buffer, onEnd: () => Error): Asyn
   }
 }
 
-// A longer word that begins like the boundary is content, hence the look at the byte behind it.
+// A longer word that begins like the boundary is content, so the byte after the match is checked.
 async function findDelimiter(input: Input, delimiter: Buffer): Promise<number> {
   for (let from = 0; ; ) {
     const found = input.buffer.indexOf(delimiter, from);
@@ -120,7 +121,7 @@ async function findDelimiter(input: Input, delimiter: Buffer): Promise<number> {
   }
 }
 
-/** A byte stream that can be looked at before it is consumed. */
+/** A byte stream with lookahead. */
 class Input {
   buffer: Buffer = Buffer.alloc(0);
   readonly #chunks: AsyncIterator<Buffer>;
@@ -129,12 +130,12 @@ class Input {
     this.#chunks = source[Symbol.asyncIterator]();
   }
 
-  /** Nobody reads on; what is left of the source is its owner's again. */
+  /** Stops reading and leaves the rest of the source to its owner. */
   async close(): Promise<void> {
     await this.#chunks.return?.();
   }
 
-  /** False: the stream ended before there were that many bytes. */
+  /** Reads until `length` bytes are buffered. Returns false when the stream ends before that. */
   async fill(length: number): Promise<boolean> {
     while (this.buffer.length < length) {
       const { done, value } = await this.#chunks.next();
@@ -150,7 +151,7 @@ class Input {
     return taken;
   }
 
-  /** Up to and without the mark, which is consumed; undefined when it does not come within the limit. */
+  /** Takes the bytes before the mark and consumes the mark. Undefined when the mark does not come within the limit. */
   async takeThrough(mark: Buffer, limit: number): Promise<Buffer | undefined> {
     for (;;) {
       const found = this.buffer.indexOf(mark);

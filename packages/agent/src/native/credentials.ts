@@ -1,11 +1,10 @@
-// Acting as a guest user for the length of one synchronous call.
+// Acts as a guest user for the duration of one synchronous call.
 //
-// Invariant: on return the thread is root again, or the process is gone. Linux credentials belong to threads; raw
-// system calls change the main thread's alone, so the thread pool keeps working as root, and nothing else can run
-// on this thread in between. The saved uid stays 0, which is the way back; execve replaces it by the effective uid,
-// so a child that is started inside has no way back.
+// Invariant: on return the thread is root again, or the process has aborted. Linux credentials belong to threads. Raw system calls
+// change only those of the main thread, so the thread pool keeps working as root, and no other code runs on this thread in between.
+// The saved uid stays 0, which allows the way back. execve replaces it by the effective uid, so a child has no way back.
 //
-// Why not child_process with uid and gid: libuv then clears the supplementary groups.
+// child_process with uid and gid was ruled out, because libuv then clears the supplementary groups.
 
 import type { Credentials } from "../accounts/accounts.ts";
 import { LibcError, libc } from "./libc.ts";
@@ -32,7 +31,7 @@ export function asUser<T>(credentials: Credentials, action: () => T): T {
   ownGroups ??= process.getgroups?.() ?? [];
   clearAmbient();
   const isSelf = credentials.uid === 0 && credentials.gid === 0 && sameGroups(credentials.groups, ownGroups);
-  // Not root (a test run by an ordinary user): there is nobody else to be.
+  // Without root rights (a test run by an ordinary user) the agent cannot act as another user.
   if (isSelf || process.geteuid?.() !== 0) return action();
   try {
     check("setgroups", setGroups(credentials.groups));
@@ -42,7 +41,7 @@ export function asUser<T>(credentials: Credentials, action: () => T): T {
   } finally {
     const restored =
       libc().syscall(NUMBERS.setresuid, 0, 0, 0) === 0 && libc().syscall(NUMBERS.setresgid, 0, 0, 0) === 0 && setGroups(ownGroups) === 0;
-    // Going on with somebody else's rights would turn every later request into a wrong answer.
+    // With another user's rights, every later request would get a wrong answer.
     if (!restored) process.abort();
   }
 }
@@ -51,7 +50,7 @@ function setGroups(groups: readonly number[]): number {
   return libc().syscallPointer(NUMBERS.setgroups, groups.length, new Uint8Array(Uint32Array.from(groups).buffer));
 }
 
-// Ambient capabilities survive execve of an ordinary program; with the saved uid 0 the kernel would not drop them for us.
+// Ambient capabilities survive execve of an ordinary program. The kernel does not drop them while the saved uid is 0.
 function clearAmbient(): void {
   if (ambientCleared) return;
   ambientCleared = true;

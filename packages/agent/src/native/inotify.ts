@@ -1,8 +1,8 @@
-// One inotify descriptor, read by the event loop and, when somebody cannot wait for that, at once.
+// One inotify descriptor. The event loop reads it, and code that cannot wait for the event loop reads it directly.
 //
-// Node.js offers no way to wait for a foreign descriptor. But it reads any pipe that it is given by number, and only
-// starts to poll it in the next round of the loop: so it gets a real pipe, whose number then becomes the inotify
-// descriptor's. The bytes arrive in the same thread as those of `read`, hence never out of order.
+// Node.js cannot wait for an arbitrary descriptor. But it reads any pipe that it gets by number, and polls it only from the next round
+// of the loop on. So it gets a real pipe, and then the inotify descriptor takes over the pipe's number. Both kinds of reading happen
+// in one thread, so events never arrive out of order.
 
 import { closeSync } from "node:fs";
 import { Socket } from "node:net";
@@ -12,8 +12,12 @@ import { LibcError, libc } from "./libc.ts";
 
 const O_NONBLOCK = 0o4000;
 const O_CLOEXEC = 0o2000000;
+/** Size of one read: room for about 2,000 events with short names. */
 const READ_BYTES = 64 * 1024;
-/** Of one `read`: more than the kernel queues by default (16,384 short events), and an end when the guest never pauses. */
+/**
+ * Limit on the reads of one `read` call, so that it ends even when the guest never pauses. It covers more than the kernel queues by
+ * default (16,384 short events).
+ */
 const MAX_READS = 32;
 
 export class Inotify {
@@ -22,7 +26,7 @@ export class Inotify {
   #isClosed = false;
   readonly #buffer = Buffer.allocUnsafeSlow(READ_BYTES);
 
-  /** `onEvents` gets what the event loop reads. */
+  /** `onEvents` receives the events that the event loop reads. */
   constructor(onEvents: (events: InotifyEvent[]) => void) {
     const inotify = libc().inotifyInit1(O_NONBLOCK | O_CLOEXEC);
     if (inotify < 0) throw new LibcError("inotify_init1");
@@ -46,7 +50,7 @@ export class Inotify {
     closeSync(writeEnd);
   }
 
-  /** The path has one character per byte. The same directory always has the same number. */
+  /** The path has one character per byte. Returns the watch descriptor, which is always the same for the same directory. */
   add(path: string, mask: number): number {
     if (this.#isClosed) throw new LibcError("inotify_add_watch", constants.errno.EBADF);
     const wd = libc().inotifyAddWatch(this.#fd, Buffer.from(`${path}\0`, "latin1"), mask);
@@ -54,12 +58,12 @@ export class Inotify {
     return wd;
   }
 
-  /** A number that the kernel has dropped already is fine. */
+  /** Has no effect when the kernel has already dropped the watch. */
   remove(wd: number): void {
     if (!this.#isClosed) libc().inotifyRmWatch(this.#fd, wd);
   }
 
-  /** What is queued at this moment; `isDrained` when nothing is left behind. */
+  /** Reads the queued events. `isDrained` is false when the queue may hold more. */
   read(): { events: InotifyEvent[]; isDrained: boolean } {
     const events: InotifyEvent[] = [];
     for (let count = 0; count < MAX_READS && !this.#isClosed; count++) {
@@ -70,7 +74,7 @@ export class Inotify {
     return { events, isDrained: this.#isClosed };
   }
 
-  /** Gives back every watch. The number of the descriptor may be somebody else's from here on. */
+  /** Removes all watches. From here on the descriptor's number may be reused. */
   close(): void {
     this.#isClosed = true;
     this.#socket.destroy();

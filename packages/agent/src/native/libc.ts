@@ -1,12 +1,12 @@
-// What Node.js lacks, straight from glibc: the one file that knows C signatures. Loaded late, because nothing in here
-// is needed to answer /health or /init: entry points that will need it `await loadLibc()` first.
+// Calls of glibc that Node.js does not offer. This is the only file that knows C signatures. It is loaded late, because /health and
+// /init do not need it. Code that needs it awaits `loadLibc()` first.
 
 import { errnoName } from "@skerry/base";
 import { bindSpawnLibc, type SpawnLibc } from "@skerry/base/posix-spawn";
 import type koffiModule from "koffi";
 
 export interface Libc extends SpawnLibc {
-  /** Raw system calls; unlike glibc's wrappers, the credential calls then change only the calling thread. */
+  /** A raw system call. Unlike glibc's wrappers, a raw credential call changes only the calling thread. */
   syscall(number: number, a: number, b: number, c: number): number;
   syscallPointer(number: number, a: number, pointer: Uint8Array): number;
   errno(): number;
@@ -19,7 +19,7 @@ export interface Libc extends SpawnLibc {
   mallocTrim(keepBytes: number): number;
   read(fd: number, buffer: Uint8Array, size: number): number;
   inotifyInit1(flags: number): number;
-  /** The path ends with a NUL: names of files are bytes. */
+  /** `path` is a byte string, because file names need not be UTF-8. It must end with a NUL. */
   inotifyAddWatch(fd: number, path: Uint8Array, mask: number): number;
   inotifyRmWatch(fd: number, wd: number): number;
 }

@@ -1,4 +1,4 @@
-// Pseudo-terminals without a native module of their own: what forkpty does, in the steps that posix_spawn can carry.
+// Pseudo-terminals without a native module: the work of forkpty, in steps that fit posix_spawn.
 
 import { constants, openSync } from "node:fs";
 import { LibcError, libc } from "./libc.ts";
@@ -17,7 +17,7 @@ export interface Pty {
   readonly terminal: string;
 }
 
-/** Call as the user who is to own the terminal: the kernel gives it to whoever opens the master. */
+/** Call it as the user who is to own the terminal: the kernel makes the user that opens the master its owner. */
 export function openPty(size: PtySize): Pty {
   const master = openSync("/dev/ptmx", constants.O_RDWR | constants.O_NOCTTY);
   const number = new Int32Array(1);

@@ -4,8 +4,8 @@ import { isLibcLoaded, libc } from "./libc.ts";
 const WNOHANG = 1;
 
 /**
- * Collects the exits of all children. As process 1 the agent also inherits what guests leave behind, and every child that
- * it starts itself comes from `spawnProgram`: so each exit is taken, and those that nobody watches are only reaped.
+ * Collects the exit status of every child. As process 1 the agent also inherits orphaned guest processes, and it starts all its own
+ * children with `spawnProgram`. So the reaper waits for any child, and discards the exit status of those that nobody watches.
  */
 export class Reaper {
   readonly #watched = new Map<number, (status: ExitStatus) => void>();
@@ -18,9 +18,9 @@ export class Reaper {
     this.#watched.set(pid, onExit);
   }
 
-  /** Also called before a process is looked up or started, so that an answer never rests on a signal still under way. */
+  /** Also called before the agent looks up or starts a process, so that no response depends on a SIGCHLD that is still pending. */
   poll(): void {
-    // Nothing can have been started before.
+    // Before libc is loaded no process can have been started.
     if (!isLibcLoaded()) return;
     const status = new Int32Array(1);
     for (;;) {

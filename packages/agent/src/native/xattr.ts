@@ -1,4 +1,4 @@
-// Extended attributes of a file, following symlinks. A file system without them reads as "none".
+// Extended attributes of files. Symbolic links are followed. A file on a file system without extended attributes has none.
 
 import { LibcError, libc } from "./libc.ts";
 
@@ -12,7 +12,7 @@ export function listXattrs(path: string | Buffer): string[] {
         .filter((name) => name !== "");
 }
 
-/** Undefined when it is gone or unreadable. */
+/** Undefined when the attribute does not exist or is unreadable. */
 export function readXattr(path: string | Buffer, name: string): Buffer | undefined {
   return grow((buffer, size) => libc().getxattr(terminated(path), name, buffer, size));
 }
@@ -26,12 +26,12 @@ export function removeXattr(path: string, name: string): void {
   if (libc().removexattr(path, name) !== 0) throw new LibcError("removexattr");
 }
 
-// Bytes go to C as they are, so they have to bring the NUL of a string along.
+// koffi passes a Buffer to C unchanged, so the Buffer has to contain the terminating NUL.
 function terminated(path: string | Buffer): string | Buffer {
   return typeof path === "string" ? path : Buffer.concat([path, Buffer.alloc(1)]);
 }
 
-// Both reading calls tell the size when given none; the value may grow in between, hence the second try.
+// Without a buffer, both calls return the size. The value may grow before the second call, hence the second attempt.
 function grow(call: (buffer: Buffer | null, size: number) => number): Buffer | undefined {
   for (let attempt = 0; attempt < 2; attempt++) {
     const size = call(null, 0);

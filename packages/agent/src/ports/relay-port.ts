@@ -1,11 +1,11 @@
-// `CONNECT localhost:PORT`: a raw connection to a server that listens only on this sandbox's own 127.0.0.1 or ::1. The node asks
-// for one after the sandbox's address refused, so such servers are reachable from outside as soon as they listen.
+// `CONNECT localhost:PORT` opens a raw connection to a server that listens only on 127.0.0.1 or ::1 of this sandbox. The node sends it
+// after the sandbox's address refused the connection. So such a server is reachable from outside as soon as it listens.
 //
-// A forwarder that listens on the sandbox's address for each of them was ruled out: it has to look for listeners again and again
-// (in every idle sandbox), is late by as much, and keeps the guest from binding 0.0.0.0:PORT while it listens.
+// A forwarder on the sandbox's address for each such server was ruled out. It would have to poll for listeners (in every idle
+// sandbox), it would notice each of them late, and it would keep the guest from binding 0.0.0.0:PORT.
 //
-// Nothing is checked on purpose. Only the sandbox itself and the node can open a connection on which to say CONNECT (the edge
-// refuses the method), and both may connect to every port already.
+// The agent deliberately checks no token here. Only the sandbox itself and the node can open a connection to send CONNECT on (the edge
+// refuses the method), and both can connect to every port anyway.
 
 import type { IncomingMessage } from "node:http";
 import { connect, type Socket } from "node:net";
@@ -26,7 +26,7 @@ export async function relayPort(req: IncomingMessage, client: Duplex, head: Buff
   refuse(client, "502 Bad Gateway");
 }
 
-/** Undefined: nothing listens there. */
+/** Undefined when no server listens on the port. */
 function open(host: string, port: number): Promise<Socket | undefined> {
   return new Promise((resolve) => {
     const socket = connect({ host, port, allowHalfOpen: true, noDelay: true });
@@ -39,7 +39,7 @@ function open(host: string, port: number): Promise<Socket | undefined> {
   });
 }
 
-/** Half-closes pass; an end of one side in any other way resets the other. */
+/** Forwards half-closes. When one side ends in any other way, the other side is reset. */
 function join({ client, server, head }: { client: Duplex; server: Socket; head: Buffer }): void {
   server.once("error", () => reset(client));
   server.once("close", () => (server.readableEnded ? client.end() : reset(client)));

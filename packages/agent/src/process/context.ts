@@ -1,10 +1,10 @@
 import type { AgentState } from "../state.ts";
 import type { ProcessTable } from "./running/table.ts";
 
-/** What every process method works with. */
+/** What every method of the process service needs. */
 export interface ProcessContext {
   readonly state: AgentState;
   readonly table: ProcessTable;
-  /** tini in the agent's tree. */
+  /** Path of tini in the agent's tree. */
   readonly tini: string;
 }

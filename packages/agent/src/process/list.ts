@@ -2,7 +2,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { ListResponseSchema } from "@skerry/wire/process";
 import type { ProcessContext } from "./context.ts";
 
-/** Processes as clients described them, whoever's they are. */
+/** The running processes of all users, as clients described them. */
 export function list(process: ProcessContext): MessageInitShape<typeof ListResponseSchema> {
   return {
     processes: process.table.list().map(({ pid, identity }) => ({

@@ -3,10 +3,10 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { type SendSignalRequest, Signal } from "@skerry/wire/process";
 import type { ProcessContext } from "./context.ts";
 
-/** One that the kernel holds up (on a network file system, say) is not waited for any longer. */
+/** Longest wait for a killed process. The kernel may hold it up, for example on a network file system. */
 const KILL_WAIT_MS = 1_000;
 
-/** A kill is answered when the process is gone: who has killed it does not find it in the list, nor among the kernel's. */
+/** Responds to SIGKILL only when the process has ended. So the client no longer finds it, neither in the list nor in the kernel. */
 export async function sendSignal(process: ProcessContext, request: SendSignalRequest): Promise<Record<never, never>> {
   const target = process.table.findLive(request.process);
   switch (request.signal) {

@@ -65,8 +65,8 @@ function expandCwd(process: ProcessContext, cwd: string, user: User): string {
   }
 }
 
-// The deadline of a Start call is the process's own: it holds after the client is gone too. The stream fails before the
-// kill, because clients take an `end` in front of the error for an ordinary exit.
+// The deadline of a Start call applies to the process, even after the client has disconnected. The stream fails before the kill,
+// because clients take an `end` event before the error for an ordinary exit.
 function limitLifetime(started: GuestProcess, subscriber: Subscriber, timeoutMs: number): void {
   const timer = setTimeout(() => {
     subscriber.fail(deadlineError());

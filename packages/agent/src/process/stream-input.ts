@@ -4,7 +4,7 @@ import type { ProcessContext } from "./context.ts";
 import type { GuestProcess } from "./running/guest-process.ts";
 import { writeInput } from "./write-input.ts";
 
-/** Live input: each message is written before the next is read. The end of the stream does not close stdin. */
+/** Streamed input: each message is written before the next one is read. The end of the stream does not close stdin. */
 export async function streamInput(process: ProcessContext, requests: AsyncIterable<StreamInputRequest>): Promise<Record<never, never>> {
   let target: GuestProcess | undefined;
   for await (const { event } of requests) {
@@ -13,7 +13,7 @@ export async function streamInput(process: ProcessContext, requests: AsyncIterab
         target = process.table.findLive(event.value.process);
         break;
       case "data":
-        if (!target) throw new ConnectError("the first message has to select a process", Code.InvalidArgument);
+        if (!target) throw new ConnectError("the first message must select a process", Code.InvalidArgument);
         await writeInput(target, event.value.input);
         break;
       case "keepalive":

@@ -2,7 +2,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import type { UpdateRequest } from "@skerry/wire/process";
 import type { ProcessContext } from "./context.ts";
 
-/** Resizes the terminal; without `pty` there is nothing to change. */
+/** Resizes the terminal. Does nothing without `pty`. */
 export function update(process: ProcessContext, request: UpdateRequest): Record<never, never> {
   const target = process.table.findLive(request.process);
   if (request.pty === undefined) return {};

@@ -4,7 +4,7 @@ import { errnoOf } from "@skerry/base";
 import type { ProcessInput } from "@skerry/wire/process";
 import type { GuestProcess } from "./running/guest-process.ts";
 
-/** Writes one piece of input and returns when the kernel has all of it. */
+/** Writes one piece of input. Resolves when the kernel has accepted all of it. */
 export async function writeInput(process: GuestProcess, input: ProcessInput | undefined): Promise<void> {
   const target = process.input;
   switch (input?.input.case) {

@@ -1,10 +1,11 @@
-// The body of a ListDirResponse, piece by piece. The library that encodes all other messages takes a whole one: of 100,000 entries it
-// keeps the agent from everything else for seconds, and holds them several times over.
+// Encodes a ListDirResponse in pieces. The library that encodes all other messages needs the whole message. With 100,000 entries it
+// would block the agent for seconds, and hold the entries in memory several times.
 
 import { create, toBinary } from "@bufbuild/protobuf";
 import { FileType, ListDirResponseSchema } from "@skerry/wire/filesystem";
 import type { Entry } from "../entry.ts";
 
+/** Minimum size of a piece, except for the last one. */
 const PIECE_BYTES = 64 * 1024;
 
 export type Encoding = "json" | "binary";
@@ -36,7 +37,7 @@ const TYPE_NAMES: Readonly<Partial<Record<FileType, string>>> = {
   [FileType.DIRECTORY]: "FILE_TYPE_DIRECTORY",
 };
 
-/** As the JSON mapping of protobuf has it: fields in their order, none with its default value, 64-bit numbers as strings. */
+/** Protobuf's JSON mapping: fields in their order, default values omitted, 64-bit numbers as strings. */
 export function jsonOf(entry: Entry): string {
   const type = TYPE_NAMES[entry.type];
   let json = `{"name":${JSON.stringify(entry.name)}`;
@@ -53,10 +54,10 @@ export function jsonOf(entry: Entry): string {
   return entry.isSymlink ? `${json},"isSymlink":true}` : `${json}}`;
 }
 
-/** Many files of one directory are of the same second. */
+/** Cache: many files of a directory have the same second. */
 let lastSecond = { seconds: 0n, text: "1970-01-01T00:00:00" };
 
-/** RFC 3339 with 0, 3, 6 or 9 digits behind the point. */
+/** RFC 3339 with 0, 3, 6 or 9 decimal places. */
 function timeText({ seconds, nanos }: Entry["modifiedTime"]): string {
   if (seconds !== lastSecond.seconds) {
     lastSecond = { seconds, text: new Date(Number(seconds) * 1000).toISOString().slice(0, -".000Z".length) };

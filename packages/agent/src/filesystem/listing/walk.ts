@@ -1,4 +1,4 @@
-// All that is below a directory, down to a depth: each directory right before its contents, names in the order of their bytes.
+// Everything below a directory, down to a depth: each directory right before its content, names sorted by their bytes.
 
 import { isUtf8 } from "node:buffer";
 import { errnoOf } from "@skerry/base";
@@ -6,7 +6,7 @@ import { appendName } from "../../paths.ts";
 import { type Child, type RawPath, readChildren } from "./children.ts";
 
 export interface Place {
-  /** As clients see it: what is not UTF-8 has U+FFFD in its place. */
+  /** The path as clients see it: U+FFFD replaces bytes that are not UTF-8. */
   readonly shown: string;
   readonly real: RawPath;
 }
@@ -18,8 +18,8 @@ interface Level {
 }
 
 /**
- * In batches, so that whoever takes them can let others have their turn. Links are listed and never entered. Holds the names of the
- * directories on its way, not the whole tree.
+ * Yields batches, so that the caller can serve other requests in between. Symbolic links are listed and never followed. Only the
+ * directories on the current path are held in memory, not the whole tree.
  */
 export async function* walk(root: Place, options: { depth: number; batch: number }): AsyncGenerator<Place[]> {
   const levels: Level[] = [await open(root)];

@@ -1,4 +1,4 @@
-// The hub that is in use, for those who only have to wait for it. None is there while nobody watches.
+// The hub in use, for code that only has to wait for it. Undefined while nobody watches. Does not load the code of the hub.
 
 import type { WatchHub } from "./watch-hub.ts";
 

@@ -1,49 +1,50 @@
-// Finds out what a directory holds from the moment that it is watched. What was made before has no record of the
-// kernel, what is made meanwhile may have one and be found as well: each is told once.
+// Finds out what a directory contains once it is watched. For files from before there is no inotify event. Files that are created
+// during the scan may have one and be found as well. The client gets one event for each.
 //
-// The work is synchronous, in slices: in between, only whole batches of the kernel's records are handled.
+// The work is synchronous, in slices. Between two slices only whole batches of inotify events are handled.
 
 import { type Dir, opendirSync } from "node:fs";
 
 export interface ScanOptions {
-  /** Asked when the scan begins; one character per byte. */
+  /** Called when the scan begins. The path has one character per byte. */
   readonly path: () => string;
-  /** What is found is not told: it was there before the watcher. */
+  /** Report nothing: the content is older than the watcher. */
   readonly isSilent: boolean;
   readonly onFound: (name: string, found: { readonly isDirectory: boolean; readonly isNews: boolean }) => void;
-  /** Once, also after a failure and when cancelled. */
+  /** Called once, also after a failure or a cancellation. */
   readonly onEnd: (error: unknown) => void;
-  /** All records are handled that the scan may have told already. */
+  /** Called when all inotify events are handled that the scan may have reported already. */
   readonly onSettled: () => void;
 }
 
+/** Number of entries that Node.js reads from the directory at once. */
 const ENTRIES_PER_READ = 256;
-const ENTRIES_PER_LOOK_AT_THE_CLOCK = 16;
+const ENTRIES_PER_CLOCK_CHECK = 16;
 
 export class DirectoryScan {
   readonly #options: ScanOptions;
   #dir: Dir | undefined;
   #isOver = false;
-  /** Told by the scan, not yet by a record. */
+  /** Reported by the scan, not yet by an inotify event. */
   readonly #announced = new Set<string>();
-  /** Told by records since the directory is watched. */
+  /** Reported by inotify events since the directory is watched. */
   readonly #recorded = new Set<string>();
 
   constructor(options: ScanOptions) {
     this.#options = options;
   }
 
-  /** Goes on until the time is over; true at the end. */
+  /** Runs until the deadline. Returns true when the scan has ended. */
   step(deadline: number): boolean {
     if (this.#isOver) return true;
     try {
       this.#dir ??= opendirSync(Buffer.from(this.#options.path(), "latin1"), { encoding: "latin1", bufferSize: ENTRIES_PER_READ });
       for (let count = 1; ; count++) {
-        // Finding a directory can end everything, this scan included.
+        // `onFound` can end everything, including this scan.
         const found = this.#isOver ? null : this.#dir.readSync();
         if (!found) break;
         this.#found(found.name, found.isDirectory());
-        if (count % ENTRIES_PER_LOOK_AT_THE_CLOCK === 0 && performance.now() > deadline) return false;
+        if (count % ENTRIES_PER_CLOCK_CHECK === 0 && performance.now() > deadline) return false;
       }
       this.#end(undefined);
     } catch (error) {
@@ -53,17 +54,17 @@ export class DirectoryScan {
   }
 
   /**
-   * Whether `name`, which a record says was changed, has to be told before: it came with the directory, and the scan has
-   * not come to it yet.
+   * Whether the client must first learn that `name` exists, for which an inotify event reports a change: it came with the directory,
+   * and the scan has not reached it yet.
    */
   isUnheardOf(name: string): boolean {
     return !this.#options.isSilent && !this.#isOver && !this.#announced.has(name) && !this.#recorded.has(name);
   }
 
-  /** Whether a record about `name` is the first that anybody hears of it. */
+  /** Whether an inotify event about `name` tells the client something new. */
   isNews(name: string, isCreation: boolean): boolean {
     this.#recorded.add(name);
-    // Only the first record can be the one of the creation that was found.
+    // Only the first event can be the creation that the scan has reported.
     return !(this.#announced.delete(name) && isCreation);
   }
 

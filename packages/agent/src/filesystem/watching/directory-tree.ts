@@ -7,11 +7,11 @@ export interface WatchedDirectory {
   /** Undefined for the root. */
   parent: WatchedDirectory | undefined;
   readonly children: Map<string, WatchedDirectory>;
-  /** While what it holds is being found out. */
+  /** Set while its content is being scanned. */
   scan: DirectoryScan | undefined;
 }
 
-/** The watched directories of one watcher, and under which name each is now. */
+/** The watched directories of one watcher, with their current names. */
 export class DirectoryTree {
   readonly root: WatchedDirectory;
   readonly #byWd = new Map<number, WatchedDirectory>();
@@ -30,8 +30,8 @@ export class DirectoryTree {
   }
 
   /**
-   * The directory of that number is `name` in `parent` now, whatever it was before. Undefined when it holds the parent
-   * itself: the same directory seen twice, through a bind mount.
+   * Makes the directory with this watch descriptor the child `name` of `parent`, whatever it was before. Undefined when it contains
+   * the parent itself: then a bind mount shows the same directory twice.
    */
   attach(wd: number, parent: WatchedDirectory, name: string): WatchedDirectory | undefined {
     const existing = this.#byWd.get(wd);
@@ -42,7 +42,7 @@ export class DirectoryTree {
     return directory;
   }
 
-  /** False, and nothing moved, when it would end up inside itself. */
+  /** Returns false and moves nothing if the directory would end up inside itself. */
   move(directory: WatchedDirectory, parent: WatchedDirectory, name: string): boolean {
     for (let above: WatchedDirectory | undefined = parent; above; above = above.parent) if (above === directory) return false;
     unlink(directory);
@@ -52,13 +52,13 @@ export class DirectoryTree {
     return true;
   }
 
-  /** Forgets it and all below, and ends what looks into them; returns their numbers. */
+  /** Forgets the directory and everything below it, and cancels their scans. Returns their watch descriptors. */
   detach(directory: WatchedDirectory): number[] {
     unlink(directory);
     const wds: number[] = [];
     const pending = [directory];
     for (let next = pending.pop(); next; next = pending.pop()) {
-      // What moved elsewhere meanwhile is not below any more.
+      // This directory has moved elsewhere in the meantime.
       if (this.#byWd.get(next.wd) !== next) continue;
       this.#byWd.delete(next.wd);
       next.scan?.cancel();
@@ -72,7 +72,7 @@ export class DirectoryTree {
     return this.#byWd.get(directory.wd) === directory;
   }
 
-  /** Relative to the root, which is "". */
+  /** Relative to the root, whose path is "". */
   pathOf(directory: WatchedDirectory): string {
     const names: string[] = [];
     for (let at = directory; at.parent; at = at.parent) names.push(at.name);
@@ -84,7 +84,7 @@ function create(wd: number, name: string, parent: WatchedDirectory | undefined):
   return { wd, name, parent, children: new Map(), scan: undefined };
 }
 
-// A newer directory may have the name by now.
+// Another directory may have the name by now.
 function unlink(directory: WatchedDirectory): void {
   if (directory.parent?.children.get(directory.name) === directory) directory.parent.children.delete(directory.name);
 }

@@ -1,16 +1,16 @@
 import { NameTable } from "../../accounts/accounts.ts";
 import { type Entry, readEntry } from "../entry.ts";
 
-/** Looked at in parallel: enough for the thread pool, little enough for memory. */
+/** Concurrent reads: enough to keep the thread pool busy, and few enough to bound memory. */
 const MAX_RUNNING = 32;
 
-/** Describes the files of events. Files that are gone by then have no description. */
+/** Describes the files of events. The result is undefined for files that no longer exist. */
 export class EntryReader {
   #batch: { readonly names: NameTable; readonly entries: Map<string, Promise<Entry | undefined>> } | undefined;
   #running = 0;
   readonly #waiting: (() => void)[] = [];
 
-  /** The path has one character per byte. Events that arrived together and are about one file share one look at it. */
+  /** The path has one character per byte. Events for one file that arrive together share one read. */
   read(path: string): Promise<Entry | undefined> {
     if (!this.#batch) {
       this.#batch = { names: new NameTable(), entries: new Map() };

@@ -1,7 +1,7 @@
-// Events that a client has not taken yet.
+// Events that a client has not fetched yet.
 //
-// Failure policy: events are never dropped in silence. A buffer that grows past its limit fails instead, and says so to
-// every later reader: a client that knows it missed something can look again, one that does not cannot.
+// Failure policy: events are never dropped silently. A buffer that exceeds its limit fails, and every later reader gets the error. A
+// client that knows that it missed events can look again.
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
@@ -15,14 +15,18 @@ export interface WatchEvent {
   readonly entry: Promise<Entry | undefined> | undefined;
 }
 
-/** Memory that all buffers of the agent take together, as estimated here. */
+/** Estimated memory of all buffers of the agent together. */
 export interface SharedMemory {
   usedBytes: number;
 }
 
+/** Limit on the estimated memory of one buffer. */
 const MAX_BYTES = 16 * 1024 * 1024;
+/** Estimated memory of an event without its name and entry. */
 const EVENT_BYTES = 128;
+/** Estimated memory of an entry. */
 const ENTRY_BYTES = 1024;
+/** Number of fetched events after which the array is shortened. Each shortening moves all remaining events. */
 const COMPACT_AFTER = 1024;
 
 export class EventBuffer {
@@ -57,7 +61,7 @@ export class EventBuffer {
     this.fail(new ConnectError("watcher error: events were not read fast enough and are lost; watch again", Code.ResourceExhausted));
   }
 
-  /** Every reader gets this error from now on; what is buffered is dropped. */
+  /** From now on every reader gets this error. Buffered events are dropped. */
   fail(error: ConnectError): void {
     if (this.#failure) return;
     this.#failure = error;
@@ -91,7 +95,6 @@ export class EventBuffer {
     return event;
   }
 
-  // Removing each event from the front by itself would move the whole rest every time.
   #compact(): void {
     this.#events.splice(0, this.#taken);
     this.#taken = 0;

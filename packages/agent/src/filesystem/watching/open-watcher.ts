@@ -14,7 +14,7 @@ export interface OpenWatcher {
   close(): void;
 }
 
-/** What WatchDir and CreateWatcher have in common: from the request to a watcher that has missed nothing since. */
+/** Shared by WatchDir and CreateWatcher. The returned watcher reports every event from after the call. */
 export async function openWatcher(
   filesystem: FilesystemContext,
   request: WatchDirRequest | CreateWatcherRequest,

@@ -1,9 +1,7 @@
-// The agent's one inotify descriptor and everybody who watches through it. One, because the host limits how many there
-// are (128 by default, for all sandboxes of a runc host together), and because two watchers of one directory then share
-// one watch of the kernel.
+// The agent's only inotify descriptor, and all watchers that use it. There is only one, because the host limits their number (128 by
+// default, for all sandboxes of a runc host together). It also lets two watchers of one directory share one watch of the kernel.
 //
-// Everything here is synchronous from the kernel's queue to the watchers' buffers, so that whoever calls `settle` knows
-// that all that happened before is told.
+// The path from the kernel's queue to the watchers' buffers is synchronous. So when `settle` resolves, all earlier events are reported.
 
 import { setImmediate as nextRound } from "node:timers/promises";
 import { Code, ConnectError } from "@connectrpc/connect";
@@ -13,12 +11,15 @@ import type { DirectoryScan } from "./directory-scan.ts";
 import { EntryReader } from "./entry-reader.ts";
 import { Watcher, type WatcherOptions, type WatchSource } from "./watcher.ts";
 
+/** Limit on watchers, so that a client that never removes them cannot use up the agent's memory. */
 const MAX_WATCHERS = 10_000;
+/** Limit on the events that all watchers together have not delivered yet. */
 const MAX_BUFFERED_BYTES = 64 * 1024 * 1024;
-/** Of directory scans between two looks at other work. */
+/** Longest time for which directory scans keep the agent from other work. */
 const SLICE_MS = 4;
-/** What a guest makes faster than we can look at it does not hold up an answer for longer. */
+/** Longest wait of a response for directory scans: a guest may create files faster than the agent scans them. */
 const SETTLE_LIMIT_MS = 1000;
+/** Limit on the rounds of one `#work` call, so that it ends even while events keep coming. */
 const MAX_ROUNDS = 16;
 
 export class WatchHub implements WatchSource {
@@ -31,7 +32,7 @@ export class WatchHub implements WatchSource {
   readonly #watchers = new Set<Watcher>();
   readonly #subscribers = new Map<number, Set<Watcher>>();
   readonly #scans: DirectoryScan[] = [];
-  /** Ended, but records of what they found may still be queued. */
+  /** Scans that have ended, while events for what they found may still be queued. */
   #unsettled: DirectoryScan[] = [];
   #isScheduled = false;
 
@@ -39,12 +40,12 @@ export class WatchHub implements WatchSource {
     return this.#watchers.size === 0;
   }
 
-  /** Resolves when everything is watched that has to be. Throws what Watcher throws, and ConnectErrors. */
+  /** Resolves when all directories of the watcher are watched. Throws LibcError and ConnectError. */
   async watch(options: WatcherOptions, signal: AbortSignal): Promise<Watcher> {
     if (this.#watchers.size >= MAX_WATCHERS) {
       throw new ConnectError(`there are ${MAX_WATCHERS} watchers already`, Code.ResourceExhausted);
     }
-    // What happened before is not for the new one.
+    // Earlier events are not for the new watcher.
     this.#work();
     const watcher = this.#create(options);
     try {
@@ -64,12 +65,12 @@ export class WatchHub implements WatchSource {
   close(watcher: Watcher): void {
     if (!this.#watchers.delete(watcher)) return;
     watcher.buffer.clear();
-    // With the descriptor go all watches at once.
+    // Closing the descriptor removes all watches at once.
     if (this.isEmpty) this.#inotify.close();
     watcher.release();
   }
 
-  /** Afterwards, all that happened before the call is in the buffers, and new directories are watched. */
+  /** When it resolves, all events from before the call are in the buffers, and new directories are watched. */
   async settle(): Promise<void> {
     const giveUp = performance.now() + SETTLE_LIMIT_MS;
     this.#work();
@@ -154,7 +155,7 @@ export class WatchHub implements WatchSource {
 
   #dispatch(events: InotifyEvent[]): void {
     const arrivals = arrivalsOf(events);
-    // The other half of a rename may just be on its way into the queue.
+    // The second event of a rename may arrive in the queue just now.
     const isHalf = events.some(({ mask, cookie }) => mask & IN.MOVED_FROM && mask & IN.ISDIR && !arrivals.has(cookie));
     if (isHalf) {
       const more = this.#inotify.read().events;
@@ -168,7 +169,7 @@ export class WatchHub implements WatchSource {
     }
   }
 
-  // What was lost may have been anybody's.
+  // The lost events may have concerned any watcher.
   #failAll(): void {
     for (const watcher of this.#watchers) {
       watcher.fail(new ConnectError("watcher error: the kernel's event queue overflowed and events are lost; watch again", Code.Internal));

@@ -5,7 +5,7 @@ import type { OpenWatcher } from "./open-watcher.ts";
 const ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789";
 const ID_LENGTH = 20;
 
-/** The watchers of CreateWatcher, which stay until they are removed. */
+/** The watchers of CreateWatcher. They stay until the client removes them. */
 export class WatcherTable {
   readonly #watchers = new Map<string, OpenWatcher>();
 

@@ -1,4 +1,4 @@
-// What one client watches: a directory, or a whole tree of which each directory has a watch of its own in the kernel.
+// What one client watches: a directory, or a whole tree, in which each directory has its own watch in the kernel.
 
 import { Code, ConnectError } from "@connectrpc/connect";
 import { asError, errnoOf } from "@skerry/base";
@@ -18,11 +18,11 @@ export interface WatcherOptions {
   readonly root: string;
   readonly recursive: boolean;
   readonly includeEntry: boolean;
-  /** Absolute paths that a recursive watcher stays out of. */
+  /** Absolute paths that a recursive watcher skips. */
   readonly skipped: ReadonlySet<string>;
 }
 
-/** What a watcher needs of the one who owns the kernel's queue. */
+/** What a watcher needs from the owner of the inotify descriptor. */
 export interface WatchSource {
   readonly entries: EntryReader;
   readonly memory: SharedMemory;
@@ -31,8 +31,8 @@ export interface WatchSource {
   scan(scan: DirectoryScan): void;
 }
 
-/** A directory that went away, that was swapped for something else, or that may not be looked into is left out. */
-const LEFT_OUT: ReadonlySet<string> = new Set(["ENOENT", "ENOTDIR", "ELOOP", "EACCES", "EPERM", "ENAMETOOLONG"]);
+/** A directory with one of these errors is skipped: it was removed or replaced, or the agent may not read it. */
+const SKIPPED: ReadonlySet<string> = new Set(["ENOENT", "ENOTDIR", "ELOOP", "EACCES", "EPERM", "ENAMETOOLONG"]);
 
 const LIMITS: ReadonlyMap<string, string> = new Map([
   ["ENOSPC", "the limit of watched directories is reached (fs.inotify.max_user_watches)"],
@@ -43,7 +43,7 @@ export class Watcher {
   readonly buffer: EventBuffer;
   readonly #source: WatchSource;
   readonly #options: WatcherOptions;
-  /** Undefined when nothing is watched any more. */
+  /** Undefined when the watcher has stopped watching. */
   #tree: DirectoryTree | undefined;
   #scans = 0;
 
@@ -52,17 +52,17 @@ export class Watcher {
     this.#source = source;
     this.#options = options;
     this.buffer = new EventBuffer(source.memory);
-    // Links are followed here and nowhere below.
+    // Symbolic links are followed here, and nowhere below.
     this.#tree = new DirectoryTree(source.subscribe(options.root, this, WATCHED));
     if (options.recursive) this.#scan(this.#tree.root, true);
   }
 
-  /** Whether directories that should be watched are still looked for. */
+  /** Whether the watcher is still searching for directories to watch. */
   get isScanning(): boolean {
     return this.#tree !== undefined && this.#scans > 0;
   }
 
-  /** `arrivals`: the second halves of renames, by cookie. */
+  /** `arrivals` are the second events of renames, by cookie. */
   handle(event: InotifyEvent, arrivals: ReadonlyMap<number, InotifyEvent>): void {
     const directory = this.#tree?.get(event.wd);
     if (!this.#tree || !directory) return;
@@ -72,13 +72,13 @@ export class Watcher {
     else if (event.mask & IN.ATTRIB) this.#emit(this.#tree.pathOf(directory), EventType.CHMOD);
   }
 
-  /** Nothing is reported from here on but the error, to whoever asks. */
+  /** Stops watching. From now on every reader gets the error. */
   fail(error: ConnectError): void {
     this.buffer.fail(error);
     this.release();
   }
 
-  /** Stops watching; what is buffered can still be taken. */
+  /** Stops watching. Buffered events can still be fetched. */
   release(): void {
     if (!this.#tree) return;
     const tree = this.#tree;
@@ -86,7 +86,7 @@ export class Watcher {
     this.#source.unsubscribe(tree.detach(tree.root), this);
   }
 
-  // Where the root went is not known, and what takes its place is another directory: both end it.
+  // After a move the root's new path is unknown, and whatever takes its place is a different directory. So both end the watcher.
   #handleRoot(mask: number): void {
     for (const type of rootEventTypes(mask)) this.#emit("", type);
     if (mask & (IN.DELETE_SELF | IN.MOVE_SELF | IN.UNMOUNT | IN.IGNORED)) this.release();
@@ -97,7 +97,7 @@ export class Watcher {
     const isCreation = (mask & (IN.CREATE | IN.MOVED_TO)) !== 0;
     const path = appendName(tree.pathOf(directory), name);
     if (mask & (IN.MODIFY | IN.ATTRIB) && directory.scan?.isUnheardOf(name)) this.#emit(path, EventType.CREATE);
-    // A rename is told again rather than not at all: it may have replaced what the scan found.
+    // Report a rename twice rather than not at all: it may have replaced what the scan found.
     if (directory.scan && !directory.scan.isNews(name, (mask & IN.CREATE) !== 0)) return;
     for (const type of eventTypes(mask)) this.#emit(path, type);
     if (!this.#options.recursive || !(mask & IN.ISDIR)) return;
@@ -107,7 +107,7 @@ export class Watcher {
     if (isCreation) this.#watchChild(directory, name, false);
   }
 
-  // Inside the tree it keeps its watches under the new name, from this record on. Else it is none of ours any more.
+  // If the directory moved within the tree, it keeps its watches under the new name, from this event on. Otherwise it is forgotten.
   #depart(tree: DirectoryTree, child: WatchedDirectory, arrival: InotifyEvent | undefined): void {
     const target = arrival && tree.get(arrival.wd);
     if (target && tree.move(child, target, arrival.name)) return;
@@ -122,7 +122,7 @@ export class Watcher {
     try {
       wd = this.#source.subscribe(path, this, WATCHED | IN.DONT_FOLLOW);
     } catch (error) {
-      if (!LEFT_OUT.has(errnoOf(error) ?? "")) this.fail(addError(path, error));
+      if (!SKIPPED.has(errnoOf(error) ?? "")) this.fail(addError(path, error));
       return;
     }
     const directory = this.#tree.attach(wd, parent, name);
@@ -137,7 +137,7 @@ export class Watcher {
       onFound: (name, found) => this.#found(directory, name, { ...found, isSilent }),
       onEnd: (error) => {
         this.#scans--;
-        if (error !== undefined && !LEFT_OUT.has(errnoOf(error) ?? "")) this.fail(addError(this.#options.root, error));
+        if (error !== undefined && !SKIPPED.has(errnoOf(error) ?? "")) this.fail(addError(this.#options.root, error));
       },
       onSettled: () => {
         if (directory.scan === scan) directory.scan = undefined;
@@ -150,7 +150,7 @@ export class Watcher {
 
   #found(directory: WatchedDirectory, name: string, found: { isDirectory: boolean; isNews: boolean; isSilent: boolean }): void {
     if (found.isNews) this.#emit(appendName(this.#pathOf(directory), name), EventType.CREATE);
-    // One that a record told of is watched already.
+    // A directory that an inotify event reported is watched already.
     if (found.isDirectory && (found.isNews || !directory.children.has(name))) this.#watchChild(directory, name, found.isSilent);
   }
 
@@ -176,7 +176,7 @@ export class Watcher {
   }
 }
 
-/** Paths of clients are text here, and bytes in the kernel. */
+/** `path` has one character per byte; the message has it as text. */
 export function addError(path: string, error: unknown): ConnectError {
   const reason = (error instanceof LibcError && LIMITS.get(error.code)) || asError(error).message;
   return new ConnectError(`error adding path ${Buffer.from(path, "latin1").toString("utf8")} to watcher: ${reason}`, Code.Internal);

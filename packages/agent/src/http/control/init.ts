@@ -1,5 +1,5 @@
-// The platform's word to the agent. It is called again and again with short patience, so everything is cheap,
-// synchronous once the body is read (which serialises callers), and repeatable.
+// Applies what the platform tells the agent. The platform retries with short timeouts, so /init is cheap and repeatable. It runs
+// synchronously once the body is read, which serialises concurrent calls.
 
 import { AGENT_VERSION } from "@skerry/wire";
 import { stderrLogger } from "../../log.ts";
@@ -11,6 +11,7 @@ import { readBody } from "../read-body.ts";
 import { clockProblem } from "./clock.ts";
 import { type InitRequest, parseInit } from "./init-request.ts";
 
+/** Limit on the body, which is held in memory. Most of it are environment variables. */
 const MAX_BODY_BYTES = 4 * 1024 * 1024;
 
 export async function init({ req, res, state }: Exchange): Promise<void> {
@@ -23,20 +24,20 @@ export async function init({ req, res, state }: Exchange): Promise<void> {
   }
   if (isStale(state, request)) return sendNothing(res);
   apply(state, request);
-  // Elsewhere it would be the range of the machine.
+  // Outside a sandbox this would change the host's port range.
   if (process.pid === 1) changePortRange();
   const announce = request.generation === undefined ? undefined : state.generation?.become(request.generation);
   const finishTrust = request.caBundle ? await trust(state, request.caBundle) : undefined;
   if (state.generation?.isBusy) sendAccepted(res);
   else sendNothing(res);
-  // In the same turn: the next request to this agent finds it done.
+  // Still in the same round of the event loop, so the next request finds it done.
   announce?.();
   finishTrust?.();
 }
 
 /**
- * It was sent before one that has been applied already. Of another start or restore there is no before: the platform's clock may
- * have been set back since.
+ * Whether a newer request of the same start or restore was already applied. Timestamps of different ones are not comparable, because
+ * the platform's clock may have been set back in between.
  */
 function isStale({ newestInit }: AgentState, { timestamp, lifecycleId }: InitRequest): boolean {
   if (timestamp === undefined || newestInit === undefined || newestInit.lifecycleId !== lifecycleId) return false;
@@ -55,8 +56,8 @@ async function trust(state: AgentState, pem: string): Promise<() => void> {
 }
 
 /**
- * The first caller wins, and later ones prove that they know the current token: by repeating it in the body, or, to
- * set another one or none (a fork of this sandbox has its own), in the header.
+ * The first caller sets the token. Later callers prove that they know it. They repeat it in the body, or send it in the header to set
+ * another token or none: a fork of this sandbox has a token of its own.
  */
 function authorise(state: AgentState, wanted: string | undefined, presented: string | undefined): void {
   const current = state.accessToken;
@@ -70,7 +71,8 @@ function apply(state: AgentState, request: InitRequest): void {
   const { timestamp, lifecycleId } = request;
   if (timestamp !== undefined) state.newestInit = { timestamp, lifecycleId };
   const clockAheadMs = timestamp === undefined ? undefined : clockProblem(timestamp, Date.now());
-  if (clockAheadMs !== undefined) stderrLogger(`the clock is ${clockAheadMs} ms ahead of the platform's, and nothing in here may set it`);
+  if (clockAheadMs !== undefined)
+    stderrLogger(`the sandbox's clock is ${clockAheadMs} ms ahead of the platform's, and the agent cannot set it`);
   if (request.envVars !== undefined) state.userEnv = new Map(Object.entries(request.envVars));
   state.accessToken = request.accessToken;
   if (request.defaultUser) state.defaultUser = request.defaultUser;

@@ -4,12 +4,15 @@ import { readBody } from "../read-body.ts";
 
 const MAX_BODY_BYTES = 1024;
 
-/** The node's word that this sandbox is over its memory, or has too many files open: who holds the most is ended, and named in the answer. */
+/**
+ * Kills the processes that hold the most, and names them in the response. The node calls it when this sandbox exceeds its memory limit
+ * or has too many files open.
+ */
 export async function relieve({ req, res }: Exchange): Promise<void> {
-  // Anywhere else the largest process is somebody else's.
-  if (process.pid !== 1) throw new HttpError(501, "only the first process of a sandbox ends others");
+  // Outside a sandbox the largest process does not belong to a guest.
+  if (process.pid !== 1) throw new HttpError(501, "the agent kills processes only as process 1 of a sandbox");
   const relief = parseRelief(await readBody(req, MAX_BODY_BYTES));
-  if (!relief) throw new HttpError(400, "bytes: how much memory to free, or files: how many to close; a positive number");
+  if (!relief) throw new HttpError(400, "the body must have a positive number: bytes (of memory to free) or files (to close)");
   sendJson(res, { killed: "files" in relief ? killWithMostFiles(relief.files) : killLargest(relief) });
 }
 

@@ -1,4 +1,4 @@
-// Which of the two encodings that exist here, gzip and identity, a client gets.
+// Chooses the encoding of a download: gzip or identity.
 
 export type Encoding = "gzip" | "identity";
 
@@ -15,9 +15,9 @@ interface Offer {
 }
 
 export interface EncodingNeeds {
-  /** Range or a condition refers to the file's own bytes, so only identity will do. */
+  /** The request has a range or a condition. These refer to the file's own bytes, so only identity is possible. */
   readonly isConditional?: boolean;
-  /** Identity wherever the client takes it at all. */
+  /** Choose identity if the client accepts it at all. */
   readonly prefersIdentity?: boolean;
 }
 
@@ -46,7 +46,7 @@ function rejectsIdentity(offers: readonly Offer[]): boolean {
   return offers.some((offer) => offer.name === "*" && offer.quality === 0) && !identity.some((offer) => offer.quality > 0);
 }
 
-// Best first; equal ones stay in the header's order.
+// Sorted by quality, best first. Equal ones keep the order of the header.
 function parseOffers(header: string): readonly Offer[] {
   return header
     .split(",")

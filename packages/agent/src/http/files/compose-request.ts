@@ -4,7 +4,7 @@ import { HttpError } from "../exchange.ts";
 export interface ComposeRequest {
   readonly sourcePaths: readonly string[];
   readonly destination: string;
-  /** An empty name is a name, not an absence. */
+  /** An empty string counts as a name, not as absent. */
   readonly username: string | undefined;
 }
 
@@ -19,7 +19,7 @@ export function parseComposeRequest(text: string): ComposeRequest {
   return { sourcePaths, destination, username };
 }
 
-// A null counts as absent.
+// A null field counts as absent.
 function parseObject(text: string): Record<string, unknown> {
   let value: unknown;
   try {

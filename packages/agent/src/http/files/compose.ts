@@ -1,5 +1,5 @@
-// Joins files into one. Nothing of the old destination or the sources is touched before the new one is whole: the data
-// goes into a file of its own beside the destination, which is then renamed over it.
+// Concatenates files into one. The agent writes the data to a temporary file beside the destination, and then renames it over the
+// destination. Until then neither the old destination nor a source changes.
 
 import { constants } from "node:fs";
 import { type FileHandle, lstat, open, rename, rm, stat } from "node:fs/promises";
@@ -13,7 +13,9 @@ import { readBody } from "../read-body.ts";
 import { type ComposeRequest, parseComposeRequest } from "./compose-request.ts";
 import { filePath, fileUser, makeParents } from "./file-request.ts";
 
+/** Limit on the body, a list of paths that is held in memory. */
 const MAX_BODY_BYTES = 4 * 1024 * 1024;
+/** Size of one read: each passes through another thread, which costs as much as copying a few hundred KiB. */
 const COPY_BYTES = 1024 * 1024;
 
 interface Source {
@@ -70,7 +72,7 @@ interface Copying {
   readonly sources: readonly Source[];
   readonly temporary: string;
   readonly user: User;
-  /** False once the client is gone. */
+  /** Returns false once the client has disconnected. */
   readonly isWanted: () => boolean;
 }
 
@@ -89,14 +91,14 @@ interface Appending {
 }
 
 async function append({ source, target, buffer, isWanted }: Appending): Promise<void> {
-  // O_NONBLOCK: what has become a FIFO since it was looked at must not hold a thread for ever.
+  // O_NONBLOCK: a file that was replaced by a FIFO after the check must not block a thread for ever.
   await using file = await open(source.path, constants.O_RDONLY | constants.O_NONBLOCK);
   if (!(await file.stat()).isFile()) throw new HttpError(400, `source path is not a regular file: ${source.given}`);
   for (;;) {
     const { bytesRead } = await file.read(buffer, 0, buffer.length, null);
     if (bytesRead === 0) return;
     for (let at = 0; at < bytesRead; ) at += (await target.write(buffer, at, bytesRead - at)).bytesWritten;
-    if (!isWanted()) throw new HttpError(500, "the client is gone");
+    if (!isWanted()) throw new HttpError(500, "the client disconnected");
   }
 }
 
@@ -106,7 +108,7 @@ function asHttpError(error: unknown): HttpError {
   return new HttpError(500, `error composing files: ${asError(error).message}`);
 }
 
-// Best effort: the result is there already. A source that is the destination by another name is not removed.
+// Best effort, because the result already exists. Keeps a source that is the destination under another name.
 async function removeSources(sources: readonly Source[], destination: string): Promise<void> {
   const made = await lstat(destination).catch(() => undefined);
   for (const { path } of sources) {

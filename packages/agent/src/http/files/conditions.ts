@@ -1,10 +1,10 @@
 import type { IncomingHttpHeaders } from "node:http";
 
-/** What the conditional headers of a download come to. Files have no ETag, so tags only ever match as `*`. */
+/** Result of the conditional headers of a download. Files have no ETag, so a tag matches only as `*`. */
 export type Condition = "proceed" | "not-modified" | "failed";
 
 export function checkConditions(headers: IncomingHttpHeaders, modifiedMs: number): Condition {
-  // HTTP dates have whole seconds.
+  // HTTP dates are in whole seconds.
   const modified = Math.floor(modifiedMs / 1000) * 1000;
   const ifMatch = headers["if-match"];
   if (ifMatch !== undefined) {
@@ -19,7 +19,7 @@ export function checkConditions(headers: IncomingHttpHeaders, modifiedMs: number
   return modifiedSince !== undefined && modified <= modifiedSince ? "not-modified" : "proceed";
 }
 
-/** Whether `If-Range` still lets the ranges count. */
+/** Whether `If-Range` allows a response with the requested ranges. */
 export function rangesApply(headers: IncomingHttpHeaders, modifiedMs: number): boolean {
   const ifRange = headers["if-range"];
   if (ifRange === undefined) return true;

@@ -1,4 +1,4 @@
-// By extension where one is known, else from the first bytes: enough for a browser that opens a sandbox's file.
+// Content types by file extension, or else by the first bytes. This is enough for a browser that opens a file of a sandbox.
 
 const BY_EXTENSION: Readonly<Record<string, string>> = {
   ".avif": "image/avif",
@@ -38,7 +38,7 @@ const MAGIC: readonly (readonly [prefix: string, type: string])[] = [
   ["\x00asm", "application/wasm"],
 ];
 
-/** How many bytes `sniffType` looks at. */
+/** Number of bytes that `sniffType` reads. */
 export const SNIFF_BYTES = 512;
 
 export function typeByExtension(name: string): string | undefined {
@@ -52,7 +52,7 @@ export function sniffType(head: Uint8Array): string {
   if (known) return known[1];
   if (/^\s*<(?:!doctype html|html|head|body|script)[\s>]/i.test(text)) return "text/html; charset=utf-8";
   if (/^\s*<\?xml/.test(text)) return "text/xml; charset=utf-8";
-  // Control characters that no text has.
+  // Text does not contain these control characters.
   return [...text].some(isBinary) ? "application/octet-stream" : "text/plain; charset=utf-8";
 }
 

@@ -3,13 +3,13 @@ import { createGunzip } from "node:zlib";
 import { HttpError } from "../exchange.ts";
 
 /**
- * The body of an upload without its content encoding; `gzip` covers the whole of it, multipart framing included. What is no gzip at
- * all is refused here, before anything is touched for it.
+ * Removes the content encoding from the body of an upload. `gzip` covers the whole body, including the multipart framing. A body that
+ * is not gzip at all is rejected here, before any file is touched.
  */
 export async function decodeBody(req: IncomingMessage): Promise<AsyncIterable<Buffer>> {
   const header = req.headers["content-encoding"]?.toString() ?? "";
   const encoding = (header.split(";")[0] ?? "").trim().toLowerCase();
-  // Whoever stops reading goes on to answer: the connection has to outlive that.
+  // A route that stops reading still sends a response, so the connection must stay open.
   if (encoding === "" || encoding === "identity") return { [Symbol.asyncIterator]: () => req.iterator({ destroyOnReturn: false }) };
   if (encoding !== "gzip") {
     throw new HttpError(400, `error decompressing request body: unsupported Content-Encoding: ${header}, supported: [gzip]`);
@@ -24,12 +24,12 @@ async function* resumed(first: IteratorResult<Buffer>, rest: AsyncGenerator<Buff
   yield* rest;
 }
 
-/** Of a gzip stream with nothing after it: what is shorter has no header. */
+/** Size of a gzip header. A shorter stream is not gzip. */
 const HEADER_BYTES = 10;
 
 async function* gunzip(req: IncomingMessage): AsyncGenerator<Buffer> {
   const stream = createGunzip();
-  // A connection that breaks must not leave the reader waiting.
+  // Without this, a broken connection would leave the reader waiting.
   req.on("error", (error) => stream.destroy(error));
   req.pipe(stream);
   try {

@@ -46,8 +46,8 @@ async function readableStats(path: string): Promise<Stats> {
 }
 
 /**
- * Above this a client that takes both gets the file as it is: every HTTP client offers gzip by default, and packing a large file
- * takes ten times as long as sending it to most of them.
+ * From this size on, a client that accepts both encodings gets the file uncompressed. Every HTTP client offers gzip by default, and
+ * compressing a large file takes ten times as long as sending it to most of them.
  */
 const LARGE_BYTES = 1024 * 1024;
 
@@ -66,7 +66,7 @@ function chooseEncoding({ req, res }: Exchange, size: number): Encoding {
 
 async function openFile(path: string): Promise<FileHandle> {
   try {
-    // Not to hang on a FIFO that nobody writes to: a few of those would hold every thread that files are read with.
+    // O_NONBLOCK: opening a FIFO without a writer would block a thread. A few of those would block all threads that read files.
     return await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch (error) {
     throw new HttpError(500, `error opening file '${path}': ${asError(error).message}`);

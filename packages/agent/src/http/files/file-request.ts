@@ -10,7 +10,7 @@ import { equalSecrets, headerToken } from "../access.ts";
 import { type Exchange, HttpError, single } from "../exchange.ts";
 import { fileSignature } from "./signature.ts";
 
-/** The check of the file routes: the token, or a signature made with it. */
+/** Checks the access to a file route: the token, or a signature that was made with it. */
 export function assertFileAccess(exchange: Exchange, operation: "read" | "write"): void {
   const { query, state } = exchange;
   const signature = single(query, "signature");
@@ -36,7 +36,7 @@ function parseExpiration(text: string | undefined): number | undefined {
   return value;
 }
 
-/** The user whose home and ownership a file request is about. An empty name in the query is a name, not an absence. */
+/** The user whose home directory and ownership apply. An empty name in the query counts as a name, not as absent. */
 export function fileUser(state: AgentState, username: string | undefined): User {
   const name = username ?? state.defaultUser;
   try {
@@ -47,7 +47,7 @@ export function fileUser(state: AgentState, username: string | undefined): User 
   }
 }
 
-/** `problem` begins the message of a refusal; by default it names the path. */
+/** Resolves the path for the user. `problem` is the beginning of the error message; by default it names the path. */
 export function filePath(state: AgentState, path: string, user: User, problem = `error expanding and resolving path '${path}'`): string {
   try {
     assertNoNul(path);

@@ -10,7 +10,7 @@ export type RangeResult =
   | { readonly kind: "unsatisfiable" }
   | { readonly kind: "malformed" };
 
-/** The `Range` header against a file of this size. Parts that do not overlap the file are left out while another one does. */
+/** Applies the `Range` header to a file of this size. Ranges outside the file are dropped if another one overlaps the file. */
 export function parseRanges(header: string | undefined, size: number): RangeResult {
   if (header === undefined || header === "") return { kind: "whole" };
   if (!header.startsWith("bytes=")) return { kind: "malformed" };
@@ -24,11 +24,11 @@ export function parseRanges(header: string | undefined, size: number): RangeResu
     else ranges.push(range);
   }
   if (ranges.length === 0) {
-    // Nothing of an empty file can be asked for, so asking for a part is answered with all of it.
+    // No range of an empty file can be satisfied, so the response is the whole file.
     if (!outside || size === 0) return { kind: "whole" };
     return { kind: "unsatisfiable" };
   }
-  // Asking for more than there is, in pieces, is an attack or a mistake; the whole file is the cheaper answer.
+  // Ranges that add up to more than the file are an attack or a mistake. The whole file is the cheaper response.
   const total = ranges.reduce((sum, range) => sum + range.end - range.start, 0);
   return total > size ? { kind: "whole" } : { kind: "parts", ranges };
 }

@@ -1,4 +1,4 @@
-// A file as it is: whole or in parts, with the conditional requests of HTTP.
+// Sends a file uncompressed, whole or in ranges, with HTTP's conditional requests.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { pipeline } from "node:stream/promises";
@@ -22,7 +22,7 @@ export async function sendPlain(source: DownloadSource, req: IncomingMessage, re
       return;
     case "proceed":
   }
-  // What has no size to speak of (procfs, devices, FIFOs) is read until it ends.
+  // Files without a meaningful size (procfs, devices, FIFOs) are read to their end.
   if (!stats.isFile() || stats.size === 0) return await sendToEnd(source, res);
   const type = await contentType(source);
   const wanted = parseRanges(rangesApply(req.headers, stats.mtimeMs) ? req.headers.range : undefined, stats.size);

@@ -1,10 +1,10 @@
-// Signed file URLs, version 1: whoever knows the access token can let others read or write one path for a while.
+// Signed file URLs, version 1. A client with the access token can let others read or write one path for a limited time.
 
 export interface SignedRequest {
   /** As received, not resolved; empty when absent. */
   readonly path: string;
   readonly operation: "read" | "write";
-  /** As received; empty when absent, also where a default user will be used. */
+  /** As received; empty when absent, even if a default user applies. */
   readonly username: string;
   /** Unix seconds. */
   readonly expiration: number | undefined;

@@ -1,28 +1,28 @@
-/** Each read and each write of a file takes its way through another thread, which in gVisor costs as much as a few hundred KiB. */
+/** Size of a buffer. Each read or write of a file passes through another thread, which in gVisor costs as much as a few hundred KiB. */
 const LARGE_BYTES = 1024 * 1024;
-/** Beyond this many at once each gets less: those that wait for slow clients must not add up to the sandbox's memory. */
-const LARGE_ONES = 8;
+/** Number of transfers with large buffers. Further ones get small buffers: many slow clients must not use up the sandbox's memory. */
+const MAX_LARGE = 8;
 const SMALL_BYTES = 128 * 1024;
 
 let underWay = 0;
 
 /**
- * What a transfer moves its bytes with: one buffer is filled while the other is on its way, over and over. Fresh memory for each piece
- * costs more than copying does, above all in gVisor, which brings in its pages one by one.
+ * The two buffers of a transfer: one is filled while the content of the other is written. They are reused, because new memory for each
+ * piece costs more than the copying, above all in gVisor, which maps memory page by page.
  */
 export class TransferBuffers implements Disposable {
   filling: Buffer;
   #other: Buffer;
 
-  /** For not more than so many bytes. */
+  /** `length` is the size of the transfer, if known. */
   constructor(length = Number.POSITIVE_INFINITY) {
-    const size = Math.min(underWay < LARGE_ONES ? LARGE_BYTES : SMALL_BYTES, length);
+    const size = Math.min(underWay < MAX_LARGE ? LARGE_BYTES : SMALL_BYTES, length);
     this.filling = Buffer.allocUnsafeSlow(size);
     this.#other = length > size ? Buffer.allocUnsafeSlow(size) : this.filling;
     underWay += 1;
   }
 
-  /** Preconditions: the other one has arrived. */
+  /** Preconditions: the content of the other buffer is written. */
   swap(): void {
     [this.filling, this.#other] = [this.#other, this.filling];
   }

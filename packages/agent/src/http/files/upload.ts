@@ -6,7 +6,7 @@ import { decodeBody } from "./decode-body.ts";
 import { assertFileAccess, filePath, fileUser } from "./file-request.ts";
 import { type UploadTarget, writeUpload } from "./write-upload.ts";
 
-/** What clients get for each file, and nothing more: they compare it whole. */
+/** The response for each file. Clients compare it as a whole, so it has no other fields. */
 interface UploadedFile {
   readonly metadata?: Readonly<Record<string, string>>;
   readonly name: string;
@@ -41,7 +41,7 @@ export async function upload(exchange: Exchange): Promise<void> {
 interface Form {
   readonly body: AsyncIterable<Buffer>;
   readonly boundary: string | undefined;
-  /** From the query; it then names every file of the form. */
+  /** From the query. If set, it is the path of every file of the form. */
   readonly path: string | undefined;
   readonly resolve: (path: string) => UploadTarget;
 }

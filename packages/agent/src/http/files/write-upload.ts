@@ -1,5 +1,5 @@
-// Writing one uploaded file. The order of system calls is part of the contract: watchers count their events, so there is
-// no temporary file, no rename, and no chmod afterwards.
+// Writes one uploaded file. The order of the system calls is part of the contract, because watchers count the events. So there is no
+// temporary file, no rename, and no chmod afterwards.
 
 import { constants } from "node:fs";
 import { chown, type FileHandle, open, stat } from "node:fs/promises";
@@ -12,24 +12,24 @@ import { HttpError } from "../exchange.ts";
 import { makeParents } from "./file-request.ts";
 import { TransferBuffers } from "./transfer-buffers.ts";
 
-/** Up to this size a file is one write, whatever packets it came in. */
+/** A file up to this size is written with one call, in however many packets it arrives. */
 const GATHERED_BYTES = 256 * 1024;
 
 export interface UploadTarget {
   readonly path: string;
   readonly owner: Credentials;
   readonly metadata: Metadata;
-  /** Of the request; 0 when unknown. */
+  /** The request's Content-Length; 0 when unknown. */
   readonly contentLength: number;
 }
 
-/** Returns the metadata that the file has now. */
+/** Returns the file's metadata after the upload. */
 export async function writeUpload(target: UploadTarget, content: AsyncIterable<Buffer>): Promise<Metadata> {
   await makeParents(target.path, target.owner);
   const isNew = await prepareExisting(target);
   await using file = await openTarget(target);
   if (isNew) await file.chown(target.owner.uid, target.owner.gid);
-  // The kernel makes one record of two equal ones that nobody has read: here of the old content's end and the new write.
+  // The kernel merges two equal unread events: here the truncation and the new write. So wait until the first one is read.
   else await currentHub()?.settle();
   await writeContent(target, file, content);
   if (isNew && Object.keys(target.metadata).length === 0) return {};
@@ -37,7 +37,7 @@ export async function writeUpload(target: UploadTarget, content: AsyncIterable<B
   return storeMetadata(target);
 }
 
-/** True: there is nothing at the path yet. */
+/** Returns true when nothing exists at the path yet. */
 async function prepareExisting({ path, owner }: UploadTarget): Promise<boolean> {
   try {
     const stats = await stat(path);
@@ -53,7 +53,7 @@ async function prepareExisting({ path, owner }: UploadTarget): Promise<boolean> 
   }
 }
 
-// gVisor tells watchers of an owner that stays the same only when the file is open; Linux always does.
+// When a chown changes nothing, gVisor notifies watchers only if the file is open. Linux always does.
 async function touchOwner(path: string, owner: Credentials): Promise<void> {
   await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
   await file.chown(owner.uid, owner.gid);
@@ -61,7 +61,7 @@ async function touchOwner(path: string, owner: Credentials): Promise<void> {
 
 async function openTarget({ path }: UploadTarget): Promise<FileHandle> {
   try {
-    // O_NONBLOCK: a FIFO that nobody reads is an error, not a thread that waits for ever.
+    // O_NONBLOCK: opening a FIFO without a reader fails instead of blocking a thread for ever.
     return await open(path, constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NONBLOCK, 0o666);
   } catch (error) {
     if (errnoOf(error) === "ENOSPC") throw new HttpError(507, `not enough inodes available: ${asError(error).message}`);
@@ -88,7 +88,7 @@ async function writeContent(target: UploadTarget, file: FileHandle, content: Asy
   }
 }
 
-/** Content that comes to more than is gathered: while one buffer is written the other is filled. */
+/** Content larger than GATHERED_BYTES: one buffer is filled while the other is written. */
 class LargeContent implements AsyncDisposable {
   readonly #target: UploadTarget;
   readonly #file: FileHandle;
@@ -116,7 +116,7 @@ class LargeContent implements AsyncDisposable {
     await this.#written;
   }
 
-  /** Nothing is written any more. */
+  /** Waits for the last write. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#written.catch(() => {});
     this.#buffers[Symbol.dispose]();
@@ -125,7 +125,7 @@ class LargeContent implements AsyncDisposable {
   async #flush(): Promise<void> {
     await this.#written;
     this.#written = writeAll(this.#target, this.#file, this.#buffers.filling.subarray(0, this.#filled));
-    // Awaited before its buffer is filled again, or in the end.
+    // Awaited before its buffer is reused, or at the end.
     this.#written.catch(() => {});
     this.#buffers.swap();
     this.#filled = 0;

@@ -1,6 +1,6 @@
 import type { ExitStatus } from "@skerry/base/posix-spawn";
 
-// Clients compare these texts ("signal: killed"), so they are wire format: the names that Go's runtime gives on Linux.
+// Clients compare these texts ("signal: killed"), so they are part of the wire format: the names of Go's runtime on Linux.
 const SIGNAL_TEXTS: Readonly<Record<number, string>> = {
   1: "hangup",
   2: "interrupt",

@@ -1,16 +1,16 @@
 import { type ProcessEvent, Subscriber } from "./subscriber.ts";
 
-/** All who follow one process. Those that were cut off do not count, however long their clients keep the connection. */
+/** The followers of one process. One that was cut off does not count, even if its client keeps the connection open. */
 export class Followers {
   readonly #all = new Set<Subscriber>();
   readonly #onChange: () => void;
 
-  /** `onChange`: somebody came, went or has read. */
+  /** `onChange` is called when a follower was added or removed, or has read. */
   constructor(onChange: () => void) {
     this.#onChange = onChange;
   }
 
-  /** True when somebody follows and nobody can take more: the process has to wait then. Nobody there means that its output is dropped. */
+  /** True when there are followers and all are full: then the process has to wait. Without followers its output is dropped. */
   get areFull(): boolean {
     return this.#all.size > 0 && this.#all.values().every((subscriber) => subscriber.isFull);
   }
@@ -33,7 +33,7 @@ export class Followers {
     for (const subscriber of this.#all) subscriber.push(event, bytes);
   }
 
-  /** No more events. */
+  /** Ends all streams; queued events are still delivered. */
   close(): void {
     for (const subscriber of this.#all) subscriber.close();
   }

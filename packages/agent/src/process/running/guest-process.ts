@@ -1,8 +1,8 @@
-// One process that was started through the API, from spawn to the `end` event.
+// One process that was started through the API, from its start to the `end` event.
 //
-// It ends when it has exited and its output reached EOF: a background child that holds the pipe keeps it listed and
-// its late output is delivered. After SendSignal with KILL or TERM the exit alone counts, or a killed shell's
-// orphans would keep clients waiting.
+// It ends when the program has exited and its output has reached EOF. So a background child that holds the pipe keeps the process
+// listed, and its late output is delivered. After SendSignal with KILL or TERM the exit alone counts. Otherwise the orphans of a
+// killed shell would keep clients waiting.
 
 import { Socket } from "node:net";
 import { ReadStream } from "node:tty";
@@ -13,9 +13,10 @@ import { Followers } from "./followers.ts";
 import type { Launched } from "./launch.ts";
 import type { OutputStream, Subscriber } from "./subscriber.ts";
 
+// Limits on the output in one event, as the specification has them.
 const PIPE_EVENT_BYTES = 32 * 1024;
 const PTY_EVENT_BYTES = 16 * 1024;
-/** After a signal: how long output that is already in the pipes is still read. */
+/** After a signal: how long the agent still reads output that is already in the pipes. */
 const LAST_READ_MS = 10;
 
 export interface ProcessIdentity {
@@ -29,7 +30,7 @@ export interface ProcessIdentity {
 export class GuestProcess {
   readonly pid: number;
   readonly identity: ProcessIdentity;
-  /** Where input goes: stdin of a pipe process, or the terminal. */
+  /** Where input goes: stdin, or the terminal. */
   readonly input: ProcessInputTarget;
   readonly #followers = new Followers(() => this.#adjustFlow());
   readonly #outputs = new Set<Socket>();
@@ -54,12 +55,12 @@ export class GuestProcess {
     }
   }
 
-  /** Set once the process is over; its exit may have been earlier. */
+  /** Set when the process has ended. Its program may have exited earlier. */
   get end(): EndFields | undefined {
     return this.#end;
   }
 
-  /** Resolves when the process is over. */
+  /** Resolves when the process has ended. */
   get ended(): Promise<void> {
     return this.#ended.promise;
   }
@@ -81,7 +82,7 @@ export class GuestProcess {
     if (this.input.kind === "pty") resizePty(this.input.master, size);
   }
 
-  /** To the process alone, not to a group. After its exit there is nobody to signal, only the wait for EOF to give up. */
+  /** Signals the process alone, not its group. After its exit this only ends the wait for EOF. */
   signal(signal: "SIGKILL" | "SIGTERM"): void {
     this.#signalled = true;
     if (this.#exit === undefined) process.kill(this.pid, signal);
@@ -100,7 +101,7 @@ export class GuestProcess {
       for (let from = 0; from < chunk.length; from += limit) this.#output(name, chunk.subarray(from, from + limit));
       this.#adjustFlow();
     });
-    // EIO is how a terminal says that its last process is gone; on a pipe no error leaves anything to read.
+    // A terminal reports EIO when its last process has ended. On a pipe nothing can be read after an error.
     stream.on("error", () => stream.destroy());
     stream.on("close", () => {
       this.#outputs.delete(stream);
@@ -112,7 +113,7 @@ export class GuestProcess {
     this.#followers.push({ case: "data", value: { output: { case: name, value: bytes } } }, bytes.length);
   }
 
-  // Nobody listening: output is read and dropped, so that the process never blocks.
+  // Without followers the output is read and dropped, so that the process never blocks.
   #adjustFlow(): void {
     const blocked = this.#followers.areFull;
     for (const stream of this.#outputs) {
@@ -143,7 +144,7 @@ export type ProcessInputTarget =
 
 function openStdin(fd: number): Socket {
   const stream = new Socket({ fd, readable: false, writable: true });
-  // Each write reports its own failure; without a listener a gone reader would end the agent.
+  // Each write reports its own failure. Without this listener, an error after the reader has closed the pipe would crash the agent.
   stream.on("error", () => {});
   return stream;
 }

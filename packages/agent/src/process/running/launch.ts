@@ -20,16 +20,16 @@ export interface LaunchRequest {
   readonly cmd: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  /** Absolute already. */
+  /** An absolute path. */
   readonly cwd: string;
   readonly pty: PtySize | undefined;
   readonly stdin: boolean;
   readonly processLimit: ProcessLimit;
-  /** tini, which says why a program cannot be run (exit code 127 or 126) without a shell in the image. */
+  /** Path of tini, which reports why a program cannot run (exit code 127 or 126) even if the image has no shell. */
   readonly fallback: string;
 }
 
-/** Our ends of the new process's descriptors. */
+/** The agent's ends of the pipes or the terminal of a new process. */
 export type Launched =
   | { readonly kind: "pipes"; readonly pid: number; readonly stdin: number | undefined; readonly stdout: number; readonly stderr: number }
   | { readonly kind: "pty"; readonly pid: number; readonly master: number };
@@ -43,7 +43,7 @@ export function launch(request: LaunchRequest): Launched {
   return launched;
 }
 
-/** Whether a start failed for want of processes: an error of posix_spawn, or what became of it. */
+/** Whether a start failed at the process limit. `error` is a SpawnError, or the ConnectError that was made from it. */
 export function isOutOfProcesses(error: unknown): boolean {
   const cause = error instanceof ConnectError ? error.cause : error;
   return cause instanceof SpawnError && cause.errnoName === "EAGAIN";
@@ -54,7 +54,7 @@ function launchWithPipes(request: LaunchRequest): Launched {
   const kept: number[] = [];
   try {
     return asUser(request.user, () => {
-      // Made as the guest's user, so that the program may open its own /dev/stdout again.
+      // The pipes belong to the guest's user, so that the program may open its own /dev/stdout.
       const [stdout, childStdout] = pipe(opened);
       const [stderr, childStderr] = pipe(opened);
       const [childStdin, stdin] = request.stdin ? pipe(opened) : [devNull(), undefined];
@@ -83,10 +83,10 @@ function launchWithPty(request: LaunchRequest, size: PtySize): Launched {
   }
 }
 
-/** Errors of execve that are about the program, not about the request: such a start ends with a status. */
+/** Errors of execve that concern the program and not the request. Such a start succeeds, and the process ends with an exit code. */
 const PROGRAM_ERRORS: ReadonlySet<string> = new Set(["ENOENT", "EACCES", "ENOTDIR", "ELOOP", "ENAMETOOLONG"]);
 
-// Nothing is looked at before the attempt: a start waits for each system call, which gVisor makes dear, and nearly all succeed.
+// There are no checks before the attempt: system calls are expensive in gVisor, a start waits for each, and nearly all starts succeed.
 function exec(request: LaunchRequest, stdio: SpawnTarget["stdio"]): number {
   const common = { env: request.env, cwd: request.cwd, stdio };
   const fallback = { ...common, path: request.fallback, argv: ["tini", "-s", "--", request.cmd, ...request.args] };
@@ -96,16 +96,16 @@ function exec(request: LaunchRequest, stdio: SpawnTarget["stdio"]): number {
     return spawnProgram({ ...common, path, argv: [request.cmd, ...request.args] });
   } catch (error) {
     if (!(error instanceof SpawnError)) throw error;
-    // The child changes its directory before it becomes the program, and both fail with the same errors.
+    // The child changes its directory before execve, and both fail with the same errors.
     assertEnterable(request.cwd);
-    // A script without `#!` is the shell's, as execvp has it.
+    // As with execvp, the shell runs a script without `#!`.
     if (error.errnoName === "ENOEXEC") return spawnProgram({ ...common, path: "/bin/sh", argv: ["sh", path, ...request.args] });
     if (PROGRAM_ERRORS.has(error.errnoName)) return spawnProgram(fallback);
     throw error;
   }
 }
 
-// execvp's lookup, with the child's PATH and the child's rights; a relative PATH entry counts from the child's directory.
+// The lookup of execvp, with the PATH and the rights of the child. A relative PATH entry starts at the child's directory.
 function findProgram(request: LaunchRequest): string | undefined {
   if (request.cmd === "") return undefined;
   const folders = (request.env.PATH ?? "/bin:/usr/bin").split(":");
@@ -135,7 +135,7 @@ function exists(path: string): boolean {
     statSync(path);
     return true;
   } catch (error) {
-    // Anything else is for the start itself to say.
+    // The start itself reports any other error.
     return errnoOf(error) !== "ENOENT";
   }
 }
@@ -156,25 +156,26 @@ function pipe(opened: number[]): [read: number, write: number] {
 }
 
 /**
- * The agent itself can't be exempted everywhere (that takes CAP_SYS_RESOURCE on the host), so its children have to score above it
- * whatever their size: by half of the sandbox's memory. With E2B's 100 a fork bomb's small processes outlived the agent.
+ * Raises the OOM score of guests by half of the sandbox's memory, so that even small guests score above the agent. The agent cannot be
+ * exempted everywhere, because that takes CAP_SYS_RESOURCE on the host. With E2B's value of 100 the small processes of a fork bomb
+ * outlived the agent.
  */
 const OOM_SCORE_ADJUSTMENT = 500;
 
 let ownPriority: number | undefined;
 
-/** Guests go before the agent when memory runs out, and never get its priority. Hosts differ in what they permit. */
+/** Makes the kernel kill the guest before the agent when memory runs out, and resets its priority. Hosts differ in what they permit. */
 export function adjust(pid: number): void {
   try {
     writeFileSync(`/proc/${pid}/oom_score_adj`, String(OOM_SCORE_ADJUSTMENT));
   } catch {
-    // Ended already, or no /proc: nothing depends on it.
+    // The process has ended, or there is no /proc. Nothing depends on this setting.
   }
   try {
     ownPriority ??= getPriority();
     if (ownPriority !== 0) setPriority(pid, 0);
   } catch {
-    // Not permitted: then the agent has no better priority to hand on either.
+    // Not permitted. Then the agent has no raised priority that guests could inherit either.
   }
 }
 

@@ -1,8 +1,8 @@
-// One follower of one process. Each has its own queue, so one that stops reading never starves another.
+// One follower of one process. Each follower has its own queue, so one that stops reading never starves another.
 //
-// Flow control: the process's pipes are read while at least one follower keeps up. A follower alone thus slows the
-// process down, as a pipe would, and loses nothing; beside a faster one it may lag MAX_LAG_BYTES behind and is then
-// cut off with an error, because the alternative is memory without a limit.
+// Flow control: the agent reads the process's output while at least one follower keeps up. So a single slow follower slows the process
+// down, as a pipe would, and loses nothing. Beside a faster one it may lag MAX_LAG_BYTES behind. Then it is cut off with an error,
+// because its queue would grow without a limit.
 
 import { Code, ConnectError } from "@connectrpc/connect";
 import { Wakeup } from "../../wakeup.ts";
@@ -16,7 +16,9 @@ export type ProcessEvent =
   | { readonly case: "end"; readonly value: EndFields }
   | { readonly case: "keepalive"; readonly value: Record<never, never> };
 
+/** Queued output at which a follower counts as full. */
 const HIGH_WATER_BYTES = 512 * 1024;
+/** Queued output at which a follower is cut off. It bounds the agent's memory per stream. */
 const MAX_LAG_BYTES = 16 * 1024 * 1024;
 
 export class Subscriber {
@@ -27,7 +29,7 @@ export class Subscriber {
   #failure: ConnectError | undefined;
   readonly #wakeup = new Wakeup();
 
-  /** `onChange`: it can take more, or it has failed. */
+  /** `onChange` is called when the follower is no longer full, or has failed. */
   constructor(onChange: () => void) {
     this.#onChange = onChange;
   }
@@ -48,13 +50,13 @@ export class Subscriber {
     this.#wakeup.wake();
   }
 
-  /** No more events; those queued are still delivered. */
+  /** Ends the stream; queued events are still delivered. */
   close(): void {
     this.#closed = true;
     this.#wakeup.wake();
   }
 
-  /** Ends the stream with an error now; what is queued is dropped. */
+  /** Ends the stream with an error now, and drops queued events. */
   fail(error: ConnectError): void {
     if (this.#failure) return;
     this.#failure = error;

@@ -3,11 +3,12 @@ import type { ProcessSelector } from "@skerry/wire/process";
 import type { Reaper } from "../../native/reaper.ts";
 import type { GuestProcess } from "./guest-process.ts";
 
+/** How long Connect still finds an ended process, as the specification has it. */
 const RETENTION_MS = 30_000;
 
-/** The processes that this agent started: live ones, and for a while those that ended, so that a late Connect learns how. */
+/** The processes that the agent started: live ones, and for RETENTION_MS those that ended, so that a late Connect learns how. */
 export class ProcessTable {
-  // In order of start; on equal tags the newest wins.
+  // In order of start. Of several processes with one tag, the newest is found.
   readonly #live = new Map<number, GuestProcess>();
   readonly #ended = new Map<number, { process: GuestProcess; timer: NodeJS.Timeout }>();
   readonly #reaper: Reaper;
@@ -22,10 +23,10 @@ export class ProcessTable {
     this.#reaper.watch(process.pid, (status) => process.exited(status));
   }
 
-  /** Called by a process that is over, before it tells its followers. */
+  /** Called by a process that has ended, before its followers are told. */
   retire(process: GuestProcess): void {
     const { pid } = process;
-    // Its program may have ended long ago, with a child that kept its output open; the pid can be another one's by now.
+    // The program may have exited long ago, while a child kept its output open. By now another process can have its pid.
     if (this.#live.get(pid) !== process) return;
     this.#live.delete(pid);
     const timer = setTimeout(() => this.#ended.delete(pid), RETENTION_MS);
@@ -66,7 +67,7 @@ export class ProcessTable {
     }
   }
 
-  // A new process takes over its pid and its tag.
+  // A new process replaces the ended ones with its pid or its tag.
   #forgetEnded(fresh: GuestProcess): void {
     for (const [pid, record] of this.#ended) {
       const sameTag = fresh.identity.tag !== undefined && record.process.identity.tag === fresh.identity.tag;
