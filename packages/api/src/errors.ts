@@ -2,37 +2,43 @@ import { PlatformError } from "@skerry/base";
 import type { Sandbox } from "@skerry/store";
 import { ERROR_CATALOG, type ErrorCode } from "@skerry/wire";
 
+declare module "@skerry/base/error" {
+  interface ErrorCodes {
+    readonly api: ErrorCode;
+  }
+}
+
 export interface PublicErrorOptions {
   readonly detailCode?: string;
   readonly cause?: unknown;
 }
 
 /** A failure whose message callers see. */
-export function publicError(code: ErrorCode, message: string, options: PublicErrorOptions = {}): PlatformError<ErrorCode> {
+export function publicError(code: ErrorCode, message: string, options: PublicErrorOptions = {}): PlatformError {
   return new PlatformError(code, message, { ...options, publicMessage: message });
 }
 
-export function invalid(message: string): PlatformError<ErrorCode> {
+export function invalid(message: string): PlatformError {
   return publicError("invalid_argument", message);
 }
 
 /** What does not fit the schema, or is not what its place needs. */
-export function validationError(detail: string): PlatformError<ErrorCode> {
+export function validationError(detail: string): PlatformError {
   return publicError("invalid_argument", `validation error: ${detail}`);
 }
 
-export function notBuilt(what: string): PlatformError<ErrorCode> {
+export function notBuilt(what: string): PlatformError {
   return publicError("not_implemented", `${what} is not built yet`);
 }
 
 /** The same for an unknown sandbox and for one of another team. Of the caller's own it says, for a day, when and why it ended. */
-export function sandboxNotFound(id: string, ended?: Pick<Sandbox, "endedAt" | "endReason">): PlatformError<ErrorCode> {
+export function sandboxNotFound(id: string, ended?: Pick<Sandbox, "endedAt" | "endReason">): PlatformError {
   const message = `Sandbox "${id}" doesn't exist or you don't have access to it`;
   if (!ended || ended.endedAt === null) return publicError("not_found", message);
   return publicError("not_found", `${message}. It ended at ${new Date(ended.endedAt).toISOString()}: ${ended.endReason ?? "unknown"}`);
 }
 
-export function sandboxBusy(id: string, what = "killed"): PlatformError<ErrorCode> {
+export function sandboxBusy(id: string, what = "killed"): PlatformError {
   return publicError("conflict", `Sandbox "${id}" is being ${what}`);
 }
 

@@ -9,14 +9,22 @@ export interface PlatformErrorOptions {
 }
 
 /**
- * The one error class that crosses package boundaries. `message` is for logs; `publicMessage` is for callers.
- * `Code` is a closed union of the package that throws (public ones are in wire's error catalog).
+ * The error codes of each package, as closed unions. A package that throws PlatformError adds its union in its own `errors.ts`, so a
+ * misspelt code is a type error, both where it is thrown and where it is compared. `tests/repo/error-codes.test.ts` checks that a package
+ * throws its own codes only.
  */
-export class PlatformError<Code extends string = string> extends Error {
-  readonly code: Code;
+export interface ErrorCodes {
+  readonly base: "config_invalid" | "record_unreadable" | "system_call_failed";
+}
+
+export type PlatformErrorCode = ErrorCodes[keyof ErrorCodes];
+
+/** The one error class that crosses package boundaries. `message` is for logs; `publicMessage` is for callers. */
+export class PlatformError extends Error {
+  readonly code: PlatformErrorCode;
   readonly publicMessage: string | undefined;
   readonly detailCode: string | undefined;
-  constructor(code: Code, message: string, options: PlatformErrorOptions = {}) {
+  constructor(code: PlatformErrorCode, message: string, options: PlatformErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.name = "PlatformError";
     this.code = code;

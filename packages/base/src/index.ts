@@ -3,7 +3,16 @@ export { type Clock, systemClock } from "./clock.ts";
 export { ConfigReader } from "./config.ts";
 export { armCrashPoint, reachCrashPoint } from "./crash-point.ts";
 export { endingConnections } from "./end-connections.ts";
-export { asError, errnoName, errnoOf, isOutOfSpace, PlatformError, type PlatformErrorOptions } from "./error.ts";
+export {
+  asError,
+  type ErrorCodes,
+  errnoName,
+  errnoOf,
+  isOutOfSpace,
+  PlatformError,
+  type PlatformErrorCode,
+  type PlatformErrorOptions,
+} from "./error.ts";
 export { IdleMemory, type IdleMemoryOptions } from "./idle-memory.ts";
 export { KeyedLock } from "./keyed-lock.ts";
 export { createLogger, type Logger, type LogLevel } from "./log.ts";

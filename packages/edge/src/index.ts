@@ -1,4 +1,5 @@
 export { createEdge, type Edge, type EdgeConfig, type EdgeDeps } from "./edge.ts";
-export type { Absence, Dial, DialErrorCode, Route, RouteAnswer, RouteTable, Visitor } from "./ports.ts";
+export type { DialErrorCode } from "./errors.ts";
+export type { Absence, Dial, Route, RouteAnswer, RouteTable, Visitor } from "./ports.ts";
 export { connectDialer } from "./routing/connect-dialer.ts";
 export { type RouteTableOptions, routeTableFrom } from "./routing/route-table.ts";

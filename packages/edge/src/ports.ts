@@ -57,11 +57,8 @@ export interface RouteTable {
   forget(sandboxId: SandboxId): void;
 }
 
-/** Why a dial failed. Any other error counts as `node_unreachable`. */
-export type DialErrorCode = "sandbox_gone" | "port_closed" | "node_unreachable";
-
 /**
- * Opens a byte stream to a port of a sandbox, or throws PlatformError<DialErrorCode>. The stream is the caller's from then on.
+ * Opens a byte stream to a port of a sandbox, or throws a PlatformError with a DialErrorCode. The stream is the caller's from then on.
  * It should be opened with `allowHalfOpen`, and must end with an error (a reset), not with a clean end, when the sandbox dies.
  */
 export type Dial = (route: Route, target: Target, signal: AbortSignal) => Promise<Duplex>;

@@ -1,7 +1,14 @@
 import { Code, ConnectError, createClient, createRouterTransport, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
 import { KeyedLock } from "@skerry/base";
-import { NODE_CAUSE_HEADER, parseSandboxId, SILENT_CAUSE, UNSAVABLE_CAUSE } from "@skerry/wire";
-import { NodeService, type PauseSandboxRequest, type SandboxSpec, type SnapshotSandboxRequest, StartKind } from "@skerry/wire/node";
+import { NODE_ERRORS, type NodeErrorCode, parseSandboxId } from "@skerry/wire";
+import {
+  ErrorDetailSchema,
+  NodeService,
+  type PauseSandboxRequest,
+  type SandboxSpec,
+  type SnapshotSandboxRequest,
+  StartKind,
+} from "@skerry/wire/node";
 
 const AGENT_VERSION = "0.6.4";
 const RUNTIMES: readonly [string, ...string[]] = ["gvisor"];
@@ -203,10 +210,9 @@ export class FakeNode {
       if (written && !this.held.has(sandboxId)) return encodeImage(written);
       const sandbox = this.#running(sandboxId);
       const hasMemory = request.memory && this.keepsMemory;
-      if (sandbox.isSilent && (request.requireHealthyGuest || !hasMemory))
-        throw new ConnectError("its agent is silent", Code.Unavailable, { [NODE_CAUSE_HEADER]: SILENT_CAUSE });
-      if (hasMemory && sandbox.unsavable) throw new ConnectError(sandbox.unsavable, Code.Aborted, { [NODE_CAUSE_HEADER]: UNSAVABLE_CAUSE });
-      if (written) throw new ConnectError("there is an image of this id", Code.AlreadyExists);
+      if (sandbox.isSilent && (request.requireHealthyGuest || !hasMemory)) throw rpcError("guest_unresponsive", "its agent is silent");
+      if (hasMemory && sandbox.unsavable) throw rpcError("state_not_savable", sandbox.unsavable);
+      if (written) throw rpcError("already_exists", "there is an image of this id");
       sandbox.state = "pausing";
       try {
         await this.#behave(this.pause, signal);
@@ -249,7 +255,7 @@ export class FakeNode {
       const written = this.images.get(imageId);
       if (written) return encodeImage(written);
       const source = sourceImageId === "" ? this.#imageOfRunning(sandboxId) : this.images.get(sourceImageId);
-      if (!source || source.isSnapshot) throw new ConnectError("no sandbox is paused in such an image", Code.NotFound);
+      if (!source || source.isSnapshot) throw rpcError("image_missing", "no sandbox is paused in such an image");
       await this.#behave(this.snapshot, signal);
       const image = { ...source, isSnapshot: true, hasMemory: source.hasMemory && request.memory };
       this.images.set(imageId, image);
@@ -270,12 +276,12 @@ export class FakeNode {
   }
 
   #assertNotHeld(sandboxId: string): void {
-    if (this.held.has(sandboxId)) throw new ConnectError("there is one of this id", Code.AlreadyExists);
+    if (this.held.has(sandboxId)) throw rpcError("already_exists", "there is one of this id");
   }
 
   #running(sandboxId: string): FakeSandbox {
     const sandbox = this.held.get(sandboxId);
-    if (sandbox?.state !== "running") throw new ConnectError("it does not run here", Code.NotFound);
+    if (sandbox?.state !== "running") throw rpcError("sandbox_gone", "it does not run here");
     return sandbox;
   }
 
@@ -287,7 +293,7 @@ export class FakeNode {
 
   #imageOf(spec: SandboxSpec): FakeImage {
     const image = this.images.get(spec.imageId);
-    if (!image) throw new ConnectError("there is no such image", Code.NotFound);
+    if (!image) throw rpcError("image_missing", "there is no such image");
     return image;
   }
 
@@ -308,19 +314,23 @@ export class FakeNode {
   }
 }
 
+function rpcError(code: NodeErrorCode, message: string): ConnectError {
+  return new ConnectError(message, NODE_ERRORS[code], undefined, [{ desc: ErrorDetailSchema, value: { code } }]);
+}
+
 function checkedSpec(spec: SandboxSpec | undefined): SandboxSpec {
-  if (!spec) throw new ConnectError("no spec", Code.InvalidArgument);
-  if (parseSandboxId(spec.sandboxId) !== spec.sandboxId) throw new ConnectError("no sandbox has such an id", Code.InvalidArgument);
-  if (!spec.options) throw new ConnectError("no options", Code.InvalidArgument);
+  if (!spec) throw rpcError("invalid_argument", "no spec");
+  if (parseSandboxId(spec.sandboxId) !== spec.sandboxId) throw rpcError("invalid_argument", "no sandbox has such an id");
+  if (!spec.options) throw rpcError("invalid_argument", "no options");
   return spec;
 }
 
 function assertRuntime(name: string): void {
-  if (name !== "" && !RUNTIMES.includes(name)) throw new ConnectError("there is no such runtime", Code.FailedPrecondition);
+  if (name !== "" && !RUNTIMES.includes(name)) throw rpcError("runtime_unavailable", "there is no such runtime");
 }
 
 function assertImageId(imageId: string): void {
-  if (!/^[a-z0-9]{20}$/.test(imageId)) throw new ConnectError("no image has such an id", Code.InvalidArgument);
+  if (!/^[a-z0-9]{20}$/.test(imageId)) throw rpcError("invalid_argument", "no image has such an id");
 }
 
 function encodeImage({ hasMemory, agentUnresponsive }: FakeImage) {

@@ -19,7 +19,6 @@ export const ERROR_CATALOG = {
   limit_reached: { status: 429, fault: "caller", retryable: false },
   internal: { status: 500, fault: "platform", retryable: false },
   not_implemented: { status: 501, fault: "platform", retryable: false },
-  sandbox_gone: { status: 502, fault: "caller", retryable: false },
   capacity_unavailable: { status: 503, fault: "platform", retryable: true },
   database_unavailable: { status: 503, fault: "platform", retryable: true },
   node_unreachable: { status: 503, fault: "platform", retryable: true },

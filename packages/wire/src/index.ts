@@ -12,4 +12,4 @@ export {
 export { ERROR_CATALOG, type ErrorCode, type ErrorEntry } from "./error-catalog.ts";
 export { parsePort, parseTarget, type Target, type TargetHeaders, type TargetResult } from "./host.ts";
 export { imageIdFrom, isUuid, parseSandboxId, type SandboxId, sandboxIdFrom } from "./ids.ts";
-export { DISK_FULL_MESSAGE, NODE_CAUSE_HEADER, SCARCITY_CAUSE, SILENT_CAUSE, UNSAVABLE_CAUSE } from "./scarcity.ts";
+export { DISK_FULL_MESSAGE, NODE_ERRORS, type NodeErrorCode } from "./node-errors.ts";

@@ -3,22 +3,22 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { PlatformError } from "@skerry/base";
 import type { Sandbox } from "@skerry/store";
-import { type ErrorCode, NODE_CAUSE_HEADER, SCARCITY_CAUSE, SILENT_CAUSE, UNSAVABLE_CAUSE } from "@skerry/wire";
+import type { ErrorCode, NodeErrorCode } from "@skerry/wire";
+import { ErrorDetailSchema } from "@skerry/wire/node";
 import { publicError } from "../errors.ts";
 
 const MAX_WORDS = 500;
 const PLACE_FAILED = "Failed to place sandbox";
 
-type Failure = PlatformError<ErrorCode>;
-
 /** The machine has run out of something, and says of what. */
-function scarcityFrom(error: unknown, about: { readonly detailCode?: string } = {}): Failure | undefined {
-  if (causeOf(error) !== SCARCITY_CAUSE) return undefined;
+function scarcityFrom(error: unknown, about: { readonly detailCode?: string } = {}): PlatformError | undefined {
+  if (nodeCodeOf(error) !== "machine_exhausted") return undefined;
   return publicError("capacity_unavailable", ConnectError.from(error).rawMessage, { ...about, cause: error });
 }
 
-function causeOf(error: unknown): string | null {
-  return ConnectError.from(error).metadata.get(NODE_CAUSE_HEADER);
+/** The code that the node gave; undefined for a transport failure. A code of a later version is none of the union, and matches nothing. */
+function nodeCodeOf(error: unknown): NodeErrorCode | undefined {
+  return ConnectError.from(error).findDetails(ErrorDetailSchema)[0]?.code as NodeErrorCode | undefined;
 }
 
 /**
@@ -27,8 +27,10 @@ function causeOf(error: unknown): string | null {
  */
 export function isGuestsDoing(error: unknown): boolean {
   if (!(error instanceof PlatformError)) return false;
-  const cause = causeOf(error.cause);
-  return cause === UNSAVABLE_CAUSE || cause === SILENT_CAUSE || (error.code === "internal" && error.cause instanceof ConnectError);
+  const code = nodeCodeOf(error.cause);
+  return (
+    code === "state_not_savable" || code === "guest_unresponsive" || (error.code === "internal" && error.cause instanceof ConnectError)
+  );
 }
 
 /** The node's own words, bounded. */
@@ -37,8 +39,8 @@ export function nodesWords(error: unknown): string {
 }
 
 /** A create that failed. What was begun is given back. */
-export function createErrorFrom(error: unknown, about: { readonly fromImage: boolean }): Failure {
-  if (error instanceof PlatformError) return error as Failure;
+export function createErrorFrom(error: unknown, about: { readonly fromImage: boolean }): PlatformError {
+  if (error instanceof PlatformError) return error;
   const failure = ConnectError.from(error);
   const scarcity = scarcityFrom(error, { detailCode: "sandbox_capacity_unavailable" });
   if (scarcity) return scarcity;
@@ -59,8 +61,8 @@ function isImageRefusal(code: Code): boolean {
 }
 
 /** A resume that failed. The sandbox is paused as it was, or its state is being found out. */
-export function resumeErrorFrom(error: unknown, sandboxId: string): Failure {
-  if (error instanceof PlatformError && error.publicMessage !== undefined) return error as Failure;
+export function resumeErrorFrom(error: unknown, sandboxId: string): PlatformError {
+  if (error instanceof PlatformError && error.publicMessage !== undefined) return error;
   const failure = ConnectError.from(error);
   if (error instanceof PlatformError && error.code === "node_unreachable") {
     return publicError("node_unreachable", `Sandbox '${sandboxId}' cannot be resumed now: its machine cannot be reached`, { cause: error });
@@ -76,7 +78,7 @@ export function resumeErrorFrom(error: unknown, sandboxId: string): Failure {
   );
 }
 
-function startErrorFrom(failure: ConnectError, error: unknown): Failure | undefined {
+function startErrorFrom(failure: ConnectError, error: unknown): PlatformError | undefined {
   switch (failure.code) {
     case Code.InvalidArgument:
       return publicError("invalid_argument", failure.rawMessage, { cause: error });
@@ -93,21 +95,21 @@ function startErrorFrom(failure: ConnectError, error: unknown): Failure | undefi
   }
 }
 
-function placeError(code: ErrorCode, why: string, about: { detailCode: string; error: unknown }): Failure {
+function placeError(code: ErrorCode, why: string, about: { detailCode: string; error: unknown }): PlatformError {
   return publicError(code, `${PLACE_FAILED}: ${why}`, { detailCode: about.detailCode, cause: about.error });
 }
 
 /** What it means that a node did not finish a kill. The kill goes on being tried. */
-export function killErrorFrom(error: unknown): Failure {
-  if (error instanceof PlatformError && error.publicMessage !== undefined) return error as Failure;
+export function killErrorFrom(error: unknown): PlatformError {
+  if (error instanceof PlatformError && error.publicMessage !== undefined) return error;
   const message = "Error killing sandbox: it is tried again until it succeeds";
   return scarcityFrom(error) ?? publicError(isUnreachable(error) ? "node_unreachable" : "internal", message, { cause: error });
 }
 
 /** A pause that failed. 409 would be taken for "already paused", so it is never that. */
-export function pauseErrorFrom(error: unknown, about: { readonly sandboxId: string; readonly runsOn: boolean }): Failure {
+export function pauseErrorFrom(error: unknown, about: { readonly sandboxId: string; readonly runsOn: boolean }): PlatformError {
   const { code, rawMessage } = ConnectError.from(error);
-  if (causeOf(error) === UNSAVABLE_CAUSE) {
+  if (nodeCodeOf(error) === "state_not_savable") {
     const mend = "It runs on: let the process close that, or pause it with memory=false";
     return notSavable(`Sandbox '${about.sandboxId}' cannot be paused with its memory: ${rawMessage}. ${mend}`, error);
   }
@@ -126,7 +128,7 @@ export function pauseErrorFrom(error: unknown, about: { readonly sandboxId: stri
 export function snapshotErrorFrom(
   error: unknown,
   about: { readonly sandboxId: string; readonly isBack: boolean; readonly after: Pick<Sandbox, "state" | "pauseReason"> | undefined },
-): Failure {
+): PlatformError {
   const { code, rawMessage } = ConnectError.from(error);
   if (about.after?.state === "paused" && about.after.pauseReason !== null) {
     const message = `No image of sandbox '${about.sandboxId}' was taken: it ended by itself meanwhile, and is paused now`;
@@ -138,7 +140,7 @@ export function snapshotErrorFrom(
     const message = `An image of sandbox '${about.sandboxId}' cannot be taken now: its machine is busy or the agent inside it does not answer`;
     return publicError("capacity_unavailable", message, { cause: error });
   }
-  if (causeOf(error) === UNSAVABLE_CAUSE) {
+  if (nodeCodeOf(error) === "state_not_savable") {
     const message = `An image of sandbox '${about.sandboxId}' cannot be taken: ${rawMessage}. It runs on: let the process close that, and try again`;
     return notSavable(message, error);
   }
@@ -148,7 +150,7 @@ export function snapshotErrorFrom(
 }
 
 /** What is open in the sandbox does not allow it: its node says what. */
-function notSavable(message: string, cause: unknown): Failure {
+function notSavable(message: string, cause: unknown): PlatformError {
   return publicError("state_not_savable", message, { detailCode: "sandbox_state_not_savable", cause });
 }
 

@@ -1,5 +1,4 @@
 import { type Logger, PlatformError } from "@skerry/base";
-import type { ErrorCode } from "@skerry/wire";
 import type { NodeDirectory, NodeHandle } from "./directory.ts";
 
 /** The nodes as this process knows them: by id, and whether each of them answers. */
@@ -31,7 +30,7 @@ export class Nodes {
   get(nodeId: string): NodeHandle {
     const node = this.find(nodeId);
     if (node) return node;
-    throw new PlatformError<ErrorCode>("node_unreachable", `node ${nodeId} is not known here`);
+    throw new PlatformError("node_unreachable", `node ${nodeId} is not known here`);
   }
 
   answered(nodeId: string): void {

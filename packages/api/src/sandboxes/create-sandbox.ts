@@ -4,7 +4,7 @@
 import { randomBytes } from "node:crypto";
 import { PlatformError } from "@skerry/base";
 import type { Build, EndReason, NewSandbox, Sandbox } from "@skerry/store";
-import { type ErrorCode, sandboxIdFrom } from "@skerry/wire";
+import { sandboxIdFrom } from "@skerry/wire";
 import type { SandboxOptions } from "@skerry/wire/node";
 import { publicError, sandboxBusy } from "../errors.ts";
 import type { NodeHandle } from "../nodes/directory.ts";
@@ -87,7 +87,7 @@ export async function startNew(deps: SandboxDeps, start: NewStart): Promise<Star
   return await deps.moves.during(entry.id, async () => {
     try {
       const started = await startOnNode(deps, start);
-      if (signal.aborted) throw new PlatformError<ErrorCode>("internal", "the caller went away");
+      if (signal.aborted) throw new PlatformError("internal", "the caller went away");
       return started;
     } catch (error) {
       const reason = signal.aborted ? "caller_gone" : "create_failed";

@@ -2,7 +2,8 @@ import { type ClientRequest, request as httpRequest, type IncomingMessage } from
 import type { Duplex } from "node:stream";
 import { connect as connectTls } from "node:tls";
 import { asError, PlatformError, RelaySocket, type Secret } from "@skerry/base";
-import type { Dial, DialErrorCode, Route } from "../ports.ts";
+import type { DialErrorCode } from "../errors.ts";
+import type { Dial, Route } from "../ports.ts";
 
 /** How long a node may take to answer; it tries a closed port for about a second before it says so. */
 const ANSWER_TIMEOUT_MS = 15_000;
@@ -59,7 +60,7 @@ function openConnection(route: Route): Duplex {
 
 const CODES: Readonly<Record<number, DialErrorCode>> = { 404: "sandbox_gone", 502: "port_closed" };
 
-function failure(route: Route, why: { status: number } | { cause: Error }): PlatformError<DialErrorCode> {
+function failure(route: Route, why: { status: number } | { cause: Error }): PlatformError {
   if ("cause" in why) return new PlatformError("node_unreachable", `node ${route.nodeId} cannot be reached`, { cause: why.cause });
   return new PlatformError(CODES[why.status] ?? "node_unreachable", `node ${route.nodeId} answered a CONNECT with ${why.status}`);
 }

@@ -11,7 +11,8 @@ import {
   unroutable,
   wakeDenied,
 } from "../answers/refusal.ts";
-import type { Dial, DialErrorCode, Route, RouteAnswer, RouteTable, Visitor } from "../ports.ts";
+import type { DialErrorCode } from "../errors.ts";
+import type { Dial, Route, RouteAnswer, RouteTable, Visitor } from "../ports.ts";
 
 export interface UpstreamDeps {
   readonly routes: RouteTable;

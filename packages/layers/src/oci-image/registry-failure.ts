@@ -1,7 +1,8 @@
 import { PlatformError, SubprocessError } from "@skerry/base";
+import type { LayersErrorCode } from "../errors.ts";
 
 /** Failures of pulling an OCI image: a code, and a sentence that is safe to show to the user who named the image. */
-const KINDS: readonly { readonly says: RegExp; readonly code: string; readonly means: string }[] = [
+const KINDS: readonly { readonly says: RegExp; readonly code: LayersErrorCode; readonly means: string }[] = [
   {
     says: /digest did not match|digest mismatch|does not match|unexpected EOF|invalid checksum/i,
     code: "oci_image_damaged",
@@ -34,7 +35,7 @@ const KINDS: readonly { readonly says: RegExp; readonly code: string; readonly m
 export function registryFailure(reference: string, error: unknown): PlatformError {
   const text = error instanceof Error ? error.message : String(error);
   const timedOut = error instanceof SubprocessError && error.timedOut;
-  const kind = timedOut
+  const kind: { readonly code: LayersErrorCode; readonly means: string } = timedOut
     ? { code: "registry_unreachable", means: "the registry took too long" }
     : (KINDS.find(({ says }) => says.test(text)) ?? { code: "oci_image_pull_failed", means: "it could not be pulled" });
   const publicMessage = `OCI image ${reference}: ${kind.means}`;

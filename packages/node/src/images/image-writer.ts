@@ -1,6 +1,6 @@
 // Writing a running sandbox to an image. It stands still from the beginning; after a failure it goes on as before.
 
-import { asError, isOutOfSpace, type Logger, PlatformError } from "@skerry/base";
+import { asError, isOutOfSpace, type Logger, PlatformError, type PlatformErrorCode } from "@skerry/base";
 import { notSavable, type Runtime, type SavingNeeds } from "@skerry/runtime";
 import type { Containers } from "../containers/containers.ts";
 import { type HostDeps, runtimeOf } from "../containers/host.privileged.ts";
@@ -14,7 +14,7 @@ import type { SandboxRecord } from "../records/sandbox-record.ts";
 import type { ImageStore } from "./image-store.privileged.ts";
 
 /** They say themselves what it is that can't be done. */
-const REFUSALS = ["state_not_savable", "disk_space_unavailable", "links_not_kept"];
+const REFUSALS: readonly PlatformErrorCode[] = ["state_not_savable", "disk_space_unavailable", "links_not_kept"];
 
 export interface ImageRequest {
   readonly record: SandboxRecord;

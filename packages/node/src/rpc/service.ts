@@ -1,8 +1,8 @@
 import { availableParallelism, totalmem } from "node:os";
-import { Code, ConnectError, type ServiceImpl } from "@connectrpc/connect";
-import { PlatformError } from "@skerry/base";
-import { NODE_CAUSE_HEADER, SCARCITY_CAUSE, SILENT_CAUSE, UNSAVABLE_CAUSE } from "@skerry/wire";
-import { type NodeService, StartKind } from "@skerry/wire/node";
+import { ConnectError, type ServiceImpl } from "@connectrpc/connect";
+import { PlatformError, type PlatformErrorCode } from "@skerry/base";
+import { NODE_ERRORS, type NodeErrorCode } from "@skerry/wire";
+import { ErrorDetailSchema, type NodeService, StartKind } from "@skerry/wire/node";
 import type { NodeConfig } from "../config.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
 import { type ImageRecord, memoryBytes } from "../records/image-record.ts";
@@ -11,33 +11,14 @@ import type { Sandboxes } from "../sandboxes/sandboxes.ts";
 import type { Started } from "../sandboxes/starter.ts";
 import { scarcityOf } from "./scarcity.privileged.ts";
 
-const CODES: Readonly<Record<string, Code>> = {
-  invalid_argument: Code.InvalidArgument,
-  already_exists: Code.AlreadyExists,
-  capacity_unavailable: Code.ResourceExhausted,
-  memory_unavailable: Code.ResourceExhausted,
-  runtime_unavailable: Code.FailedPrecondition,
-  layer_missing: Code.FailedPrecondition,
-  disk_space_unavailable: Code.ResourceExhausted,
-  layer_chain_too_long: Code.ResourceExhausted,
-  root_read_only: Code.ResourceExhausted,
-  links_not_kept: Code.ResourceExhausted,
-  network_pool_empty: Code.ResourceExhausted,
-  sandbox_gone: Code.NotFound,
-  image_missing: Code.NotFound,
-  image_damaged: Code.DataLoss,
-  guest_unresponsive: Code.Unavailable,
-  state_not_savable: Code.Aborted,
-};
-
-const CAUSES: Readonly<Record<string, string>> = {
-  guest_unresponsive: SILENT_CAUSE,
-  state_not_savable: UNSAVABLE_CAUSE,
-  disk_space_unavailable: SCARCITY_CAUSE,
-  memory_unavailable: SCARCITY_CAUSE,
-  layer_chain_too_long: SCARCITY_CAUSE,
-  root_read_only: SCARCITY_CAUSE,
-  links_not_kept: SCARCITY_CAUSE,
+/** Codes of this package and those below it that have another name on the wire. What is in neither table is "internal". */
+const WIRE_CODES: Partial<Record<PlatformErrorCode, NodeErrorCode>> = {
+  disk_space_unavailable: "machine_exhausted",
+  memory_unavailable: "machine_exhausted",
+  layer_chain_too_long: "machine_exhausted",
+  root_read_only: "machine_exhausted",
+  links_not_kept: "machine_exhausted",
+  network_pool_empty: "capacity_unavailable",
 };
 
 /** The node's RPC (spec/node/node.proto) on top of its sandboxes. */
@@ -55,7 +36,7 @@ export function nodeService(config: NodeConfig, sandboxes: Sandboxes, images: Im
       };
     },
     async createSandbox({ spec }) {
-      if (!spec) throw new ConnectError("spec is missing", Code.InvalidArgument);
+      if (!spec) throw rpcError("invalid_argument", "spec is missing");
       return encodeStarted(await encodeErrors(config, () => sandboxes.create(spec)));
     },
     async killSandbox({ sandboxId }) {
@@ -68,7 +49,7 @@ export function nodeService(config: NodeConfig, sandboxes: Sandboxes, images: Im
       return { ...encodeImage(image), agentUnresponsive: image.agentUnresponsive, memoryLostReason };
     },
     async resumeSandbox({ spec }) {
-      if (!spec) throw new ConnectError("spec is missing", Code.InvalidArgument);
+      if (!spec) throw rpcError("invalid_argument", "spec is missing");
       return encodeStarted(await encodeErrors(config, () => sandboxes.resume(spec)));
     },
     async snapshotSandbox(request) {
@@ -102,14 +83,18 @@ async function encodeErrors<T>({ dir }: NodeConfig, work: () => Promise<T>): Pro
     return await work();
   } catch (error) {
     const scarcity = scarcityOf(error, dir);
-    if (scarcity !== undefined) {
-      throw new ConnectError(scarcity, Code.ResourceExhausted, { [NODE_CAUSE_HEADER]: SCARCITY_CAUSE }, undefined, error);
-    }
-    if (!(error instanceof PlatformError)) throw new ConnectError("an operation failed", Code.Internal, undefined, undefined, error);
-    const cause = CAUSES[error.code];
-    const metadata = cause === undefined ? undefined : { [NODE_CAUSE_HEADER]: cause };
-    throw new ConnectError(error.publicMessage ?? error.message, CODES[error.code] ?? Code.Internal, metadata, undefined, error);
+    if (scarcity !== undefined) throw rpcError("machine_exhausted", scarcity, error);
+    if (!(error instanceof PlatformError)) throw rpcError("internal", "an operation failed", error);
+    throw rpcError(wireCodeOf(error.code), error.publicMessage ?? error.message, error);
   }
+}
+
+function wireCodeOf(code: PlatformErrorCode): NodeErrorCode {
+  return WIRE_CODES[code] ?? (Object.hasOwn(NODE_ERRORS, code) ? (code as NodeErrorCode) : "internal");
+}
+
+function rpcError(code: NodeErrorCode, message: string, cause?: unknown): ConnectError {
+  return new ConnectError(message, NODE_ERRORS[code], undefined, [{ desc: ErrorDetailSchema, value: { code } }], cause);
 }
 
 const START_KINDS = { boot: StartKind.BOOT, restore: StartKind.RESTORE, claim: StartKind.CLAIM } as const;
@@ -124,5 +109,5 @@ function encodeImage(image: ImageRecord) {
 
 /** It becomes the name of a folder. */
 function assertImageId(imageId: string): void {
-  if (!/^[a-z0-9]{20}$/.test(imageId)) throw new ConnectError(`not an image id: ${imageId.slice(0, 100)}`, Code.InvalidArgument);
+  if (!/^[a-z0-9]{20}$/.test(imageId)) throw rpcError("invalid_argument", `not an image id: ${imageId.slice(0, 100)}`);
 }

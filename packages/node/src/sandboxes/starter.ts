@@ -171,9 +171,9 @@ export class Starter {
   }
 }
 
-/** What a boot from disk can mend. */
+/** Whether the sandbox can still be booted from its disk. */
 function isMemoryFault(error: unknown): boolean {
-  return error instanceof PlatformError && ["image_unusable", "agent_failed"].includes(error.code);
+  return error instanceof PlatformError && (error.code === "image_unusable" || error.code === "agent_failed");
 }
 
 /**

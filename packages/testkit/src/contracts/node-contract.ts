@@ -5,7 +5,8 @@
 
 import type { Message, MessageInitShape } from "@bufbuild/protobuf";
 import { type Client, Code, ConnectError } from "@connectrpc/connect";
-import { type NodeService, type SandboxSpecSchema, StartKind } from "@skerry/wire/node";
+import { NODE_ERRORS, type NodeErrorCode } from "@skerry/wire";
+import { ErrorDetailSchema, type NodeService, type SandboxSpecSchema, StartKind } from "@skerry/wire/node";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 
 type SpecInit = Exclude<MessageInitShape<typeof SandboxSpecSchema>, Message>;
@@ -295,6 +296,25 @@ function testRefusals(node: Caller): void {
     expect(await codeOf(node.resume(node.newSandboxId(), ""))).toBe(Code.NotFound);
     expect(await codeOf(node.create(node.newSandboxId(), { runtime: "vmware" }))).toBe(Code.FailedPrecondition);
     expect(await node.sandboxes()).toEqual([]);
+  });
+
+  it("says in a detail of each error which failure it was", async () => {
+    const id = await node.createNew();
+    const missing = node.newImageId();
+    const failures: readonly [NodeErrorCode, () => Promise<unknown>][] = [
+      ["invalid_argument", () => node.client.createSandbox({})],
+      ["invalid_argument", () => node.pause(id, "short")],
+      ["already_exists", () => node.create(id)],
+      ["runtime_unavailable", () => node.create(node.newSandboxId(), { runtime: "vmware" })],
+      ["image_missing", () => node.resume(node.newSandboxId(), missing)],
+      ["image_missing", () => node.snapshot(id, node.newImageId(), { sourceImageId: missing })],
+      ["sandbox_gone", () => node.pause(node.newSandboxId(), missing)],
+    ];
+    for (const [code, call] of failures) {
+      const error = await call().then(() => undefined, ConnectError.from);
+      expect(error?.findDetails(ErrorDetailSchema)).toMatchObject([{ code }]);
+      expect(error?.code).toBe(NODE_ERRORS[code]);
+    }
   });
 
   it("refuses to start a sandbox without options, and holds nothing of it", async () => {

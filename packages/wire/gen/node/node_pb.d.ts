@@ -17,6 +17,26 @@ import type { Message } from "@bufbuild/protobuf";
 export declare const file_node_node: GenFile;
 
 /**
+ * The detail of every error that the node's own code returns. A transport failure has none.
+ *
+ * @generated from message skerry.node.v1.ErrorDetail
+ */
+export declare type ErrorDetail = Message<"skerry.node.v1.ErrorDetail"> & {
+  /**
+   * One of the codes in packages/wire/src/node-errors.ts, which says what each means.
+   *
+   * @generated from field: string code = 1;
+   */
+  code: string;
+};
+
+/**
+ * Describes the message skerry.node.v1.ErrorDetail.
+ * Use `create(ErrorDetailSchema)` to create a new message.
+ */
+export declare const ErrorDetailSchema: GenMessage<ErrorDetail>;
+
+/**
  * @generated from message skerry.node.v1.GetInfoRequest
  */
 export declare type GetInfoRequest = Message<"skerry.node.v1.GetInfoRequest"> & {

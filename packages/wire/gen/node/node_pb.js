@@ -14,168 +14,175 @@ import { enumDesc, fileDesc, messageDesc, serviceDesc, tsEnum } from "@bufbuild/
  * Describes the file node/node.proto.
  */
 export const file_node_node = /*@__PURE__*/
-  fileDesc("Cg9ub2RlL25vZGUucHJvdG8SDnNrZXJyeS5ub2RlLnYxIhAKDkdldEluZm9SZXF1ZXN0IrsBCg9HZXRJbmZvUmVzcG9uc2USDwoHbm9kZV9pZBgBIAEoCRIVCg1hZ2VudF92ZXJzaW9uGAIgASgJEhAKCHJ1bnRpbWVzGAMgAygJEhEKCWNwdV9jb3VudBgEIAEoDRIaChJtZW1vcnlfdG90YWxfYnl0ZXMYBSABKAQSFQoNc2FuZGJveF9jb3VudBgGIAEoDRIUCgxrZWVwc19tZW1vcnkYByABKAgSEgoKY2x1c3Rlcl9pZBgIIAEoCSK3AwoLU2FuZGJveFNwZWMSEgoKc2FuZGJveF9pZBgBIAEoCRITCgt0ZW1wbGF0ZV9pZBgCIAEoCRIQCghidWlsZF9pZBgDIAEoCRIOCgZsYXllcnMYBCADKAkSEQoJY3B1X2NvdW50GAUgASgNEhEKCW1lbW9yeV9tYhgGIAEoDRIUCgxkaXNrX3NpemVfbWIYByABKA0SOgoIZW52X3ZhcnMYCCADKAsyKC5za2Vycnkubm9kZS52MS5TYW5kYm94U3BlYy5FbnZWYXJzRW50cnkSFAoMYWNjZXNzX3Rva2VuGAkgASgJEhQKDGRlZmF1bHRfdXNlchgLIAEoCRIXCg9kZWZhdWx0X3dvcmtkaXIYDCABKAkSDwoHcnVudGltZRgNIAEoCRIQCghpbWFnZV9pZBgOIAEoCRIWCg53aXRob3V0X21lbW9yeRgPIAEoCBIvCgdvcHRpb25zGBAgASgLMh4uc2tlcnJ5Lm5vZGUudjEuU2FuZGJveE9wdGlvbnMaLgoMRW52VmFyc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFKBAgKEAsiTgoOU2FuZGJveE9wdGlvbnMSIgoVYWxsb3dfaW50ZXJuZXRfYWNjZXNzGAEgASgISACIAQFCGAoWX2FsbG93X2ludGVybmV0X2FjY2VzcyJBChRDcmVhdGVTYW5kYm94UmVxdWVzdBIpCgRzcGVjGAEgASgLMhsuc2tlcnJ5Lm5vZGUudjEuU2FuZGJveFNwZWMiigEKFUNyZWF0ZVNhbmRib3hSZXNwb25zZRIPCgdydW50aW1lGAEgASgJEhUKDWFnZW50X3ZlcnNpb24YAiABKAkSLQoKc3RhcnRfa2luZBgDIAEoDjIZLnNrZXJyeS5ub2RlLnYxLlN0YXJ0S2luZBIaChJtZW1vcnlfbG9zdF9yZWFzb24YBCABKAkiagoTUGF1c2VTYW5kYm94UmVxdWVzdBISCgpzYW5kYm94X2lkGAEgASgJEhAKCGltYWdlX2lkGAIgASgJEg4KBm1lbW9yeRgDIAEoCBIdChVyZXF1aXJlX2hlYWx0aHlfZ3Vlc3QYBCABKAgidgoUUGF1c2VTYW5kYm94UmVzcG9uc2USEgoKaGFzX21lbW9yeRgBIAEoCBIaChJhZ2VudF91bnJlc3BvbnNpdmUYAiABKAgSEgoKc2l6ZV9ieXRlcxgDIAEoBBIaChJtZW1vcnlfbG9zdF9yZWFzb24YBCABKAkiQQoUUmVzdW1lU2FuZGJveFJlcXVlc3QSKQoEc3BlYxgBIAEoCzIbLnNrZXJyeS5ub2RlLnYxLlNhbmRib3hTcGVjIooBChVSZXN1bWVTYW5kYm94UmVzcG9uc2USDwoHcnVudGltZRgBIAEoCRIVCg1hZ2VudF92ZXJzaW9uGAIgASgJEi0KCnN0YXJ0X2tpbmQYAyABKA4yGS5za2Vycnkubm9kZS52MS5TdGFydEtpbmQSGgoSbWVtb3J5X2xvc3RfcmVhc29uGAQgASgJImcKFlNuYXBzaG90U2FuZGJveFJlcXVlc3QSEgoKc2FuZGJveF9pZBgBIAEoCRIQCghpbWFnZV9pZBgCIAEoCRIOCgZtZW1vcnkYAyABKAgSFwoPc291cmNlX2ltYWdlX2lkGAQgASgJIl0KF1NuYXBzaG90U2FuZGJveFJlc3BvbnNlEhIKCmhhc19tZW1vcnkYASABKAgSEgoKc2l6ZV9ieXRlcxgCIAEoBBIaChJtZW1vcnlfbG9zdF9yZWFzb24YAyABKAkiJgoSRGVsZXRlSW1hZ2VSZXF1ZXN0EhAKCGltYWdlX2lkGAEgASgJIiYKE0RlbGV0ZUltYWdlUmVzcG9uc2USDwoHZXhpc3RlZBgBIAEoCCITChFMaXN0SW1hZ2VzUmVxdWVzdCI+ChJMaXN0SW1hZ2VzUmVzcG9uc2USEQoJaW1hZ2VfaWRzGAEgAygJEhUKDWRpc2tfb25seV9pZHMYAiADKAkiKAoSS2lsbFNhbmRib3hSZXF1ZXN0EhIKCnNhbmRib3hfaWQYASABKAkiJgoTS2lsbFNhbmRib3hSZXNwb25zZRIPCgdleGlzdGVkGAEgASgIIhYKFExpc3RTYW5kYm94ZXNSZXF1ZXN0IqQBChVMaXN0U2FuZGJveGVzUmVzcG9uc2USLgoJc2FuZGJveGVzGAEgAygLMhsuc2tlcnJ5Lm5vZGUudjEuTm9kZVNhbmRib3gSMAoMdW5hc2tlZF9lbmRzGAIgAygLMhouc2tlcnJ5Lm5vZGUudjEuVW5hc2tlZEVuZBIpCgRrZXB0GAMgAygLMhsuc2tlcnJ5Lm5vZGUudjEuS2VwdFNhbmRib3giawoLS2VwdFNhbmRib3gSEgoKc2FuZGJveF9pZBgBIAEoCRIQCghpbWFnZV9pZBgCIAEoCRIOCgZyZWFzb24YAyABKAkSEgoKaGFzX21lbW9yeRgEIAEoCBISCgpzaXplX2J5dGVzGAUgASgEIjAKClVuYXNrZWRFbmQSEgoKc2FuZGJveF9pZBgBIAEoCRIOCgZyZWFzb24YAiABKAkiUgoLTm9kZVNhbmRib3gSEgoKc2FuZGJveF9pZBgBIAEoCRINCgVzdGF0ZRgCIAEoCRIaChJtZW1vcnlfbG9zdF9yZWFzb24YBCABKAlKBAgDEAQqagoJU3RhcnRLaW5kEhoKFlNUQVJUX0tJTkRfVU5TUEVDSUZJRUQQABITCg9TVEFSVF9LSU5EX0JPT1QQARIWChJTVEFSVF9LSU5EX1JFU1RPUkUQAhIUChBTVEFSVF9LSU5EX0NMQUlNEAMytwYKC05vZGVTZXJ2aWNlEkoKB0dldEluZm8SHi5za2Vycnkubm9kZS52MS5HZXRJbmZvUmVxdWVzdBofLnNrZXJyeS5ub2RlLnYxLkdldEluZm9SZXNwb25zZRJcCg1DcmVhdGVTYW5kYm94EiQuc2tlcnJ5Lm5vZGUudjEuQ3JlYXRlU2FuZGJveFJlcXVlc3QaJS5za2Vycnkubm9kZS52MS5DcmVhdGVTYW5kYm94UmVzcG9uc2USVgoLS2lsbFNhbmRib3gSIi5za2Vycnkubm9kZS52MS5LaWxsU2FuZGJveFJlcXVlc3QaIy5za2Vycnkubm9kZS52MS5LaWxsU2FuZGJveFJlc3BvbnNlElkKDFBhdXNlU2FuZGJveBIjLnNrZXJyeS5ub2RlLnYxLlBhdXNlU2FuZGJveFJlcXVlc3QaJC5za2Vycnkubm9kZS52MS5QYXVzZVNhbmRib3hSZXNwb25zZRJcCg1SZXN1bWVTYW5kYm94EiQuc2tlcnJ5Lm5vZGUudjEuUmVzdW1lU2FuZGJveFJlcXVlc3QaJS5za2Vycnkubm9kZS52MS5SZXN1bWVTYW5kYm94UmVzcG9uc2USYgoPU25hcHNob3RTYW5kYm94EiYuc2tlcnJ5Lm5vZGUudjEuU25hcHNob3RTYW5kYm94UmVxdWVzdBonLnNrZXJyeS5ub2RlLnYxLlNuYXBzaG90U2FuZGJveFJlc3BvbnNlElYKC0RlbGV0ZUltYWdlEiIuc2tlcnJ5Lm5vZGUudjEuRGVsZXRlSW1hZ2VSZXF1ZXN0GiMuc2tlcnJ5Lm5vZGUudjEuRGVsZXRlSW1hZ2VSZXNwb25zZRJTCgpMaXN0SW1hZ2VzEiEuc2tlcnJ5Lm5vZGUudjEuTGlzdEltYWdlc1JlcXVlc3QaIi5za2Vycnkubm9kZS52MS5MaXN0SW1hZ2VzUmVzcG9uc2USXAoNTGlzdFNhbmRib3hlcxIkLnNrZXJyeS5ub2RlLnYxLkxpc3RTYW5kYm94ZXNSZXF1ZXN0GiUuc2tlcnJ5Lm5vZGUudjEuTGlzdFNhbmRib3hlc1Jlc3BvbnNlYgZwcm90bzM");
+  fileDesc("Cg9ub2RlL25vZGUucHJvdG8SDnNrZXJyeS5ub2RlLnYxIhsKC0Vycm9yRGV0YWlsEgwKBGNvZGUYASABKAkiEAoOR2V0SW5mb1JlcXVlc3QiuwEKD0dldEluZm9SZXNwb25zZRIPCgdub2RlX2lkGAEgASgJEhUKDWFnZW50X3ZlcnNpb24YAiABKAkSEAoIcnVudGltZXMYAyADKAkSEQoJY3B1X2NvdW50GAQgASgNEhoKEm1lbW9yeV90b3RhbF9ieXRlcxgFIAEoBBIVCg1zYW5kYm94X2NvdW50GAYgASgNEhQKDGtlZXBzX21lbW9yeRgHIAEoCBISCgpjbHVzdGVyX2lkGAggASgJIrcDCgtTYW5kYm94U3BlYxISCgpzYW5kYm94X2lkGAEgASgJEhMKC3RlbXBsYXRlX2lkGAIgASgJEhAKCGJ1aWxkX2lkGAMgASgJEg4KBmxheWVycxgEIAMoCRIRCgljcHVfY291bnQYBSABKA0SEQoJbWVtb3J5X21iGAYgASgNEhQKDGRpc2tfc2l6ZV9tYhgHIAEoDRI6CghlbnZfdmFycxgIIAMoCzIoLnNrZXJyeS5ub2RlLnYxLlNhbmRib3hTcGVjLkVudlZhcnNFbnRyeRIUCgxhY2Nlc3NfdG9rZW4YCSABKAkSFAoMZGVmYXVsdF91c2VyGAsgASgJEhcKD2RlZmF1bHRfd29ya2RpchgMIAEoCRIPCgdydW50aW1lGA0gASgJEhAKCGltYWdlX2lkGA4gASgJEhYKDndpdGhvdXRfbWVtb3J5GA8gASgIEi8KB29wdGlvbnMYECABKAsyHi5za2Vycnkubm9kZS52MS5TYW5kYm94T3B0aW9ucxouCgxFbnZWYXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUoECAoQCyJOCg5TYW5kYm94T3B0aW9ucxIiChVhbGxvd19pbnRlcm5ldF9hY2Nlc3MYASABKAhIAIgBAUIYChZfYWxsb3dfaW50ZXJuZXRfYWNjZXNzIkEKFENyZWF0ZVNhbmRib3hSZXF1ZXN0EikKBHNwZWMYASABKAsyGy5za2Vycnkubm9kZS52MS5TYW5kYm94U3BlYyKKAQoVQ3JlYXRlU2FuZGJveFJlc3BvbnNlEg8KB3J1bnRpbWUYASABKAkSFQoNYWdlbnRfdmVyc2lvbhgCIAEoCRItCgpzdGFydF9raW5kGAMgASgOMhkuc2tlcnJ5Lm5vZGUudjEuU3RhcnRLaW5kEhoKEm1lbW9yeV9sb3N0X3JlYXNvbhgEIAEoCSJqChNQYXVzZVNhbmRib3hSZXF1ZXN0EhIKCnNhbmRib3hfaWQYASABKAkSEAoIaW1hZ2VfaWQYAiABKAkSDgoGbWVtb3J5GAMgASgIEh0KFXJlcXVpcmVfaGVhbHRoeV9ndWVzdBgEIAEoCCJ2ChRQYXVzZVNhbmRib3hSZXNwb25zZRISCgpoYXNfbWVtb3J5GAEgASgIEhoKEmFnZW50X3VucmVzcG9uc2l2ZRgCIAEoCBISCgpzaXplX2J5dGVzGAMgASgEEhoKEm1lbW9yeV9sb3N0X3JlYXNvbhgEIAEoCSJBChRSZXN1bWVTYW5kYm94UmVxdWVzdBIpCgRzcGVjGAEgASgLMhsuc2tlcnJ5Lm5vZGUudjEuU2FuZGJveFNwZWMiigEKFVJlc3VtZVNhbmRib3hSZXNwb25zZRIPCgdydW50aW1lGAEgASgJEhUKDWFnZW50X3ZlcnNpb24YAiABKAkSLQoKc3RhcnRfa2luZBgDIAEoDjIZLnNrZXJyeS5ub2RlLnYxLlN0YXJ0S2luZBIaChJtZW1vcnlfbG9zdF9yZWFzb24YBCABKAkiZwoWU25hcHNob3RTYW5kYm94UmVxdWVzdBISCgpzYW5kYm94X2lkGAEgASgJEhAKCGltYWdlX2lkGAIgASgJEg4KBm1lbW9yeRgDIAEoCBIXCg9zb3VyY2VfaW1hZ2VfaWQYBCABKAkiXQoXU25hcHNob3RTYW5kYm94UmVzcG9uc2USEgoKaGFzX21lbW9yeRgBIAEoCBISCgpzaXplX2J5dGVzGAIgASgEEhoKEm1lbW9yeV9sb3N0X3JlYXNvbhgDIAEoCSImChJEZWxldGVJbWFnZVJlcXVlc3QSEAoIaW1hZ2VfaWQYASABKAkiJgoTRGVsZXRlSW1hZ2VSZXNwb25zZRIPCgdleGlzdGVkGAEgASgIIhMKEUxpc3RJbWFnZXNSZXF1ZXN0Ij4KEkxpc3RJbWFnZXNSZXNwb25zZRIRCglpbWFnZV9pZHMYASADKAkSFQoNZGlza19vbmx5X2lkcxgCIAMoCSIoChJLaWxsU2FuZGJveFJlcXVlc3QSEgoKc2FuZGJveF9pZBgBIAEoCSImChNLaWxsU2FuZGJveFJlc3BvbnNlEg8KB2V4aXN0ZWQYASABKAgiFgoUTGlzdFNhbmRib3hlc1JlcXVlc3QipAEKFUxpc3RTYW5kYm94ZXNSZXNwb25zZRIuCglzYW5kYm94ZXMYASADKAsyGy5za2Vycnkubm9kZS52MS5Ob2RlU2FuZGJveBIwCgx1bmFza2VkX2VuZHMYAiADKAsyGi5za2Vycnkubm9kZS52MS5VbmFza2VkRW5kEikKBGtlcHQYAyADKAsyGy5za2Vycnkubm9kZS52MS5LZXB0U2FuZGJveCJrCgtLZXB0U2FuZGJveBISCgpzYW5kYm94X2lkGAEgASgJEhAKCGltYWdlX2lkGAIgASgJEg4KBnJlYXNvbhgDIAEoCRISCgpoYXNfbWVtb3J5GAQgASgIEhIKCnNpemVfYnl0ZXMYBSABKAQiMAoKVW5hc2tlZEVuZBISCgpzYW5kYm94X2lkGAEgASgJEg4KBnJlYXNvbhgCIAEoCSJSCgtOb2RlU2FuZGJveBISCgpzYW5kYm94X2lkGAEgASgJEg0KBXN0YXRlGAIgASgJEhoKEm1lbW9yeV9sb3N0X3JlYXNvbhgEIAEoCUoECAMQBCpqCglTdGFydEtpbmQSGgoWU1RBUlRfS0lORF9VTlNQRUNJRklFRBAAEhMKD1NUQVJUX0tJTkRfQk9PVBABEhYKElNUQVJUX0tJTkRfUkVTVE9SRRACEhQKEFNUQVJUX0tJTkRfQ0xBSU0QAzK3BgoLTm9kZVNlcnZpY2USSgoHR2V0SW5mbxIeLnNrZXJyeS5ub2RlLnYxLkdldEluZm9SZXF1ZXN0Gh8uc2tlcnJ5Lm5vZGUudjEuR2V0SW5mb1Jlc3BvbnNlElwKDUNyZWF0ZVNhbmRib3gSJC5za2Vycnkubm9kZS52MS5DcmVhdGVTYW5kYm94UmVxdWVzdBolLnNrZXJyeS5ub2RlLnYxLkNyZWF0ZVNhbmRib3hSZXNwb25zZRJWCgtLaWxsU2FuZGJveBIiLnNrZXJyeS5ub2RlLnYxLktpbGxTYW5kYm94UmVxdWVzdBojLnNrZXJyeS5ub2RlLnYxLktpbGxTYW5kYm94UmVzcG9uc2USWQoMUGF1c2VTYW5kYm94EiMuc2tlcnJ5Lm5vZGUudjEuUGF1c2VTYW5kYm94UmVxdWVzdBokLnNrZXJyeS5ub2RlLnYxLlBhdXNlU2FuZGJveFJlc3BvbnNlElwKDVJlc3VtZVNhbmRib3gSJC5za2Vycnkubm9kZS52MS5SZXN1bWVTYW5kYm94UmVxdWVzdBolLnNrZXJyeS5ub2RlLnYxLlJlc3VtZVNhbmRib3hSZXNwb25zZRJiCg9TbmFwc2hvdFNhbmRib3gSJi5za2Vycnkubm9kZS52MS5TbmFwc2hvdFNhbmRib3hSZXF1ZXN0Gicuc2tlcnJ5Lm5vZGUudjEuU25hcHNob3RTYW5kYm94UmVzcG9uc2USVgoLRGVsZXRlSW1hZ2USIi5za2Vycnkubm9kZS52MS5EZWxldGVJbWFnZVJlcXVlc3QaIy5za2Vycnkubm9kZS52MS5EZWxldGVJbWFnZVJlc3BvbnNlElMKCkxpc3RJbWFnZXMSIS5za2Vycnkubm9kZS52MS5MaXN0SW1hZ2VzUmVxdWVzdBoiLnNrZXJyeS5ub2RlLnYxLkxpc3RJbWFnZXNSZXNwb25zZRJcCg1MaXN0U2FuZGJveGVzEiQuc2tlcnJ5Lm5vZGUudjEuTGlzdFNhbmRib3hlc1JlcXVlc3QaJS5za2Vycnkubm9kZS52MS5MaXN0U2FuZGJveGVzUmVzcG9uc2ViBnByb3RvMw");
+
+/**
+ * Describes the message skerry.node.v1.ErrorDetail.
+ * Use `create(ErrorDetailSchema)` to create a new message.
+ */
+export const ErrorDetailSchema = /*@__PURE__*/
+  messageDesc(file_node_node, 0);
 
 /**
  * Describes the message skerry.node.v1.GetInfoRequest.
  * Use `create(GetInfoRequestSchema)` to create a new message.
  */
 export const GetInfoRequestSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 0);
+  messageDesc(file_node_node, 1);
 
 /**
  * Describes the message skerry.node.v1.GetInfoResponse.
  * Use `create(GetInfoResponseSchema)` to create a new message.
  */
 export const GetInfoResponseSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 1);
+  messageDesc(file_node_node, 2);
 
 /**
  * Describes the message skerry.node.v1.SandboxSpec.
  * Use `create(SandboxSpecSchema)` to create a new message.
  */
 export const SandboxSpecSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 2);
+  messageDesc(file_node_node, 3);
 
 /**
  * Describes the message skerry.node.v1.SandboxOptions.
  * Use `create(SandboxOptionsSchema)` to create a new message.
  */
 export const SandboxOptionsSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 3);
+  messageDesc(file_node_node, 4);
 
 /**
  * Describes the message skerry.node.v1.CreateSandboxRequest.
  * Use `create(CreateSandboxRequestSchema)` to create a new message.
  */
 export const CreateSandboxRequestSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 4);
+  messageDesc(file_node_node, 5);
 
 /**
  * Describes the message skerry.node.v1.CreateSandboxResponse.
  * Use `create(CreateSandboxResponseSchema)` to create a new message.
  */
 export const CreateSandboxResponseSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 5);
+  messageDesc(file_node_node, 6);
 
 /**
  * Describes the message skerry.node.v1.PauseSandboxRequest.
  * Use `create(PauseSandboxRequestSchema)` to create a new message.
  */
 export const PauseSandboxRequestSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 6);
+  messageDesc(file_node_node, 7);
 
 /**
  * Describes the message skerry.node.v1.PauseSandboxResponse.
  * Use `create(PauseSandboxResponseSchema)` to create a new message.
  */
 export const PauseSandboxResponseSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 7);
+  messageDesc(file_node_node, 8);
 
 /**
  * Describes the message skerry.node.v1.ResumeSandboxRequest.
  * Use `create(ResumeSandboxRequestSchema)` to create a new message.
  */
 export const ResumeSandboxRequestSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 8);
+  messageDesc(file_node_node, 9);
 
 /**
  * Describes the message skerry.node.v1.ResumeSandboxResponse.
  * Use `create(ResumeSandboxResponseSchema)` to create a new message.
  */
 export const ResumeSandboxResponseSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 9);
+  messageDesc(file_node_node, 10);
 
 /**
  * Describes the message skerry.node.v1.SnapshotSandboxRequest.
  * Use `create(SnapshotSandboxRequestSchema)` to create a new message.
  */
 export const SnapshotSandboxRequestSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 10);
+  messageDesc(file_node_node, 11);
 
 /**
  * Describes the message skerry.node.v1.SnapshotSandboxResponse.
  * Use `create(SnapshotSandboxResponseSchema)` to create a new message.
  */
 export const SnapshotSandboxResponseSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 11);
+  messageDesc(file_node_node, 12);
 
 /**
  * Describes the message skerry.node.v1.DeleteImageRequest.
  * Use `create(DeleteImageRequestSchema)` to create a new message.
  */
 export const DeleteImageRequestSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 12);
+  messageDesc(file_node_node, 13);
 
 /**
  * Describes the message skerry.node.v1.DeleteImageResponse.
  * Use `create(DeleteImageResponseSchema)` to create a new message.
  */
 export const DeleteImageResponseSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 13);
+  messageDesc(file_node_node, 14);
 
 /**
  * Describes the message skerry.node.v1.ListImagesRequest.
  * Use `create(ListImagesRequestSchema)` to create a new message.
  */
 export const ListImagesRequestSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 14);
+  messageDesc(file_node_node, 15);
 
 /**
  * Describes the message skerry.node.v1.ListImagesResponse.
  * Use `create(ListImagesResponseSchema)` to create a new message.
  */
 export const ListImagesResponseSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 15);
+  messageDesc(file_node_node, 16);
 
 /**
  * Describes the message skerry.node.v1.KillSandboxRequest.
  * Use `create(KillSandboxRequestSchema)` to create a new message.
  */
 export const KillSandboxRequestSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 16);
+  messageDesc(file_node_node, 17);
 
 /**
  * Describes the message skerry.node.v1.KillSandboxResponse.
  * Use `create(KillSandboxResponseSchema)` to create a new message.
  */
 export const KillSandboxResponseSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 17);
+  messageDesc(file_node_node, 18);
 
 /**
  * Describes the message skerry.node.v1.ListSandboxesRequest.
  * Use `create(ListSandboxesRequestSchema)` to create a new message.
  */
 export const ListSandboxesRequestSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 18);
+  messageDesc(file_node_node, 19);
 
 /**
  * Describes the message skerry.node.v1.ListSandboxesResponse.
  * Use `create(ListSandboxesResponseSchema)` to create a new message.
  */
 export const ListSandboxesResponseSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 19);
+  messageDesc(file_node_node, 20);
 
 /**
  * Describes the message skerry.node.v1.KeptSandbox.
  * Use `create(KeptSandboxSchema)` to create a new message.
  */
 export const KeptSandboxSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 20);
+  messageDesc(file_node_node, 21);
 
 /**
  * Describes the message skerry.node.v1.UnaskedEnd.
  * Use `create(UnaskedEndSchema)` to create a new message.
  */
 export const UnaskedEndSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 21);
+  messageDesc(file_node_node, 22);
 
 /**
  * Describes the message skerry.node.v1.NodeSandbox.
  * Use `create(NodeSandboxSchema)` to create a new message.
  */
 export const NodeSandboxSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 22);
+  messageDesc(file_node_node, 23);
 
 /**
  * Describes the enum skerry.node.v1.StartKind.

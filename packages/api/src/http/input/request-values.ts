@@ -1,6 +1,6 @@
 import { PlatformError } from "@skerry/base";
 import type { Team } from "@skerry/store";
-import { type ErrorCode, parseSandboxId, type SandboxId } from "@skerry/wire";
+import { parseSandboxId, type SandboxId } from "@skerry/wire";
 import { validationError } from "../../errors.ts";
 import type { Caller } from "../../keys/authenticate.ts";
 import type { Acting } from "../../sandboxes/deps.ts";
@@ -8,7 +8,7 @@ import type { Acting } from "../../sandboxes/deps.ts";
 /** The team that an operation works for. Only operations that take team credentials may ask. */
 export function teamOf(caller: Caller): Team {
   if (caller.kind === "team") return caller.team;
-  throw new PlatformError<ErrorCode>("internal", "an operation without a team asked for one");
+  throw new PlatformError("internal", "an operation without a team asked for one");
 }
 
 /** The same, with who it is. */

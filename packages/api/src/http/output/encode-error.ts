@@ -14,15 +14,16 @@ export interface EncodedError {
 /** An error as callers see it: of what went wrong inside, no more than that something did. */
 export function encodeError(error: unknown, operation: { readonly repeatable: boolean } | undefined): EncodedError {
   const failure = toPlatformError(error, operation);
-  const { status, fault, retryable } = ERROR_CATALOG[failure.code];
+  const code = isErrorCode(failure.code) ? failure.code : "internal";
+  const { status, fault, retryable } = ERROR_CATALOG[code];
   const message = failure.publicMessage ?? "An internal error occurred";
   const needsAdvice = status === 429 || status >= 500 || retryable;
-  const mayHelp = retryable && mayRepeat(failure.code, operation);
+  const mayHelp = retryable && mayRepeat(code, operation);
   return {
     status,
     body: { code: status, message, ...(failure.detailCode === undefined ? {} : { error_code: failure.detailCode }) },
     headers: { ...(needsAdvice ? { "Should-Retry": String(mayHelp) } : {}), ...(mayHelp ? { "Retry-After": RETRY_AFTER_SECONDS } : {}) },
-    isOurs: fault === "platform" && failure.code !== "not_implemented",
+    isOurs: fault === "platform" && code !== "not_implemented",
   };
 }
 
@@ -34,8 +35,8 @@ function mayRepeat(code: ErrorCode, operation: { readonly repeatable: boolean } 
   return code === "capacity_unavailable" || code === "database_unavailable" || code === "in_progress" || operation?.repeatable === true;
 }
 
-function toPlatformError(error: unknown, operation: { readonly repeatable: boolean } | undefined): PlatformError<ErrorCode> {
-  if (error instanceof PlatformError && isErrorCode(error.code)) return error as PlatformError<ErrorCode>;
+function toPlatformError(error: unknown, operation: { readonly repeatable: boolean } | undefined): PlatformError {
+  if (error instanceof PlatformError && isErrorCode(error.code)) return error;
   const { statusCode, code, message } = error as { statusCode?: number; code?: string; message?: string };
   if (statusCode === 413) return publicError("payload_too_large", "the body is larger than 16 MiB", { cause: error });
   if (code === "FST_ERR_BAD_URL") return validationError("the path is not percent-encoded correctly");

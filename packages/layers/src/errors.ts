@@ -1,0 +1,24 @@
+export type LayersErrorCode =
+  | "area_id_invalid"
+  | "area_missing"
+  | "disk_file_in_use"
+  | "disk_space_unavailable"
+  | "layer_chain_too_long"
+  | "layer_digest_invalid"
+  | "layer_missing"
+  | "links_not_kept"
+  | "oci_image_access_denied"
+  | "oci_image_damaged"
+  | "oci_image_not_found"
+  | "oci_image_pull_failed"
+  | "oci_image_reference_invalid"
+  | "oci_image_unusable"
+  | "registry_busy"
+  | "registry_unreachable"
+  | "root_read_only";
+
+declare module "@skerry/base/error" {
+  interface ErrorCodes {
+    readonly layers: LayersErrorCode;
+  }
+}

@@ -1,0 +1,7 @@
+export type StoreErrorCode = "capacity_unavailable" | "limit_reached" | "store_damaged" | "store_migration_failed";
+
+declare module "@skerry/base/error" {
+  interface ErrorCodes {
+    readonly store: StoreErrorCode;
+  }
+}

@@ -1,0 +1,27 @@
+/**
+ * Errors of the node's RPC: the code in `ErrorDetail` (spec/node/node.proto), and the RPC code that it comes with, as a number of gRPC.
+ * The control plane decides by the code. The RPC code serves clients that do not read the detail.
+ */
+export const NODE_ERRORS = {
+  invalid_argument: 3,
+  image_missing: 5,
+  sandbox_gone: 5,
+  already_exists: 6,
+  /** Too many starts are waiting. */
+  capacity_unavailable: 8,
+  /** The host has run out of a resource. The message is for callers and names the resource. */
+  machine_exhausted: 8,
+  layer_missing: 9,
+  runtime_unavailable: 9,
+  /** A process in the sandbox has something open that cannot be saved. The message is for callers and names it. */
+  state_not_savable: 10,
+  internal: 13,
+  guest_unresponsive: 14,
+  image_damaged: 15,
+} as const satisfies Record<string, number>;
+
+export type NodeErrorCode = keyof typeof NODE_ERRORS;
+
+/** The message of `machine_exhausted` when the data disk of the host is full. */
+export const DISK_FULL_MESSAGE =
+  "The disk of the machine is full. Killing sandboxes, paused ones too, and deleting snapshots makes room at once; so does deleting files in a sandbox";
