@@ -100,3 +100,14 @@ test("what a node keeps in its folder is known to the node alone", () => {
   expect(outside.length).toBeGreaterThan(60);
   expect(outside.filter((path) => below.test(readText(path).replace(/from "[^"]+"/g, "")))).toEqual([]);
 });
+
+test("HTTP handlers of the API reach the database through services only", () => {
+  const files = sources.filter((path) => path.startsWith("packages/api/src/http/"));
+  expect(files.length).toBeGreaterThan(30);
+  const wrong = files.filter((path) => {
+    const text = readText(path);
+    const ofStore = [...text.matchAll(/^import ([^;]*?) from "@skerry\/store";$/gms)].map(([, what = ""]) => what);
+    return ofStore.some((what) => !what.startsWith("type ") || /\bStore\b|Repository/.test(what)) || /[^/]\bstore\b/.test(text);
+  });
+  expect(wrong).toEqual([]);
+});

@@ -6,6 +6,8 @@ import type { RouteService } from "@skerry/wire/control";
 import type { FastifyInstance } from "fastify";
 import { type ApiConfig, type ApiTiming, DEFAULT_TIMING } from "./config.ts";
 import { createServer } from "./http/server.ts";
+import { IdempotentRequests } from "./idempotency/idempotent-requests.ts";
+import { authenticate } from "./keys/authenticate.ts";
 import { Liveness } from "./liveness.ts";
 import type { NodeDirectory } from "./nodes/directory.ts";
 import { Nodes } from "./nodes/nodes.ts";
@@ -20,7 +22,10 @@ import { GivenUp } from "./sandboxes/reconcile/given-up.ts";
 import { LeftOvers } from "./sandboxes/reconcile/left-overs.ts";
 import { ReconcileRounds } from "./sandboxes/reconcile/reconcile-rounds.ts";
 import { SandboxService } from "./sandboxes/service.ts";
+import { SnapshotService } from "./snapshots/snapshot-service.ts";
 import { TeamLimits } from "./teams/team-limits.ts";
+import { TeamService } from "./teams/team-service.ts";
+import { TemplateService } from "./templates/template-service.ts";
 import { createRouteService } from "./traffic/route-service.ts";
 
 export interface ApiDeps {
@@ -54,22 +59,20 @@ export async function createApi(config: ApiConfig, deps: ApiDeps): Promise<Api> 
   const pauses = new AutoPauses(work);
   const expiry = new Expiry({ ...work, sandboxes: store.sandboxes, pauses, scanMs: timing.expiryScanMs });
   const tokenOf = (id: string) => accessTokenOf(deps.secrets.tokenSeed, id);
-  const fastify = await createServer(
-    {
-      config,
-      timing,
-      store,
+  const auth = { identity: store.identity, adminToken: deps.secrets.adminToken, clock };
+  const fastify = await createServer({
+    services: {
       sandboxes: service,
-      moves: work.moves,
-      kills: work.kills,
-      images: work.images,
-      leftOvers: work.leftOvers,
-      accessTokenOf: tokenOf,
-      clock,
-      logger,
+      snapshots: new SnapshotService({ snapshots: store.snapshots, templates: work.templates }),
+      templates: work.templates,
+      teams: new TeamService({ identity: store.identity, clock }),
+      idempotency: new IdempotentRequests({ ...work, keys: store.idempotency, accessTokenOf: tokenOf }),
+      encoding: { ...config, accessTokenOf: tokenOf },
     },
-    { identity: store.identity, adminToken: deps.secrets.adminToken, clock },
-  );
+    authenticate: (schemes, headers) => authenticate(auth, schemes, headers),
+    clock,
+    logger,
+  });
   const rounds = new ReconcileRounds(work);
 
   const close = async () => {
@@ -116,6 +119,7 @@ function sandboxDeps(config: ApiConfig, deps: ApiDeps, about: { timing: ApiTimin
     config,
     timing,
     store,
+    templates: new TemplateService({ ...store, imageDeletions: images, clock }),
     nodes,
     limits: new TeamLimits(config),
     moves,

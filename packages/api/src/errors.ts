@@ -1,5 +1,5 @@
 import { PlatformError } from "@skerry/base";
-import type { Sandbox } from "@skerry/store";
+import { isDatabaseAway, type Sandbox } from "@skerry/store";
 import { ERROR_CATALOG, type ErrorCode } from "@skerry/wire";
 
 declare module "@skerry/base/error" {
@@ -40,6 +40,12 @@ export function sandboxNotFound(id: string, ended?: Pick<Sandbox, "endedAt" | "e
 
 export function sandboxBusy(id: string, what = "killed"): PlatformError {
   return publicError("conflict", `Sandbox "${id}" is being ${what}`);
+}
+
+/** The failure that callers get when the database cannot be reached; undefined for every other error. */
+export function databaseUnavailable(error: unknown, advice: string): PlatformError | undefined {
+  if (!isDatabaseAway(error)) return undefined;
+  return publicError("database_unavailable", `The platform's database cannot be reached now; ${advice}`, { cause: error });
 }
 
 export function isErrorCode(code: string): code is ErrorCode {

@@ -1,10 +1,10 @@
 // From an operation to a route. The order is part of the contract: credentials, then path and query, then the body,
 // then what the operation does.
 
-import { isDatabaseAway } from "@skerry/store";
+import type { Clock, Logger } from "@skerry/base";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { publicError, validationError } from "../errors.ts";
-import { type AuthDeps, authenticate, type Caller } from "../keys/authenticate.ts";
+import { databaseUnavailable, validationError } from "../errors.ts";
+import type { Authenticate, Caller } from "../keys/authenticate.ts";
 import { type Check, createCheck, readQuery } from "./input/check.ts";
 import type { Operation } from "./operation.ts";
 import type { ApiServices } from "./services.ts";
@@ -15,7 +15,14 @@ interface Checks {
   readonly body: Check | undefined;
 }
 
-export function registerOperation(app: FastifyInstance, deps: { services: ApiServices; auth: AuthDeps }, operation: Operation): void {
+export interface HttpDeps {
+  readonly services: ApiServices;
+  readonly authenticate: Authenticate;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+export function registerOperation(app: FastifyInstance, deps: HttpDeps, operation: Operation): void {
   const checks: Checks = {
     params: operation.params && createCheck(operation.params, "path"),
     query: operation.query && createCheck(operation.query, "query"),
@@ -27,12 +34,12 @@ export function registerOperation(app: FastifyInstance, deps: { services: ApiSer
     url: operation.path.replaceAll(/\{(\w+)\}/g, ":$1"),
     config: { operation } as object,
     onRequest: async (request) => {
-      const arrivedAt = deps.services.clock.now();
-      const caller = await authenticate(deps.auth, operation.auth, request.headers).catch(refuseWithoutDatabase);
+      const arrivedAt = deps.clock.now();
+      const caller = await deps.authenticate(operation.auth, request.headers).catch(refuseWithoutDatabase);
       arrivals.set(request, { caller, arrivedAt });
     },
     handler: async (request, reply) => {
-      const { caller, arrivedAt } = arrivals.get(request) ?? { caller: { kind: "anyone" }, arrivedAt: deps.services.clock.now() };
+      const { caller, arrivedAt } = arrivals.get(request) ?? { caller: { kind: "anyone" }, arrivedAt: deps.clock.now() };
       const response = await operation.handle(deps.services, {
         caller,
         arrivedAt,
@@ -40,11 +47,11 @@ export function registerOperation(app: FastifyInstance, deps: { services: ApiSer
         ...checkedParts(operation, checks, request),
         signal: callerGone(reply),
       });
-      deps.services.logger[operation.method === "GET" ? "debug" : "info"](
+      deps.logger[operation.method === "GET" ? "debug" : "info"](
         {
           operation: operation.id,
           status: response.status,
-          duration_ms: deps.services.clock.now() - arrivedAt,
+          duration_ms: deps.clock.now() - arrivedAt,
           request_id: request.id,
           ...(caller.kind === "team" ? { team_id: caller.team.id } : {}),
           ...sandboxIdIn(request.params, response.body),
@@ -59,12 +66,9 @@ export function registerOperation(app: FastifyInstance, deps: { services: ApiSer
   });
 }
 
-/** Nothing of the operation has begun. */
+/** The operation has not begun. */
 function refuseWithoutDatabase(error: unknown): never {
-  if (!isDatabaseAway(error)) throw error;
-  throw publicError("database_unavailable", "The platform's database cannot be reached now; nothing was begun, so try again", {
-    cause: error,
-  });
+  throw databaseUnavailable(error, "nothing was begun, so try again") ?? error;
 }
 
 function checkedParts(operation: Operation, checks: Checks, request: FastifyRequest): { params: unknown; query: unknown; body: unknown } {

@@ -3,14 +3,12 @@ import type { Socket } from "node:net";
 import cors from "@fastify/cors";
 import type { Logger } from "@skerry/base";
 import Fastify, { type FastifyInstance, type FastifyReply } from "fastify";
-import type { AuthDeps } from "../keys/authenticate.ts";
 import { MAX_BODY_BYTES, readJsonBodies } from "./input/body.ts";
 import { createOpenApi } from "./openapi.ts";
 import type { Operation } from "./operation.ts";
 import { OPERATIONS } from "./operations.ts";
 import { encodeError } from "./output/encode-error.ts";
-import { registerOperation } from "./register-operation.ts";
-import type { ApiServices } from "./services.ts";
+import { type HttpDeps, registerOperation } from "./register-operation.ts";
 
 const MAX_HEADER_BYTES = 64 * 1024;
 
@@ -20,7 +18,7 @@ const EXPOSED_HEADERS =
   "X-Next-Token,X-Total-Running,RateLimit-Limit,RateLimit-Remaining,RateLimit-Reset,Retry-After,Should-Retry,Skerry-Memory-Lost";
 
 /** The HTTP surface: routing, CORS, bodies, errors. What operations do is in their own files. */
-export async function createServer(services: ApiServices, auth: AuthDeps): Promise<FastifyInstance> {
+export async function createServer(deps: HttpDeps): Promise<FastifyInstance> {
   const app = Fastify({
     logger: false,
     bodyLimit: MAX_BODY_BYTES,
@@ -32,7 +30,7 @@ export async function createServer(services: ApiServices, auth: AuthDeps): Promi
     requestTimeout: 75_000,
     http: { maxHeaderSize: MAX_HEADER_BYTES },
     routerOptions: { maxParamLength: 1024 },
-    frameworkErrors: (error, _request, reply) => sendError(reply as unknown as FastifyReply, error, { logger: services.logger }),
+    frameworkErrors: (error, _request, reply) => sendError(reply as unknown as FastifyReply, error, { logger: deps.logger }),
     clientErrorHandler: answerUnreadable,
   });
   endConnectionsAtTheirAnswers(app);
@@ -52,12 +50,12 @@ export async function createServer(services: ApiServices, auth: AuthDeps): Promi
       reply.removeHeader("connection");
       request.raw.resume();
     }
-    sendError(reply, error, { logger: services.logger, operation });
+    sendError(reply, error, { logger: deps.logger, operation });
   });
   app.setNotFoundHandler((_request, reply) => {
     void reply.code(404).send({ code: 404, message: "no matching operation was found" });
   });
-  for (const operation of OPERATIONS) registerOperation(app, { services, auth }, operation);
+  for (const operation of OPERATIONS) registerOperation(app, deps, operation);
   const document = createOpenApi(OPERATIONS);
   app.get("/openapi.json", () => document);
   return app;

@@ -1,24 +1,16 @@
-import type { Clock, Logger } from "@skerry/base";
-import type { Store } from "@skerry/store";
-import type { ApiConfig, ApiTiming } from "../config.ts";
-import type { ImageDeletions } from "../sandboxes/images/image-deletions.ts";
-import type { SandboxKills } from "../sandboxes/lifecycle/kills.ts";
-import type { SandboxMoves } from "../sandboxes/lifecycle/moves.ts";
-import type { LeftOvers } from "../sandboxes/reconcile/left-overs.ts";
+import type { IdempotentRequests } from "../idempotency/idempotent-requests.ts";
 import type { SandboxService } from "../sandboxes/service.ts";
+import type { SnapshotService } from "../snapshots/snapshot-service.ts";
+import type { TeamService } from "../teams/team-service.ts";
+import type { TemplateService } from "../templates/template-service.ts";
+import type { Encoding } from "./output/encode-sandbox.ts";
 
-/** What handlers work with. */
+/** What handlers work with: one service per noun. A handler reads the request, calls one service method, and encodes the result. */
 export interface ApiServices {
-  readonly config: ApiConfig;
-  readonly store: Store;
-  readonly timing: ApiTiming;
   readonly sandboxes: SandboxService;
-  readonly moves: SandboxMoves;
-  readonly kills: SandboxKills;
-  readonly images: ImageDeletions;
-  readonly leftOvers: LeftOvers;
-  /** The token that the sandbox's agent asks for. */
-  readonly accessTokenOf: (sandboxId: string) => string;
-  readonly clock: Clock;
-  readonly logger: Logger;
+  readonly snapshots: SnapshotService;
+  readonly templates: TemplateService;
+  readonly teams: TeamService;
+  readonly idempotency: IdempotentRequests;
+  readonly encoding: Encoding;
 }

@@ -27,6 +27,9 @@ const USED_RESOLUTION_MS = 60_000;
 const KEY_HINT = "Invalid API key: this platform does not know it; `./skerry env` prints the one that it does.";
 const TOKEN_HINT = "Invalid Access token: this platform does not know it; `./skerry env --all` prints the one that it does.";
 
+/** Finds the caller of a request, for an operation that takes these schemes. Throws when it takes none of the given credentials. */
+export type Authenticate = (schemes: readonly AuthScheme[], headers: IncomingHttpHeaders) => Promise<Caller>;
+
 export async function authenticate(deps: AuthDeps, schemes: readonly AuthScheme[], headers: IncomingHttpHeaders): Promise<Caller> {
   if (schemes.length === 0) return { kind: "anyone" };
   const apiKey = single(headers["x-api-key"]);

@@ -9,7 +9,7 @@ import type { SandboxOptions } from "@skerry/wire/node";
 import { publicError, sandboxBusy } from "../errors.ts";
 import type { NodeHandle } from "../nodes/directory.ts";
 import { createErrorFrom } from "../nodes/node-error.ts";
-import type { ResolvedTemplate } from "../templates/resolve.ts";
+import type { ResolvedTemplate } from "../templates/template-service.ts";
 import type { Acting, SandboxDeps } from "./deps.ts";
 import { PLATFORM } from "./lifecycle/moves.ts";
 import { placeSandbox } from "./placement.ts";

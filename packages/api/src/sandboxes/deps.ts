@@ -3,6 +3,7 @@ import type { Store } from "@skerry/store";
 import type { ApiConfig, ApiTiming } from "../config.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { TeamLimits } from "../teams/team-limits.ts";
+import type { TemplateService } from "../templates/template-service.ts";
 import type { ImageDeletions } from "./images/image-deletions.ts";
 import type { SandboxKills } from "./lifecycle/kills.ts";
 import type { SandboxMoves } from "./lifecycle/moves.ts";
@@ -14,6 +15,7 @@ export interface SandboxDeps {
   readonly config: Pick<ApiConfig, "agentVersion">;
   readonly timing: ApiTiming;
   readonly store: Store;
+  readonly templates: TemplateService;
   readonly nodes: Nodes;
   readonly limits: TeamLimits;
   readonly moves: SandboxMoves;

@@ -1,24 +1,29 @@
 // What teams do with sandboxes. Each call sees only the team's own. A call that meets a passing state waits for its end and
 // looks again, whichever process works on it; how long, is in the timing.
 
-import type { Sandbox } from "@skerry/store";
+import type { Sandbox, Team } from "@skerry/store";
 import { sandboxBusy, sandboxNotFound } from "../errors.ts";
-import type { SnapshotName } from "../templates/snapshot-name.ts";
+import type { SnapshotName, TemplateReference } from "../templates/reference.ts";
 import { type CreateRequest, createSandbox, type Started } from "./create-sandbox.ts";
 import type { Acting, SandboxDeps } from "./deps.ts";
 import { type Forked, forkSandbox } from "./fork-sandbox.ts";
 import { next, PASSING_STATES } from "./lifecycle/lifecycle.ts";
-import { TRAFFIC } from "./lifecycle/moves.ts";
+import { PLATFORM, TRAFFIC } from "./lifecycle/moves.ts";
+import { listAllRunning, listSandboxes, type RunningQuery, type SandboxList, type SandboxQuery } from "./list-sandboxes.ts";
 import { finishPause, newImage } from "./pause-sandbox.ts";
 import { alreadyPaused, busyState, cannotFork, cannotPauseNow, cannotSnapshot, conflict, waitedTooLong } from "./refusals.ts";
 import { resumeSandbox } from "./resume-sandbox.ts";
+import { asShown, type ShownSandbox } from "./shown-sandbox.ts";
 import { type SnapshotTaken, snapshotSandbox } from "./snapshot-sandbox.ts";
 
 const MIN_REFRESH_MS = 15_000;
 const MIN_WAKE_MS = 300_000;
 
-/** A sandbox that lists show; `startedAt` and `endAt` are there. */
-export type ShownSandbox = Sandbox & { readonly startedAt: number; readonly endAt: number };
+/** A create request, with the template as the caller named it. */
+export interface NewSandboxRequest extends Omit<CreateRequest, "template"> {
+  readonly team: Team;
+  readonly template: TemplateReference;
+}
 
 export interface Connected extends Started {
   readonly sandbox: ShownSandbox;
@@ -38,9 +43,35 @@ export class SandboxService {
     this.#deps = deps;
   }
 
-  async create(request: CreateRequest): Promise<Started & { readonly sandbox: ShownSandbox }> {
-    const started = await createSandbox(this.#deps, request);
+  async create(request: NewSandboxRequest): Promise<Started & { readonly sandbox: ShownSandbox }> {
+    const template = await this.#deps.templates.resolve(request.team, request.template);
+    const started = await createSandbox(this.#deps, { ...request, template });
     return { ...started, sandbox: asShown(started.sandbox) };
+  }
+
+  /** One page of a team's sandboxes. */
+  async list(team: Team, query: SandboxQuery): Promise<SandboxList> {
+    return await listSandboxes(this.#deps, team, query);
+  }
+
+  /** All running sandboxes, newest first; undefined when more than `max` match. */
+  async listAllRunning(query: RunningQuery): Promise<readonly ShownSandbox[] | undefined> {
+    return await listAllRunning(this.#deps, query);
+  }
+
+  /**
+   * What became of a create whose process died: the sandbox if it ever ran. An unfinished create is ended, so that a repeated request
+   * can begin anew.
+   */
+  async recoverCreate(id: string): Promise<ShownSandbox | undefined> {
+    const { store, kills } = this.#deps;
+    for (;;) {
+      const sandbox = await store.sandboxes.find(id);
+      if (sandbox?.state !== "starting") return sandbox?.startedAt == null ? undefined : asShown(sandbox);
+      const begun = await kills.begin(sandbox, "abandon", { reason: "abandoned", actor: PLATFORM });
+      if (begun.kind === "moved") kills.finishInBackground(sandbox);
+      if (begun.kind !== "stale") return undefined;
+    }
   }
 
   async get(teamId: string, id: string): Promise<ShownSandbox> {
@@ -251,8 +282,4 @@ function assertHasEnd(sandbox: Sandbox): void {
   const busy = busyState(sandbox.state);
   if (busy !== undefined) throw sandboxBusy(sandbox.id, busy);
   if (sandbox.state !== "running") throw sandboxNotFound(sandbox.id);
-}
-
-function asShown(sandbox: Sandbox): ShownSandbox {
-  return sandbox as ShownSandbox;
 }

@@ -2,8 +2,10 @@ import { PlatformError } from "@skerry/base";
 import type { Team } from "@skerry/store";
 import { parseSandboxId, type SandboxId } from "@skerry/wire";
 import { validationError } from "../../errors.ts";
+import type { RepeatableRequest } from "../../idempotency/idempotent-requests.ts";
 import type { Caller } from "../../keys/authenticate.ts";
 import type { Acting } from "../../sandboxes/deps.ts";
+import type { OperationRequest } from "../operation.ts";
 
 /** The team that an operation works for. Only operations that take team credentials may ask. */
 export function teamOf(caller: Caller): Team {
@@ -14,6 +16,15 @@ export function teamOf(caller: Caller): Team {
 /** The same, with who it is. */
 export function actingOf(caller: Caller): Acting {
   return { teamId: teamOf(caller).id, actor: caller.kind === "team" ? caller.actor : "" };
+}
+
+/** The request as `IdempotentRequests` takes it. */
+export function repeatable({
+  caller,
+  headers,
+  signal,
+}: Pick<OperationRequest<unknown, unknown, unknown>, "caller" | "headers" | "signal">): RepeatableRequest {
+  return { teamId: teamOf(caller).id, key: headers["idempotency-key"], signal };
 }
 
 export function sandboxIdOf(params: { readonly sandboxID: string }): SandboxId {

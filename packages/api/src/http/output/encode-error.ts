@@ -1,7 +1,6 @@
 import { PlatformError } from "@skerry/base";
-import { isDatabaseAway } from "@skerry/store";
 import { ERROR_CATALOG, type ErrorCode } from "@skerry/wire";
-import { isErrorCode, publicError, validationError } from "../../errors.ts";
+import { databaseUnavailable, isErrorCode, publicError, validationError } from "../../errors.ts";
 
 export interface EncodedError {
   readonly status: number;
@@ -41,9 +40,7 @@ function toPlatformError(error: unknown, operation: { readonly repeatable: boole
   if (statusCode === 413) return publicError("payload_too_large", "the body is larger than 16 MiB", { cause: error });
   if (code === "FST_ERR_BAD_URL") return validationError("the path is not percent-encoded correctly");
   if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) return validationError(message ?? "the request is not valid");
-  // Else it may have been done, and its answer was lost.
-  if (operation?.repeatable && isDatabaseAway(error)) {
-    return publicError("database_unavailable", "The platform's database cannot be reached now; try again", { cause: error });
-  }
-  return new PlatformError("internal", "an operation failed", { cause: error });
+  // An operation that must not be repeated may have been carried out, with only its answer lost.
+  const unavailable = operation?.repeatable ? databaseUnavailable(error, "try again") : undefined;
+  return unavailable ?? new PlatformError("internal", "an operation failed", { cause: error });
 }

@@ -1,31 +1,39 @@
-import { LISTED_AS } from "@skerry/store";
+import type { Snapshot } from "@skerry/store";
 import { CLIENT_ID } from "@skerry/wire";
 import type { Static } from "typebox";
-import type { ShownSandbox } from "../../sandboxes/service.ts";
+import { type ShownSandbox, shownState } from "../../sandboxes/shown-sandbox.ts";
+import { shownName } from "../../templates/reference.ts";
 import { encodeOptions } from "../sandbox-options.ts";
-import type { ListedSandboxSchema, SandboxDetailSchema, SandboxSchema } from "../schemas.ts";
-import type { ApiServices } from "../services.ts";
+import type { ListedSandboxSchema, SandboxDetailSchema, SandboxSchema, SnapshotSchema } from "../schemas.ts";
 
-type EncodeServices = Pick<ApiServices, "accessTokenOf" | "config">;
+/** What answers say of every sandbox besides what its entry says. */
+export interface Encoding {
+  /** Shown as `envdVersion` for a sandbox whose node has not reported its own. */
+  readonly agentVersion: string;
+  /** Shown as `domain`; clients then use it instead of their own setting. */
+  readonly advertiseDomain?: string;
+  /** The token that the sandbox's agent asks for. */
+  readonly accessTokenOf: (sandboxId: string) => string;
+}
 
-export function encodeSandbox(services: EncodeServices, sandbox: ShownSandbox): Static<typeof SandboxSchema> {
+export function encodeSandbox(encoding: Encoding, sandbox: ShownSandbox): Static<typeof SandboxSchema> {
   return {
     templateID: sandbox.templateId,
     sandboxID: sandbox.id,
     clientID: CLIENT_ID,
-    envdVersion: sandbox.agentVersion ?? services.config.agentVersion,
+    envdVersion: sandbox.agentVersion ?? encoding.agentVersion,
     ...(sandbox.alias === null ? {} : { alias: sandbox.alias }),
-    envdAccessToken: services.accessTokenOf(sandbox.id),
-    ...domainOf(services),
+    envdAccessToken: encoding.accessTokenOf(sandbox.id),
+    ...domainOf(encoding),
   };
 }
 
-export function encodeListedSandbox(services: EncodeServices, sandbox: ShownSandbox): Static<typeof ListedSandboxSchema> {
+export function encodeListedSandbox(encoding: Encoding, sandbox: ShownSandbox): Static<typeof ListedSandboxSchema> {
   return {
     templateID: sandbox.templateId,
     sandboxID: sandbox.id,
     clientID: CLIENT_ID,
-    envdVersion: sandbox.agentVersion ?? services.config.agentVersion,
+    envdVersion: sandbox.agentVersion ?? encoding.agentVersion,
     ...(sandbox.alias === null ? {} : { alias: sandbox.alias }),
     startedAt: new Date(sandbox.startedAt).toISOString(),
     endAt: new Date(endOf(sandbox)).toISOString(),
@@ -33,18 +41,18 @@ export function encodeListedSandbox(services: EncodeServices, sandbox: ShownSand
     memoryMB: sandbox.memoryMb,
     diskSizeMB: sandbox.diskSizeMb,
     ...(sandbox.metadata && Object.keys(sandbox.metadata).length > 0 ? { metadata: sandbox.metadata } : {}),
-    state: LISTED_AS[sandbox.state] ?? "running",
+    state: shownState(sandbox),
     volumeMounts: [],
     ...(sandbox.agentUnresponsive ? { envdUnresponsiveAtPause: true } : {}),
   };
 }
 
-export function encodeSandboxDetail(services: EncodeServices, sandbox: ShownSandbox): Static<typeof SandboxDetailSchema> {
+export function encodeSandboxDetail(encoding: Encoding, sandbox: ShownSandbox): Static<typeof SandboxDetailSchema> {
   return {
-    ...encodeListedSandbox(services, sandbox),
-    envdAccessToken: services.accessTokenOf(sandbox.id),
+    ...encodeListedSandbox(encoding, sandbox),
+    envdAccessToken: encoding.accessTokenOf(sandbox.id),
     ...encodeOptions(sandbox.options),
-    ...domainOf(services),
+    ...domainOf(encoding),
     ...pauseFieldsOf(sandbox),
     lifecycle: { autoResume: sandbox.autoResume, onTimeout: sandbox.autoPause ? "pause" : "kill" },
   };
@@ -52,7 +60,7 @@ export function encodeSandboxDetail(services: EncodeServices, sandbox: ShownSand
 
 /** Of a paused one: when it was paused. */
 function endOf(sandbox: ShownSandbox): number {
-  if (LISTED_AS[sandbox.state] !== "paused") return sandbox.endAt;
+  if (shownState(sandbox) !== "paused") return sandbox.endAt;
   return sandbox.pausedAt ?? sandbox.stateChangedAt;
 }
 
@@ -60,7 +68,7 @@ type PauseFields = Pick<Static<typeof SandboxDetailSchema>, "pauseMode" | "pause
 
 /** What the last pause kept; known when it is over. */
 function pauseFieldsOf(sandbox: ShownSandbox): PauseFields {
-  if (LISTED_AS[sandbox.state] !== "paused" || sandbox.imageHasMemory === null) return {};
+  if (shownState(sandbox) !== "paused" || sandbox.imageHasMemory === null) return {};
   return {
     pauseMode: sandbox.imageHasMemory ? "full" : "filesystem",
     ...(sandbox.pauseReason === null ? {} : { pauseReason: sandbox.pauseReason }),
@@ -68,8 +76,13 @@ function pauseFieldsOf(sandbox: ShownSandbox): PauseFields {
   };
 }
 
-function domainOf({ config }: EncodeServices): { domain?: string } {
-  return config.advertiseDomain === undefined ? {} : { domain: config.advertiseDomain };
+function domainOf({ advertiseDomain }: Encoding): { domain?: string } {
+  return advertiseDomain === undefined ? {} : { domain: advertiseDomain };
+}
+
+export function encodeSnapshot({ template, alias, tag }: Snapshot): Static<typeof SnapshotSchema> {
+  const name = alias && shownName({ namespace: alias.namespace, name: alias.alias });
+  return { snapshotID: `${name ?? template.id}:${tag}`, names: name === undefined ? [] : [name] };
 }
 
 /** Header by which an answer says that memory that was there could not be brought back, and why. */

@@ -54,7 +54,7 @@ export async function answerConnect(
 export function answerConnected(services: ApiServices, connected: Connected): OperationResponse {
   return {
     status: connected.resumed ? 201 : 200,
-    body: encodeSandbox(services, connected.sandbox),
+    body: encodeSandbox(services.encoding, connected.sandbox),
     headers: memoryLostHeaders(connected.memoryLost),
   };
 }

@@ -1,10 +1,7 @@
 import { newSandboxId } from "../../../sandboxes/create-sandbox.ts";
 import { parseTemplateReference } from "../../../templates/reference.ts";
-import { resolveTemplate } from "../../../templates/resolve.ts";
-import { answerOnce } from "../../idempotency/answer-once.ts";
-import { recoverCreate } from "../../idempotency/recover.ts";
 import { assertNewSandbox, type NewSandboxBody, NewSandboxSchema } from "../../input/new-sandbox.ts";
-import { actingOf, teamOf } from "../../input/request-values.ts";
+import { actingOf, repeatable, teamOf } from "../../input/request-values.ts";
 import { defineOperation, type OperationRequest, type OperationResponse } from "../../operation.ts";
 import { encodeSandbox, memoryLostHeaders } from "../../output/encode-sandbox.ts";
 import { failures, STARTED } from "../../output/responses.ts";
@@ -40,16 +37,19 @@ export async function answerCreate(
   assertNewSandbox(body);
   const timeoutSeconds = body.timeout ?? defaultTimeoutSeconds;
   services.sandboxes.assertTimeout(teamOf(caller).id, timeoutSeconds);
-  const reference = parseTemplateReference(body.templateID);
-  return await answerOnce(services, request, {
+  const template = parseTemplateReference(body.templateID);
+  return await services.idempotency.answer(repeatable(request), {
     // A client that turns from one generation to the other asks for the same thing.
     asked: { operation: "create", timeoutSeconds, body },
     subjects: () => [newSandboxId()],
-    recover: (ids) => recoverCreate(services, ids),
+    recover: async ([id = ""]) => {
+      const sandbox = await services.sandboxes.recoverCreate(id);
+      return sandbox && { status: 201, body: encodeSandbox(services.encoding, sandbox) };
+    },
     work: async ([id = newSandboxId()], signal) => {
-      const template = await resolveTemplate(services.store.templates, teamOf(caller), reference);
       const created = await services.sandboxes.create({
         by: actingOf(caller),
+        team: teamOf(caller),
         id,
         template,
         timeoutMs: timeoutSeconds * 1000,
@@ -61,7 +61,7 @@ export async function answerCreate(
         autoResume: body.autoResume?.enabled ?? false,
         signal,
       });
-      return { status: 201, body: encodeSandbox(services, created.sandbox), headers: memoryLostHeaders(created.memoryLost) };
+      return { status: 201, body: encodeSandbox(services.encoding, created.sandbox), headers: memoryLostHeaders(created.memoryLost) };
     },
   });
 }

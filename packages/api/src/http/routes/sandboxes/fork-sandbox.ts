@@ -1,13 +1,11 @@
 import { type Static, Type } from "typebox";
 import { invalid } from "../../../errors.ts";
 import { type ForkResult, newForkIds } from "../../../sandboxes/fork-sandbox.ts";
-import type { ShownSandbox } from "../../../sandboxes/service.ts";
-import { answerOnce } from "../../idempotency/answer-once.ts";
-import { recoverFork } from "../../idempotency/recover.ts";
-import { actingOf, sandboxIdOf, teamOf } from "../../input/request-values.ts";
+import { asShown } from "../../../sandboxes/shown-sandbox.ts";
+import { actingOf, repeatable, sandboxIdOf, teamOf } from "../../input/request-values.ts";
 import { defineOperation, type OperationRequest, type OperationResponse } from "../../operation.ts";
 import { encodeError } from "../../output/encode-error.ts";
-import { encodeSandbox, memoryLostHeaders } from "../../output/encode-sandbox.ts";
+import { type Encoding, encodeSandbox, memoryLostHeaders } from "../../output/encode-sandbox.ts";
 import { failures, STARTED } from "../../output/responses.ts";
 import { ErrorSchema, Int32, SandboxIdParams, SandboxSchema } from "../../schemas.ts";
 import type { ApiServices } from "../../services.ts";
@@ -62,7 +60,7 @@ async function answerFork(
   if (timeout === 0) throw invalid("Timeout must be greater than 0");
   services.sandboxes.assertTimeout(teamOf(request.caller).id, timeout);
   const id = sandboxIdOf(request.params);
-  return await answerOnce(services, request, {
+  return await services.idempotency.answer(repeatable(request), {
     asked: { operation: "fork", sandbox: id, timeout, count },
     subjects: () => newForkIds(count),
     recover: (ids) => recoverFork(services, ids),
@@ -74,12 +72,20 @@ async function answerFork(
       });
       const ofForks = results.map((result) => (result.kind === "started" ? result.started.memoryLost : undefined));
       const lost = [memoryLost, ...ofForks].find((reason) => reason);
-      return { status: 201, body: results.map((result) => encodeResult(services, result)), headers: memoryLostHeaders(lost) };
+      return { status: 201, body: results.map((result) => encodeResult(services.encoding, result)), headers: memoryLostHeaders(lost) };
     },
   });
 }
 
-function encodeResult(services: ApiServices, result: ForkResult): Static<typeof ForkResultSchema> {
-  if (result.kind === "started") return { sandbox: encodeSandbox(services, result.started.sandbox as ShownSandbox) };
+/** Forks that were not running when their process died count as failed. */
+async function recoverFork(services: ApiServices, ids: readonly string[]): Promise<OperationResponse | undefined> {
+  const made = await Promise.all(ids.map((id) => services.sandboxes.recoverCreate(id)));
+  if (made.every((sandbox) => sandbox === undefined)) return undefined;
+  const error = { code: 500, message: "Failed to place sandbox: the platform was restarted while it started" };
+  return { status: 201, body: made.map((sandbox) => (sandbox ? { sandbox: encodeSandbox(services.encoding, sandbox) } : { error })) };
+}
+
+function encodeResult(encoding: Encoding, result: ForkResult): Static<typeof ForkResultSchema> {
+  if (result.kind === "started") return { sandbox: encodeSandbox(encoding, asShown(result.started.sandbox)) };
   return { error: encodeError(result.error, undefined).body };
 }

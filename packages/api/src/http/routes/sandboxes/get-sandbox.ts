@@ -16,6 +16,6 @@ export const getSandbox = defineOperation({
   repeatable: true,
   handle: async (services, request) => {
     const sandbox = await services.sandboxes.get(teamOf(request.caller).id, sandboxIdOf(request.params));
-    return { status: 200, body: encodeSandboxDetail(services, sandbox) };
+    return { status: 200, body: encodeSandboxDetail(services.encoding, sandbox) };
   },
 });

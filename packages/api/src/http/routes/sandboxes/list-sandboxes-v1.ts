@@ -1,6 +1,5 @@
 import { Type } from "typebox";
 import { invalid } from "../../../errors.ts";
-import type { ShownSandbox } from "../../../sandboxes/service.ts";
 import { parseMetadataFilter } from "../../input/metadata-filter.ts";
 import { teamOf } from "../../input/request-values.ts";
 import { defineOperation } from "../../operation.ts";
@@ -23,15 +22,9 @@ export const listSandboxesV1 = defineOperation({
   responses: { 200: { description: "The sandboxes.", schema: Type.Array(ListedSandboxSchema) }, ...failures() },
   repeatable: true,
   handle: async (services, request) => {
-    const filter = {
-      teamId: teamOf(request.caller).id,
-      listed: "running" as const,
-      metadata: parseMetadataFilter(request.query.metadata ?? ""),
-    };
-    // Counted before anything is read: what is refused should cost little.
-    if ((await services.store.sandboxes.count(filter)) > MAX_ROWS)
-      throw invalid(`More than ${MAX_ROWS} sandboxes match; use GET /v2/sandboxes, which has pages`);
-    const rows = await services.store.sandboxes.list(filter, { order: "desc", limit: MAX_ROWS });
-    return { status: 200, body: rows.map((row) => encodeListedSandbox(services, row as ShownSandbox)) };
+    const metadata = parseMetadataFilter(request.query.metadata ?? "");
+    const found = await services.sandboxes.listAllRunning({ teamId: teamOf(request.caller).id, metadata, max: MAX_ROWS });
+    if (!found) throw invalid(`More than ${MAX_ROWS} sandboxes match; use GET /v2/sandboxes, which has pages`);
+    return { status: 200, body: found.map((sandbox) => encodeListedSandbox(services.encoding, sandbox)) };
   },
 });

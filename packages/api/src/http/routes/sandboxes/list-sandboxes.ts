@@ -1,9 +1,6 @@
-import type { SandboxFilter } from "@skerry/store";
 import { type Static, Type } from "typebox";
 import { invalid, validationError } from "../../../errors.ts";
-import type { ShownSandbox } from "../../../sandboxes/service.ts";
-import { parseTemplateReference } from "../../../templates/reference.ts";
-import { findTemplate } from "../../../templates/resolve.ts";
+import { parseTemplateReference, type TemplateReference } from "../../../templates/reference.ts";
 import { encodeCursor, parseCursor } from "../../input/cursor.ts";
 import { parseMillisecondsFrom } from "../../input/date-time.ts";
 import { parseMetadataFilter } from "../../input/metadata-filter.ts";
@@ -64,52 +61,34 @@ export const listSandboxes = defineOperation({
 async function answerList(services: ApiServices, request: OperationRequest<unknown, Query, unknown>): Promise<OperationResponse> {
   const { query } = request;
   const order = query.order ?? "desc";
-  const limit = query.limit ?? MAX_LIMIT;
-  const after = query.nextToken === undefined ? undefined : parseCursor(query.nextToken, order);
-  const states = parseStates(query.state);
-  const wantsRunning = states.has("running");
-  const filter = await readFilter(services, request);
-  if (!filter) return { status: 200, body: [], headers: wantsRunning ? { "X-Total-Running": "0" } : {} };
-  const listed = states.size > 1 ? {} : { listed: wantsRunning ? ("running" as const) : ("paused" as const) };
-  const page = { order, limit: limit + 1, ...(after ? { after } : {}) };
-  const [rows, total] = await Promise.all([
-    services.store.sandboxes.list({ ...filter, ...listed }, page),
-    wantsRunning ? services.store.sandboxes.count({ ...filter, listed: "running" }) : undefined,
-  ]);
-  const shown = rows.slice(0, limit) as ShownSandbox[];
-  const last = rows.length > limit ? shown.at(-1) : undefined;
+  const { items, last, totalRunning } = await services.sandboxes.list(teamOf(request.caller), {
+    order,
+    limit: query.limit ?? MAX_LIMIT,
+    ...(query.nextToken === undefined ? {} : { after: parseCursor(query.nextToken, order) }),
+    states: parseStates(query.state),
+    metadata: parseMetadataFilter(query.metadata ?? ""),
+    startedFrom: query.startedAfter === undefined ? undefined : parseMillisecondsFrom(query.startedAfter, "query/startedAfter"),
+    template: query.template === undefined ? undefined : parseTemplate(query.template),
+  });
   return {
     status: 200,
-    body: shown.map((sandbox) => encodeListedSandbox(services, sandbox)),
+    body: items.map((sandbox) => encodeListedSandbox(services.encoding, sandbox)),
     headers: {
-      ...(total === undefined ? {} : { "X-Total-Running": String(total) }),
+      ...(totalRunning === undefined ? {} : { "X-Total-Running": String(totalRunning) }),
       ...(last ? { "X-Next-Token": encodeCursor(last, order) } : {}),
     },
   };
 }
 
-function parseStates(text: string | undefined): ReadonlySet<string> {
+function parseStates(text: string | undefined): ReadonlySet<"running" | "paused"> {
   const states = new Set((text ?? "running,paused").split(","));
   for (const state of states) {
     if (state !== "running" && state !== "paused") throw validationError("query/state must be running, paused or both");
   }
-  return states;
+  return states as Set<"running" | "paused">;
 }
 
-/** Undefined when nothing can match, because there is no such template. */
-async function readFilter(
-  services: ApiServices,
-  request: Pick<OperationRequest<unknown, Query, unknown>, "caller" | "query">,
-): Promise<SandboxFilter | undefined> {
-  const { query } = request;
-  const team = teamOf(request.caller);
-  const base = {
-    teamId: team.id,
-    metadata: parseMetadataFilter(query.metadata ?? ""),
-    ...(query.startedAfter === undefined ? {} : { startedFrom: parseMillisecondsFrom(query.startedAfter, "query/startedAfter") }),
-  };
-  if (query.template === undefined) return base;
-  if (query.template.includes(":")) throw invalid("Invalid template: tags are not supported here");
-  const template = await findTemplate(services.store.templates, team, parseTemplateReference(query.template));
-  return template && { ...base, templateId: template.id };
+function parseTemplate(text: string): TemplateReference {
+  if (text.includes(":")) throw invalid("Invalid template: tags are not supported here");
+  return parseTemplateReference(text);
 }

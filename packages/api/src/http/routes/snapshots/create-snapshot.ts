@@ -1,12 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { Type } from "typebox";
-import { parseSnapshotName } from "../../../templates/snapshot-name.ts";
-import { answerOnce } from "../../idempotency/answer-once.ts";
-import { recoverSnapshot } from "../../idempotency/recover.ts";
-import { actingOf, sandboxIdOf, teamOf } from "../../input/request-values.ts";
+import { parseSnapshotName } from "../../../templates/reference.ts";
+import { actingOf, repeatable, sandboxIdOf, teamOf } from "../../input/request-values.ts";
 import { defineOperation } from "../../operation.ts";
-import { memoryLostHeaders } from "../../output/encode-sandbox.ts";
-import { encodeSnapshot } from "../../output/encode-snapshot.ts";
+import { encodeSnapshot, memoryLostHeaders } from "../../output/encode-sandbox.ts";
 import { failures, STARTED } from "../../output/responses.ts";
 import { SandboxIdParams, SnapshotSchema } from "../../schemas.ts";
 
@@ -39,10 +36,13 @@ export const createSnapshot = defineOperation({
     const id = sandboxIdOf(request.params);
     const name = parseSnapshotName(body.name, teamOf(request.caller));
     const memory = body.memory ?? true;
-    return await answerOnce(services, request, {
+    return await services.idempotency.answer(repeatable(request), {
       asked: { operation: "snapshot", sandbox: id, name, memory },
       subjects: () => [randomUUID()],
-      recover: (ids) => recoverSnapshot(services, ids),
+      recover: async ([buildId = ""]) => {
+        const snapshot = await services.snapshots.findOfBuild(buildId);
+        return snapshot && { status: 201, body: encodeSnapshot(snapshot) };
+      },
       work: async ([buildId], signal) => {
         const { snapshot, memoryLost } = await services.sandboxes.snapshot(actingOf(request.caller), id, { name, memory, buildId, signal });
         return { status: 201, body: encodeSnapshot(snapshot), headers: memoryLostHeaders(memoryLost) };

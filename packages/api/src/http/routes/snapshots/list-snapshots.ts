@@ -1,11 +1,9 @@
-import { DEFAULT_TAG, type SnapshotFilter } from "@skerry/store";
 import { type Static, Type } from "typebox";
 import { parseTemplateReference } from "../../../templates/reference.ts";
-import { findTemplate } from "../../../templates/resolve.ts";
 import { encodeCursor, parseCursor } from "../../input/cursor.ts";
 import { teamOf } from "../../input/request-values.ts";
 import { defineOperation, type OperationRequest, type OperationResponse } from "../../operation.ts";
-import { encodeSnapshot } from "../../output/encode-snapshot.ts";
+import { encodeSnapshot } from "../../output/encode-sandbox.ts";
 import { failures } from "../../output/responses.ts";
 import { SnapshotSchema } from "../../schemas.ts";
 import type { ApiServices } from "../../services.ts";
@@ -46,35 +44,18 @@ async function answerSnapshots(
   services: ApiServices,
   request: OperationRequest<unknown, Static<typeof QuerySchema>, unknown>,
 ): Promise<OperationResponse> {
-  const { query } = request;
-  const limit = query.limit ?? MAX_LIMIT;
-  const after = query.nextToken === undefined ? undefined : parseCursor(query.nextToken, "desc");
-  const filter = await readFilter(services, request);
-  if (!filter) return { status: 200, body: [] };
-  const page = { limit: limit + 1, ...(after ? { after: { createdAt: after.startedAt, id: after.id } } : {}) };
-  const found = await services.store.snapshots.list(filter, page);
-  const shown = found.slice(0, limit);
-  const last = found.length > limit ? shown.at(-1)?.template : undefined;
+  const { sandboxID, name, limit = MAX_LIMIT, nextToken } = request.query;
+  const after = nextToken === undefined ? undefined : parseCursor(nextToken, "desc");
+  const { items, last } = await services.snapshots.list(teamOf(request.caller), {
+    // As in paths, older clients add the client's id.
+    sandboxId: sandboxID?.split("-")[0],
+    named: name === undefined ? undefined : { reference: parseTemplateReference(name), hasTag: name.includes(":") },
+    limit,
+    ...(after ? { after: { createdAt: after.startedAt, id: after.id } } : {}),
+  });
   return {
     status: 200,
-    body: shown.map(encodeSnapshot),
-    headers: last ? { "X-Next-Token": encodeCursor({ startedAt: last.createdAt, id: last.id }, "desc") } : {},
+    body: items.map(encodeSnapshot),
+    headers: last ? { "X-Next-Token": encodeCursor({ startedAt: last.template.createdAt, id: last.template.id }, "desc") } : {},
   };
-}
-
-/** Undefined when nothing can match, because there is nothing of that name. */
-async function readFilter(
-  services: ApiServices,
-  request: Pick<OperationRequest<unknown, Static<typeof QuerySchema>, unknown>, "caller" | "query">,
-): Promise<SnapshotFilter | undefined> {
-  const { query } = request;
-  const team = teamOf(request.caller);
-  // As in paths, older clients add the client's id.
-  const base = { teamId: team.id, ...(query.sandboxID === undefined ? {} : { sourceSandboxId: query.sandboxID.split("-")[0] ?? "" }) };
-  if (query.name === undefined) return base;
-  const reference = parseTemplateReference(query.name);
-  const template = await findTemplate(services.store.templates, team, reference);
-  if (!template || template.teamId !== team.id) return undefined;
-  const tag = reference.tag ?? (query.name.includes(":") ? DEFAULT_TAG : undefined);
-  return { ...base, templateId: template.id, ...(tag === undefined ? {} : { tag }) };
 }

@@ -1,5 +1,4 @@
 import { Type } from "typebox";
-import { API_KEY_PREFIX, credentialOf, makeApiKey } from "../../../keys/credential.ts";
 import { defineOperation } from "../../operation.ts";
 import { failures } from "../../output/responses.ts";
 
@@ -19,16 +18,7 @@ export const listTeams = defineOperation({
   responses: { 200: { description: "The teams.", schema: Type.Array(TeamSchema) }, ...failures() },
   repeatable: false,
   handle: async (services, { caller }) => {
-    const userId = caller.kind === "user" ? caller.userId : "";
-    const memberships = await services.store.identity.listMemberships(userId);
-    const body = await Promise.all(
-      memberships.map(async ({ team, isDefault }) => {
-        const key = makeApiKey();
-        const about = { prefix: API_KEY_PREFIX, name: "made for the command line", now: services.clock.now() };
-        await services.store.identity.addApiKey({ ...credentialOf(key, about), teamId: team.id });
-        return { teamID: team.id, name: team.name, apiKey: key.reveal(), isDefault };
-      }),
-    );
-    return { status: 200, body };
+    const teams = await services.teams.listWithNewKeys(caller);
+    return { status: 200, body: teams.map(({ team, apiKey, isDefault }) => ({ teamID: team.id, name: team.name, apiKey, isDefault })) };
   },
 });

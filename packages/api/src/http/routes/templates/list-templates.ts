@@ -1,12 +1,11 @@
-import { GLOBAL_NAMESPACE, type ListedTemplate } from "@skerry/store";
+import type { ListedTemplate } from "@skerry/store";
 import { isUuid } from "@skerry/wire";
 import { type Static, Type } from "typebox";
-import { invalid, publicError } from "../../../errors.ts";
-import type { Caller } from "../../../keys/authenticate.ts";
+import { invalid } from "../../../errors.ts";
+import { shownName } from "../../../templates/reference.ts";
 import { defineOperation } from "../../operation.ts";
 import { failures } from "../../output/responses.ts";
 import { DateTime, Int32 } from "../../schemas.ts";
-import type { ApiServices } from "../../services.ts";
 
 const NIL_UUID = "00000000-0000-0000-0000-000000000000";
 
@@ -44,23 +43,12 @@ export const listTemplates = defineOperation({
   responses: { 200: { description: "The templates.", schema: Type.Array(TemplateSchema) }, ...failures() },
   repeatable: true,
   handle: async (services, { caller, query }) => {
-    const teamId = await pickTeam(services, caller, query.teamID);
-    const listed = await services.store.templates.listOfTeam(teamId);
-    return { status: 200, body: listed.map((entry) => encodeTemplate(entry, services.config.agentVersion)) };
+    if (query.teamID !== undefined && !isUuid(query.teamID)) throw invalid("Invalid team ID");
+    const team = await services.teams.choose(caller, query.teamID);
+    const listed = await services.templates.listOfTeam(team.id);
+    return { status: 200, body: listed.map((entry) => encodeTemplate(entry, services.encoding.agentVersion)) };
   },
 });
-
-async function pickTeam(services: ApiServices, caller: Caller, asked: string | undefined): Promise<string> {
-  if (asked !== undefined && !isUuid(asked)) throw invalid("Invalid team ID");
-  if (caller.kind === "team") {
-    if (asked !== undefined && asked !== caller.team.id) throw invalid("Team ID param mismatch with the API key");
-    return caller.team.id;
-  }
-  const memberships = caller.kind === "user" ? await services.store.identity.listMemberships(caller.userId) : [];
-  const found = asked === undefined ? memberships[0] : memberships.find(({ team }) => team.id === asked);
-  if (found) return found.team.id;
-  throw publicError("forbidden", asked === undefined ? "You don't have access to any teams" : "You are not allowed to access this team");
-}
 
 function encodeTemplate(entry: ListedTemplate, agentVersion: string): Static<typeof TemplateSchema> {
   const { template, build, aliases } = entry;
@@ -72,7 +60,7 @@ function encodeTemplate(entry: ListedTemplate, agentVersion: string): Static<typ
     diskSizeMB: build?.diskSizeMb ?? 0,
     public: template.isPublic,
     aliases: aliases.map(({ alias }) => alias),
-    names: aliases.map(({ namespace, alias }) => (namespace === GLOBAL_NAMESPACE ? alias : `${namespace}/${alias}`)),
+    names: aliases.map(({ namespace, alias }) => shownName({ namespace, name: alias })),
     createdAt: new Date(template.createdAt).toISOString(),
     updatedAt: new Date(template.updatedAt).toISOString(),
     createdBy: null,
