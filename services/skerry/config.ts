@@ -1,4 +1,4 @@
-import { isIPv6 } from "node:net";
+import { isIP, isIPv6 } from "node:net";
 import { join } from "node:path";
 import { ConfigReader } from "@skerry/base";
 
@@ -21,6 +21,8 @@ export interface ServeConfig {
   readonly runtime: "gvisor" | "runc";
   readonly domain: string;
   readonly advertiseDomain: string | undefined;
+  /** Addresses and networks of the proxies in front of the edge. */
+  readonly trustedProxies: readonly string[];
   readonly logLevel: "debug" | "info" | "warn" | "error";
   readonly networkPool: string | undefined;
   readonly dns: readonly string[];
@@ -51,6 +53,7 @@ export const SETTINGS = [
   "RUNTIME",
   "DOMAIN",
   "ADVERTISE_DOMAIN",
+  "TRUSTED_PROXIES",
   "LOG_LEVEL",
   "NETWORK_POOL",
   "DNS",
@@ -87,6 +90,7 @@ export function parseServeConfig(env: Readonly<Record<string, string | undefined
     runtime: reader.choice("RUNTIME", "gvisor", ["gvisor", "runc"]),
     domain: reader.string("DOMAIN", `localhost:${edgePort}`),
     advertiseDomain: reader.optional("ADVERTISE_DOMAIN"),
+    trustedProxies: reader.list("TRUSTED_PROXIES", []),
     logLevel: reader.choice("LOG_LEVEL", "info", ["debug", "info", "warn", "error"]),
     networkPool: reader.optional("NETWORK_POOL"),
     dns: reader.list("DNS", ["8.8.8.8"]),
@@ -143,9 +147,21 @@ function checkCombination(config: ServeConfig, reader: ConfigReader): void {
   for (const [name, values] of Object.entries(urls)) {
     for (const url of values) if (!isHttpUrl(url)) reader.problem(`SKERRY_${name} takes addresses such as http://host:4682, not "${url}"`);
   }
+  for (const network of config.trustedProxies) {
+    if (!isNetwork(network)) {
+      reader.problem(`SKERRY_TRUSTED_PROXIES takes addresses and networks such as 10.0.0.5 and 10.0.0.0/24, not "${network}"`);
+    }
+  }
   for (const address of config.dns) {
     if (!/^\d{1,3}(\.\d{1,3}){3}$/.test(address)) reader.problem(`SKERRY_DNS takes IPv4 addresses, not "${address}"`);
   }
+}
+
+function isNetwork(text: string): boolean {
+  const [address = "", length, ...rest] = text.split("/");
+  const bits = isIPv6(address) ? 128 : 32;
+  if (isIP(address) === 0 || rest.length > 0) return false;
+  return length === undefined || (/^[1-9]\d{0,2}$/.test(length) && Number(length) <= bits);
 }
 
 function isHttpUrl(text: string): boolean {

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { createClient, createRouterTransport } from "@connectrpc/connect";
 import { createApi, localNode, type NodeDirectory, remoteNodes, rpcTransport, seedIdentity, seedTemplates } from "@skerry/api";
 import { createLogger, IdleMemory, type Logger, PlatformError } from "@skerry/base";
-import { connectDialer, createEdge, type Dial, routeTableFrom } from "@skerry/edge";
+import { connectDialer, createEdge, type Dial, findSignerFrom, routeTableFrom } from "@skerry/edge";
 import { createNode, type Node } from "@skerry/node";
 import { openStore } from "@skerry/store";
 import { AGENT_VERSION } from "@skerry/wire";
@@ -140,9 +140,10 @@ async function startEdge(
 ): Promise<void> {
   const dial: Dial = node ? (_route, target, signal) => node.dial(target, signal) : connectDialer(secrets.internalSecret);
   const { listen: host, edgePort: port } = config;
+  const client = createClient(RouteService, transport);
   const edge = createEdge(
-    { host, port },
-    { routes: routeTableFrom(createClient(RouteService, transport)), dial, logger: logger.child({ role: "edge" }) },
+    { host, port, trustedProxies: config.trustedProxies },
+    { routes: routeTableFrom(client), findSigner: findSignerFrom(client), dial, logger: logger.child({ role: "edge" }) },
   );
   await listening({ what: "the edge", host, port, setting: "SKERRY_EDGE_PORT, --edge-port" }, () => edge.listen());
   stack.defer(() => edge.close());

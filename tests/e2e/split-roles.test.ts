@@ -17,6 +17,8 @@ it("api, edge and node work as three processes over PostgreSQL", async () => {
   const large = "x".repeat(4 * 1024 * 1024);
   await sandbox.files.write("large", large);
   expect(await sandbox.files.read("large")).toBe(large);
+  // The URL does not name the sandbox: the edge asks the api whose signature it has.
+  expect(await (await fetch(await sandbox.downloadUrl("hello.py"))).text()).toBe("print(sum(range(10)))");
 
   // Each of the three may end at any time: what runs goes on running, and is found again.
   for (const role of ["edge", "api", "node"]) {

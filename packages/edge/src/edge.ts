@@ -11,8 +11,12 @@ import { reset } from "./connections/reset.ts";
 import { Turns } from "./connections/turns.ts";
 import { isUpgrade } from "./forwarding/forward-upgrade.ts";
 import { STREAM_BUFFER_BYTES } from "./forwarding/stream-buffer.ts";
+import type { FindSigner } from "./ports.ts";
 import type { UpstreamDeps } from "./routing/open-upstream.ts";
-import { refuseConnect, serveRequest, serveUpgrade } from "./serve.ts";
+import { refuseConnect, type ServeDeps, serveRequest, serveUpgrade } from "./serve.ts";
+import { AttemptLimit } from "./signatures/attempt-limit.ts";
+import { clientAddresses } from "./signatures/client-address.ts";
+import { SignerLookup } from "./signatures/signer-lookup.ts";
 
 export interface EdgeConfig {
   readonly host: string;
@@ -26,9 +30,15 @@ export interface EdgeConfig {
   readonly firstRequestTimeoutMs?: number;
   /** Client connections at one time. The default leaves room in the process's limit of open files. */
   readonly maxConnections?: number;
+  /** Addresses and networks of the proxies in front of the edge. The edge takes a client's address from their `X-Forwarded-For`. */
+  readonly trustedProxies?: readonly string[];
+  /** Milliseconds of a clock that never goes back. Limits of attempts are counted by it. */
+  readonly now?: () => number;
 }
 
-export type EdgeDeps = UpstreamDeps;
+export interface EdgeDeps extends UpstreamDeps {
+  readonly findSigner: FindSigner;
+}
 
 export interface Edge {
   /** Resolves to the address that clients reach it at. */
@@ -62,11 +72,13 @@ export function createEdge(config: EdgeConfig, deps: EdgeDeps): Edge {
   const close = endingConnections(server);
 
   const limits = { maxHeaderBytes };
+  const clientAddressOf = clientAddresses(config.trustedProxies ?? []);
+  const serving: ServeDeps = { ...deps, signers: new SignerLookup(deps.findSigner, new AttemptLimit(config.now)), clientAddressOf };
   const turns = new Turns();
   const onRequest = (req: IncomingMessage, res: ServerResponse) => {
     const client = req.socket;
     const start = () => {
-      serveRequest(deps, limits, { req, res }).catch((err: unknown) => failConnection(deps.logger, client, err));
+      serveRequest(serving, limits, { req, res }).catch((err: unknown) => failConnection(deps.logger, client, err));
     };
     if (!turns.take(client, res, start)) reset(client);
   };
@@ -76,7 +88,7 @@ export function createEdge(config: EdgeConfig, deps: EdgeDeps): Edge {
   server.on("checkExpectation", onRequest);
   server.on("upgrade", (req: IncomingMessage, client: Duplex, clientHead: Buffer) => {
     if (hasLeft(client, turns)) return;
-    serveUpgrade(deps, limits, { req, client, clientHead }).catch((err: unknown) => failConnection(deps.logger, client, err));
+    serveUpgrade(serving, limits, { req, client, clientHead }).catch((err: unknown) => failConnection(deps.logger, client, err));
   });
   server.on("connect", (req: IncomingMessage, client: Duplex) => {
     if (hasLeft(client, turns)) return;

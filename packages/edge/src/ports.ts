@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import type { SandboxId, Target } from "@skerry/wire";
+import type { SandboxId, SignedFileRequest, Target } from "@skerry/wire";
 
 /** Where a sandbox's traffic goes. */
 export interface Route {
@@ -56,6 +56,13 @@ export interface RouteTable {
   /** The last answer for this sandbox turned out wrong. */
   forget(sandboxId: SandboxId): void;
 }
+
+/**
+ * Finds the running sandbox whose access token made a signature; undefined when there is none.
+ *
+ * Failure policy: throws when the control plane does not answer.
+ */
+export type FindSigner = (file: SignedFileRequest & { readonly signature: string }) => Promise<SandboxId | undefined>;
 
 /**
  * Opens a byte stream to a port of a sandbox, or throws a PlatformError with a DialErrorCode. The stream is the caller's from then on.

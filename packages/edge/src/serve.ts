@@ -5,25 +5,28 @@ import { sendRefusal } from "./answers/send-refusal.ts";
 import { failConnection } from "./connections/fail-connection.ts";
 import { forward } from "./forwarding/forward.ts";
 import { forwardUpgrade } from "./forwarding/forward-upgrade.ts";
-import { admit } from "./routing/admit.ts";
-import { explainFailure, type UpstreamDeps } from "./routing/open-upstream.ts";
+import { type AdmitDeps, admit } from "./routing/admit.ts";
 import type { RequestHead } from "./routing/route-request.ts";
+
+export interface ServeDeps extends AdmitDeps {
+  readonly clientAddressOf: (req: IncomingMessage) => string;
+}
 
 export interface Limits {
   readonly maxHeaderBytes: number;
 }
 
 export async function serveRequest(
-  deps: UpstreamDeps,
+  deps: ServeDeps,
   limits: Limits,
   { req, res }: { req: IncomingMessage; res: ServerResponse },
 ): Promise<void> {
   const gone = new AbortController();
   res.on("error", () => {});
   res.once("close", () => gone.abort());
-  const admission = await admit(deps, headOf(req), gone.signal);
+  const admission = await admit(deps, headOf(deps, req), gone.signal);
   if (admission.kind === "refused") return sendRefusal(req, res, admission.refusal);
-  const { target, path, framing, upstream } = admission;
+  const { target, path, framing, upstream, explainBreak } = admission;
   if (gone.signal.aborted) {
     upstream.destroy();
     return;
@@ -34,7 +37,7 @@ export async function serveRequest(
     if (explained) return;
     explained = true;
     deps.logger.info({ err, sandbox_id: target.sandboxId, port: target.port }, "sandbox broke off before its answer");
-    explainFailure(deps, target)
+    explainBreak()
       .then((refusal) => sendRefusal(req, res, refusal))
       .catch(onFault);
   };
@@ -42,24 +45,24 @@ export async function serveRequest(
 }
 
 export async function serveUpgrade(
-  deps: UpstreamDeps,
+  deps: ServeDeps,
   limits: Limits,
   { req, client, clientHead }: { req: IncomingMessage; client: Duplex; clientHead: Buffer },
 ): Promise<void> {
   const gone = new AbortController();
   client.on("error", () => {});
   client.once("close", () => gone.abort());
-  const admission = await admit(deps, headOf(req), gone.signal);
+  const admission = await admit(deps, headOf(deps, req), gone.signal);
   if (client.destroyed) {
     if (admission.kind === "admitted") admission.upstream.destroy();
     return;
   }
   if (admission.kind === "refused") return sendRefusal(req, responseOn(req, client), admission.refusal);
-  const { target, path, upstream } = admission;
+  const { target, path, upstream, explainBreak } = admission;
   const onFault = (error: unknown) => failConnection(deps.logger, client, error);
   const onBroken = (err: Error) => {
     deps.logger.info({ err, sandbox_id: target.sandboxId, port: target.port }, "sandbox broke off before its answer");
-    explainFailure(deps, target)
+    explainBreak()
       .then((refusal) => {
         if (!client.destroyed) sendRefusal(req, responseOn(req, client), refusal);
       })
@@ -74,6 +77,7 @@ export function refuseConnect(req: IncomingMessage, client: Duplex): void {
   sendRefusal(req, responseOn(req, client), { kind: "text", status: 405, text: "Method not allowed" });
 }
 
-function headOf(req: IncomingMessage): RequestHead {
-  return { method: req.method ?? "", url: req.url ?? "", rawHeaders: req.rawHeaders };
+function headOf(deps: ServeDeps, req: IncomingMessage): RequestHead {
+  const clientAddress = () => deps.clientAddressOf(req);
+  return { method: req.method ?? "", url: req.url ?? "", rawHeaders: req.rawHeaders, clientAddress };
 }

@@ -5,7 +5,16 @@ import { type AddressInfo, createServer as createTcpServer, type Socket, type Se
 import type { Duplex } from "node:stream";
 import { createLogger, type Logger, PlatformError, RelaySocket, Secret } from "@skerry/base";
 import type { Target } from "@skerry/wire";
-import { connectDialer, createEdge, type Dial, type Edge, type EdgeConfig, type Route, type RouteTable } from "../src/index.ts";
+import {
+  connectDialer,
+  createEdge,
+  type Dial,
+  type Edge,
+  type EdgeConfig,
+  type FindSigner,
+  type Route,
+  type RouteTable,
+} from "../src/index.ts";
 import type { Control } from "./control.ts";
 
 export const SANDBOX_ID = "iaaaaaaaaaaaaaaaaaaaa";
@@ -62,10 +71,12 @@ export interface WorldConfig extends Partial<EdgeConfig> {
   readonly logger?: Logger;
   /** Otherwise, every sandbox that has ports runs. */
   readonly control?: Control;
+  /** By default, no sandbox made any signature. */
+  readonly findSigner?: FindSigner;
 }
 
 export async function createWorld(reach: Reach, options: WorldConfig = {}): Promise<World> {
-  const { control, logger = createLogger({ name: "edge", level: "error" }), ...config } = options;
+  const { control, findSigner = async () => undefined, logger = createLogger({ name: "edge", level: "error" }), ...config } = options;
   const stack = new AsyncDisposableStack();
   const sandboxes = new Sandboxes();
   sandboxes.ports.set(SANDBOX_ID, new Map());
@@ -80,7 +91,7 @@ export async function createWorld(reach: Reach, options: WorldConfig = {}): Prom
     ? noting(await control.tableOver(reach, stack))
     : noting(tableOf(sandboxes, () => ({ nodeId: "node-1", nodeUrl, run: "1" })));
   control?.attach(sandboxes, nodeUrl);
-  const edge = createEdge({ host: "127.0.0.1", port: 0, ...config }, { routes, dial, logger });
+  const edge = createEdge({ host: "127.0.0.1", port: 0, ...config }, { routes, findSigner, dial, logger });
   const { port } = await edge.listen();
   stack.defer(() => edge.close());
   return {

@@ -235,6 +235,16 @@ export class SandboxRepository {
     return row && { nodeId: row.node_id, nodeUrl: row.node_url, startedAt: row.started_at ?? 0 };
   }
 
+  /** The ids of the sandboxes that have a route, the ones that started last first. */
+  async listRoutedIds(now: number, limit: number): Promise<readonly string[]> {
+    // A query for each state, because SQLite uses the partial index of a state only for a search for that state alone.
+    const inState = (state: SandboxState) =>
+      this.#db.selectFrom("sandboxes").where("state", "=", sql.lit(state)).where("end_at", ">", now).select(["id", "started_at"]);
+    const routed = inState("running").unionAll(inState("snapshotting"));
+    const rows = await routed.orderBy("started_at", "desc").limit(limit).execute();
+    return rows.map((row) => row.id);
+  }
+
   /** How many sandboxes each node has or is about to have. */
   async countByNode(): Promise<ReadonlyMap<string, number>> {
     const rows = await this.#db

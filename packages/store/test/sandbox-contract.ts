@@ -141,6 +141,21 @@ export function sandboxContract({ store, another }: StoreContext): void {
     expect(await store().sandboxes.findRoute(id, 50)).toBeUndefined();
   });
 
+  it("lists what has a route, the latest start first", async () => {
+    const teamId = await addTeam(store());
+    const [first, second, third] = [
+      await addRunning(store(), teamId, { startedAt: 10, endAt: 100 }),
+      await addRunning(store(), teamId, { startedAt: 20, endAt: 200 }),
+      await addRunning(store(), teamId, { startedAt: 15, endAt: 300 }),
+    ];
+    expect(await store().sandboxes.listRoutedIds(99, 9)).toEqual([second, third, first]);
+    expect(await store().sandboxes.listRoutedIds(99, 2)).toEqual([second, third]);
+    expect(await store().sandboxes.listRoutedIds(100, 9)).toEqual([second, third]);
+    await store().sandboxes.transition(third, { from: "running", to: "snapshotting", event: "snapshot", now: 5, ...BY });
+    await store().sandboxes.transition(second, { from: "running", to: "pausing", event: "pause", now: 5, ...BY });
+    expect(await store().sandboxes.listRoutedIds(0, 9)).toEqual([third, first]);
+  });
+
   it("tells what is unsettled, live, on a node, and forgotten", async () => {
     const teamId = await addTeam(store());
     const starting = newSandbox(teamId, { createdAt: 10, nodeId: "node2" });

@@ -13,6 +13,10 @@ function invalid(message: string): object {
   return { kind: "invalid", message };
 }
 
+function unnamed(message: string): object {
+  return { kind: "unnamed", message };
+}
+
 describe("the host form", () => {
   test.each([
     [`49983-${ID}.example.com`, target(ID, 49983)],
@@ -26,17 +30,17 @@ describe("the host form", () => {
     [`0-${ID}.example.com`, invalid("Invalid sandbox port")],
     [`65536-${ID}.example.com`, invalid("Invalid sandbox port")],
     [`02280-${ID}.example.com`, invalid("Invalid sandbox port")],
-    [`http-${ID}.example.com`, invalid("Invalid sandbox port")],
-    [`8000-a_b.example.com`, invalid("Invalid sandbox ID")],
-    [`8000-.example.com`, invalid("Invalid sandbox ID")],
-    [`-${ID}.example.com`, invalid("Invalid sandbox port")],
-    [`8000-${ID}`, invalid("Invalid host")],
-    ["example.com", invalid("Invalid host")],
-    ["localhost:4681", invalid("Invalid host")],
-    ["127.0.0.1:4681", invalid("Invalid host")],
-    ["[::1]:4681", invalid("Invalid host")],
-    ["", invalid("Invalid host")],
-    [undefined, invalid("Invalid host")],
+    [`http-${ID}.example.com`, unnamed("Invalid sandbox port")],
+    [`8000-a_b.example.com`, unnamed("Invalid sandbox ID")],
+    [`8000-.example.com`, unnamed("Invalid sandbox ID")],
+    [`-${ID}.example.com`, unnamed("Invalid sandbox port")],
+    [`8000-${ID}`, unnamed("Invalid host")],
+    ["example.com", unnamed("Invalid host")],
+    ["localhost:4681", unnamed("Invalid host")],
+    ["127.0.0.1:4681", unnamed("Invalid host")],
+    ["[::1]:4681", unnamed("Invalid host")],
+    ["", unnamed("Invalid host")],
+    [undefined, unnamed("Invalid host")],
   ])("%s", (host, expected) => {
     expect(parseTarget(host, NONE)).toEqual(expected);
   });
@@ -90,7 +94,7 @@ describe("whatever is sent", () => {
     fc.assert(
       fc.property(host, header, header, (name, sandboxId, port) => {
         const result = parseTarget(name, { sandboxId, port });
-        if (result.kind === "invalid") return;
+        if (result.kind !== "target") return;
         expect(result.target.sandboxId).toMatch(/^[a-z0-9]{1,64}$/);
         expect(Number.isInteger(result.target.port) && result.target.port >= 1 && result.target.port <= 65535).toBe(true);
       }),

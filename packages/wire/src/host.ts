@@ -14,7 +14,15 @@ export interface TargetHeaders {
   readonly port: string | undefined;
 }
 
-export type TargetResult = { readonly kind: "target"; readonly target: Target } | { readonly kind: "invalid"; readonly message: string };
+/**
+ * - `unnamed`: neither the host nor a header names a sandbox. A signed file URL may still lead to one.
+ * - `invalid`: a sandbox is named, but wrongly.
+ *
+ * The message is what the client is told when there is no other way to find the sandbox.
+ */
+export type TargetResult =
+  | { readonly kind: "target"; readonly target: Target }
+  | { readonly kind: "unnamed" | "invalid"; readonly message: string };
 
 /** `{port}-{sandboxID}`, and whatever older clients append. */
 const HOST_LABEL = /^\d+-[a-z0-9]+(?:-.*)?$/i;
@@ -35,8 +43,9 @@ export function parseTarget(host: string | undefined, headers: TargetHeaders): T
   const label = firstLabel(host ?? "");
   if (label !== undefined && HOST_LABEL.test(label)) return fromLabel(label);
   if (headers.sandboxId === undefined && headers.port === undefined) {
-    // Say what is wrong with a name that was meant to be one of ours.
-    return label?.includes("-") ? fromLabel(label) : { kind: "invalid", message: "Invalid host" };
+    // The client may have meant to name a sandbox in the host: say what is wrong with the name.
+    const meant = label?.includes("-") ? fromLabel(label) : undefined;
+    return { kind: "unnamed", message: meant?.kind === "invalid" ? meant.message : "Invalid host" };
   }
   if (headers.sandboxId === undefined || headers.port === undefined) {
     return { kind: "invalid", message: "missing header" };

@@ -10,6 +10,7 @@ export {
   GENERATION_PROGRAMS_LIMIT_MS,
 } from "./constants.ts";
 export { ERROR_CATALOG, type ErrorCode, type ErrorEntry } from "./error-catalog.ts";
+export { parseExpiration, type SignedFileRequest, signatureDigest, signedText } from "./file-signature.ts";
 export { parsePort, parseTarget, type Target, type TargetHeaders, type TargetResult } from "./host.ts";
 export { imageIdFrom, isUuid, parseSandboxId, type SandboxId, sandboxIdFrom } from "./ids.ts";
 export { DISK_FULL_MESSAGE, NODE_ERRORS, type NodeErrorCode } from "./node-errors.ts";

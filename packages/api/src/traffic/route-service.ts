@@ -6,6 +6,7 @@ import type { SandboxRepository } from "@skerry/store";
 import { AGENT_PORT, parseSandboxId, type SandboxId } from "@skerry/wire";
 import { type FindRouteRequest, RouteRefusalSchema, type RouteService } from "@skerry/wire/control";
 import { type RouteRefusalFields, routeStep } from "./route-step.ts";
+import { SignerSearch } from "./signer-search.ts";
 
 /**
  * Resumes a sandbox as traffic does: waits for a pause or a resume that is under way, and several callers at once share one
@@ -14,7 +15,7 @@ import { type RouteRefusalFields, routeStep } from "./route-step.ts";
 export type WakeSandbox = (sandboxId: SandboxId, signal: AbortSignal) => Promise<void>;
 
 export interface RouteDeps {
-  readonly sandboxes: Pick<SandboxRepository, "find" | "findRoute">;
+  readonly sandboxes: Pick<SandboxRepository, "find" | "findRoute" | "listRoutedIds">;
   readonly wake: WakeSandbox;
   readonly accessTokenOf: (sandboxId: string) => string;
   readonly clock: Clock;
@@ -31,7 +32,9 @@ const PAUSED: RouteRefusalFields = { state: "paused" };
 
 /** Where a sandbox's traffic goes. The edge asks this for what it does not remember, so for what runs it is one read by primary key. */
 export function createRouteService(deps: RouteDeps): ServiceImpl<typeof RouteService> {
+  const signers = new SignerSearch(deps);
   return {
+    findSigner: async (request) => ({ sandboxId: (await signers.find(request)) ?? "" }),
     async findRoute(request, context) {
       const id = parseSandboxId(request.sandboxId);
       if (!id) throw refusal(Code.NotFound, { state: "unknown" });

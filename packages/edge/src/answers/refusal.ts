@@ -10,6 +10,8 @@ export interface Page {
 /** An answer that the edge gives by itself. Clients match on the texts, so they are part of the interface. */
 export type Refusal =
   | { readonly kind: "text"; readonly status: number; readonly text: string }
+  /** Without a body. */
+  | { readonly kind: "empty"; readonly status: number; readonly headers: readonly string[] }
   | {
       readonly kind: "json";
       readonly status: number;
@@ -17,7 +19,11 @@ export type Refusal =
       readonly page: Page;
       /** For what may be otherwise in a moment. */
       readonly retryAfterSeconds?: number;
+      /** Scripts of any web page may read the answer. */
+      readonly isForScripts?: boolean;
     };
+
+export const ANY_ORIGIN: readonly string[] = ["Access-Control-Allow-Origin", "*"];
 
 /** Long enough for a pause or a resume under way to end. */
 const RETRY_AFTER_SECONDS = 5;
@@ -109,6 +115,45 @@ export function portClosed(target: Target): Refusal {
       detail: `The sandbox ${target.sandboxId} is running, but there is no service running on port ${target.port}.`,
     },
   };
+}
+
+/**
+ * The text of the agent for a signature that it does not accept. The edge gives the same answer for every signature that leads
+ * to no running sandbox, so that it tells nothing about sandboxes that exist.
+ */
+export function invalidSignature(): Refusal {
+  return {
+    kind: "json",
+    status: 401,
+    body: { code: 401, message: "invalid signature" },
+    page: { title: "Invalid Link", detail: "No running sandbox accepts this link. Its sandbox may be paused, or may have ended." },
+    isForScripts: true,
+  };
+}
+
+/** Too many links from one address led to no sandbox. */
+export function tooManySignatures(): Refusal {
+  const message = "Too many links without a valid signature. Try again in a moment.";
+  return {
+    kind: "json",
+    status: 429,
+    body: { code: 429, message },
+    page: { title: "Too Many Requests", detail: message },
+    retryAfterSeconds: RETRY_AFTER_SECONDS,
+    isForScripts: true,
+  };
+}
+
+export function methodNotAllowed(methods: readonly string[]): Refusal {
+  return { kind: "empty", status: 405, headers: ["Allow", methods.join(", "), "Content-Length", "0"] };
+}
+
+/** Lets scripts of any web page use a signed URL. */
+export function preflightAnswer(methods: readonly string[], requestedHeaders: readonly string[]): Refusal {
+  const headers = ["Vary", "Origin, Access-Control-Request-Method, Access-Control-Request-Headers", ...ANY_ORIGIN];
+  headers.push("Access-Control-Allow-Methods", methods.join(", "), "Access-Control-Max-Age", "7200");
+  if (requestedHeaders.length > 0) headers.push("Access-Control-Allow-Headers", requestedHeaders.join(", "));
+  return { kind: "empty", status: 204, headers };
 }
 
 export function reservedPath(path: string): Refusal {

@@ -1,9 +1,13 @@
 import type { Duplex } from "node:stream";
+import { untilAborted } from "@skerry/base";
 import { AGENT_PORT, type Target } from "@skerry/wire";
-import type { Refusal } from "../answers/refusal.ts";
+import { invalidSignature, type Refusal, tooManySignatures, unroutable } from "../answers/refusal.ts";
 import { type Framing, valuesOf } from "../forwarding/headers.ts";
-import { openUpstream, type UpstreamDeps } from "./open-upstream.ts";
+import type { SignedFile } from "../signatures/signed-request.ts";
+import type { SignerLookup } from "../signatures/signer-lookup.ts";
+import { type Call, explainFailure, openUpstream, type UpstreamDeps } from "./open-upstream.ts";
 import { type RequestHead, routeRequest } from "./route-request.ts";
+import { ANONYMOUS_REFUSALS, refusalsNaming } from "./upstream-refusals.ts";
 
 export type Admission =
   | {
@@ -13,24 +17,57 @@ export type Admission =
       readonly framing: Framing;
       /** Open, and the caller's from now on. */
       readonly upstream: Duplex;
+      /** What the client is told when the stream breaks before the sandbox answers. */
+      readonly explainBreak: () => Promise<Refusal>;
     }
   | { readonly kind: "refused"; readonly refusal: Refusal };
 
+export interface AdmitDeps extends UpstreamDeps {
+  readonly signers: SignerLookup;
+}
+
 /**
  * Every check that a request passes before its first byte goes to a sandbox, in the order in which clients see them fail:
- * 1. the target (400), 2. paths reserved for the platform (404), 3. is the sandbox running (502), or can this request wake it
- * (403, 409, 429, 503), 4. traffic token (403) and 5. connection limit (429), which are not built yet and belong between the lookup and the dial,
- * 6. does the port answer (502).
+ * 1. the target (400), or the signature that leads to one (401, 429)
+ * 2. paths that are reserved for the platform (404)
+ * 3. whether the sandbox is running (502), or can be woken by this request (403, 409, 429, 503)
+ * 4. whether its port answers (502)
+ *
+ * A traffic token (403) and a connection limit (429) are not built yet. They belong between 3 and 4.
  */
-export async function admit(deps: UpstreamDeps, head: RequestHead, signal: AbortSignal): Promise<Admission> {
+export async function admit(deps: AdmitDeps, head: RequestHead, signal: AbortSignal): Promise<Admission> {
   const routing = routeRequest(head);
   if (routing.kind === "refused") return routing;
-  const { target, path, framing } = routing;
+  const { path, framing } = routing;
+  const found = routing.kind === "signed" ? await findSigned(deps, routing.file, { head, signal }) : callOf(routing, head, signal);
+  if ("kind" in found) return found;
+  const upstream = await openUpstream(deps, found);
+  if (upstream.kind === "refused") return upstream;
+  const explainBreak = () => explainFailure(deps, found);
+  return { kind: "admitted", target: found.target, path, framing, upstream: upstream.stream, explainBreak };
+}
+
+function callOf({ target, path }: { target: Target; path: string }, head: RequestHead, signal: AbortSignal): Call {
   const accessToken = valuesOf(head.rawHeaders, "x-access-token").join(", ");
   const visitor = { port: target.port, accessToken, isProbe: isProbe(head.method, target, path) };
-  const upstream = await openUpstream(deps, { target, visitor, signal });
-  if (upstream.kind === "refused") return upstream;
-  return { kind: "admitted", target, path, framing, upstream: upstream.stream };
+  return { target, visitor, signal, refusals: refusalsNaming(target) };
+}
+
+/** A signature wakes no sandbox, and no answer shows the id of the sandbox that it leads to. */
+async function findSigned(
+  deps: AdmitDeps,
+  file: SignedFile,
+  { head, signal }: { head: RequestHead; signal: AbortSignal },
+): Promise<Call | { readonly kind: "refused"; readonly refusal: Refusal }> {
+  try {
+    const answer = await untilAborted(deps.signers.find(file, head.clientAddress()), signal);
+    if (answer.kind === "unknown") return { kind: "refused", refusal: invalidSignature() };
+    if (answer.kind === "limited") return { kind: "refused", refusal: tooManySignatures() };
+    return { target: { sandboxId: answer.sandboxId, port: AGENT_PORT }, signal, refusals: ANONYMOUS_REFUSALS };
+  } catch (err) {
+    if (!signal.aborted) deps.logger.warn({ err }, "finding the sandbox of a signature failed");
+    return { kind: "refused", refusal: unroutable() };
+  }
 }
 
 function isProbe(method: string, target: Target, path: string): boolean {

@@ -1,18 +1,10 @@
 import type { Duplex } from "node:stream";
 import { type Logger, PlatformError, untilAborted } from "@skerry/base";
 import type { Target } from "@skerry/wire";
-import {
-  cannotWakeNow,
-  portClosed,
-  type Refusal,
-  sandboxLimitReached,
-  sandboxNotFound,
-  stillTransitioning,
-  unroutable,
-  wakeDenied,
-} from "../answers/refusal.ts";
+import { type Refusal, unroutable } from "../answers/refusal.ts";
 import type { DialErrorCode } from "../errors.ts";
 import type { Dial, Route, RouteAnswer, RouteTable, Visitor } from "../ports.ts";
+import type { UpstreamRefusals } from "./upstream-refusals.ts";
 
 export interface UpstreamDeps {
   readonly routes: RouteTable;
@@ -22,8 +14,10 @@ export interface UpstreamDeps {
 
 export interface Call {
   readonly target: Target;
-  readonly visitor: Visitor;
-  /** The client went away. */
+  /** Absent when the request may wake no sandbox. */
+  readonly visitor?: Visitor;
+  readonly refusals: UpstreamRefusals;
+  /** Aborted when the client has gone away. */
   readonly signal: AbortSignal;
 }
 
@@ -35,20 +29,20 @@ export type Upstream = { readonly kind: "open"; readonly stream: Duplex } | { re
  * no sandbox can see it twice.
  */
 export async function openUpstream(deps: UpstreamDeps, call: Call): Promise<Upstream> {
-  const { target, signal } = call;
+  const { target, refusals, signal } = call;
   try {
     const answer = await findRoute(deps, call);
-    if (answer.kind !== "running") return refused(refusalFor(answer, target));
+    if (answer.kind !== "running") return refused(refusals.forRoute(answer));
     const first = await tryDial(deps, answer.route, call);
     if (first.kind === "open") return first;
 
     deps.routes.forget(target.sandboxId);
     const fresh = await findRoute(deps, call);
-    if (fresh.kind !== "running") return refused(refusalFor(fresh, target));
+    if (fresh.kind !== "running") return refused(refusals.forRoute(fresh));
     // A node that refused the sandbox may take it now: its pause may have failed. Other failures of the same run would come again.
-    if (first.code !== "sandbox_gone" && isSame(fresh.route, answer.route)) return refused(refusalForDial(first.code, target));
+    if (first.code !== "sandbox_gone" && isSame(fresh.route, answer.route)) return refused(refusals.forDial(first.code));
     const second = await tryDial(deps, fresh.route, call);
-    return second.kind === "open" ? second : refused(refusalForDial(second.code, target));
+    return second.kind === "open" ? second : refused(refusals.forDial(second.code));
   } catch (err) {
     if (!signal.aborted) deps.logger.warn({ err, sandbox_id: target.sandboxId }, "finding a sandbox's node failed");
     return refused(unroutable());
@@ -56,11 +50,11 @@ export async function openUpstream(deps: UpstreamDeps, call: Call): Promise<Upst
 }
 
 /** What to say about a sandbox whose stream broke before it answered. It is not woken: whether it got the request is not known. */
-export async function explainFailure(deps: UpstreamDeps, target: Target): Promise<Refusal> {
+export async function explainFailure(deps: UpstreamDeps, { target, refusals }: Pick<Call, "target" | "refusals">): Promise<Refusal> {
   deps.routes.forget(target.sandboxId);
   try {
     const answer = await deps.routes.find(target.sandboxId);
-    return answer.kind === "running" ? portClosed(target) : refusalFor(answer, target);
+    return answer.kind === "running" ? refusals.forDial("port_closed") : refusals.forRoute(answer);
   } catch (err) {
     deps.logger.warn({ err, sandbox_id: target.sandboxId }, "finding a sandbox's node failed");
     return unroutable();
@@ -89,32 +83,6 @@ async function tryDial(deps: UpstreamDeps, route: Route, { target, signal }: Cal
 
 function isSame(one: Route, other: Route): boolean {
   return one.nodeId === other.nodeId && one.nodeUrl === other.nodeUrl && one.run === other.run;
-}
-
-function refusalFor(answer: Exclude<RouteAnswer, { kind: "running" }>, target: Target): Refusal {
-  switch (answer.kind) {
-    case "absent":
-      return sandboxNotFound(target, answer.absence);
-    case "denied":
-      return wakeDenied(target);
-    case "transitioning":
-      return stillTransitioning(target);
-    case "limited":
-      return sandboxLimitReached(target, answer.message);
-    case "busy":
-      return cannotWakeNow(target);
-  }
-}
-
-function refusalForDial(code: DialErrorCode, target: Target): Refusal {
-  switch (code) {
-    case "sandbox_gone":
-      return sandboxNotFound(target);
-    case "port_closed":
-      return portClosed(target);
-    case "node_unreachable":
-      return unroutable();
-  }
 }
 
 function refused(refusal: Refusal): Upstream {

@@ -5,7 +5,7 @@ import { isReservedPath } from "./reserved-path.ts";
 
 function targetOf(port: number): Target {
   const result = parseTarget(`${port}-iabc.example.com`, { sandboxId: undefined, port: undefined });
-  if (result.kind === "invalid") throw new Error(result.message);
+  if (result.kind !== "target") throw new Error(result.message);
   return result.target;
 }
 

@@ -1,8 +1,9 @@
 // From the head of a request to the port of a sandbox that it is for. Pure: no lookup happens here.
 
 import { parseTarget, type Target } from "@skerry/wire";
-import { badRequest, type Refusal, reservedPath } from "../answers/refusal.ts";
+import { badRequest, invalidSignature, methodNotAllowed, preflightAnswer, type Refusal, reservedPath } from "../answers/refusal.ts";
 import { type Framing, listOf, type RawHeaders, valuesOf } from "../forwarding/headers.ts";
+import { readSignedUrl, type SignedFile } from "../signatures/signed-request.ts";
 import { isReservedPath } from "./reserved-path.ts";
 
 export interface RequestHead {
@@ -10,33 +11,79 @@ export interface RequestHead {
   /** The request target as it stood in the request line. */
   readonly url: string;
   readonly rawHeaders: RawHeaders;
+  readonly clientAddress: () => string;
 }
 
 export type Routing =
   | { readonly kind: "routed"; readonly target: Target; readonly path: string; readonly framing: Framing }
+  /** Only the signature in its URL leads to a sandbox. */
+  | { readonly kind: "signed"; readonly file: SignedFile; readonly path: string; readonly framing: Framing }
   | { readonly kind: "refused"; readonly refusal: Refusal };
 
 const ABSOLUTE_FORM = /^https?:\/\/([^/?#]*)(.*)$/i;
 
-/** The checks that need nothing but the request itself, in the order in which clients see them fail. */
+/** The checks that need only the request itself, in the order in which clients see them fail. */
 export function routeRequest(head: RequestHead): Routing {
   const hosts = valuesOf(head.rawHeaders, "host");
-  // Two hosts: we would route by one and the server in the sandbox might believe the other.
+  // With two hosts, the edge could route by one while the server in the sandbox believes the other.
   if (hosts.length > 1) return refused(badRequest("Invalid host"));
   const parsed = parseTarget(hosts[0], {
     sandboxId: single(valuesOf(head.rawHeaders, "e2b-sandbox-id")),
     port: single(valuesOf(head.rawHeaders, "e2b-sandbox-port")),
   });
-  if (parsed.kind === "invalid") return refused(badRequest(parsed.message));
-  const path = originForm(head.url, hosts[0]);
+  switch (parsed.kind) {
+    case "invalid":
+      return refused(badRequest(parsed.message));
+    case "unnamed":
+      return routeBySignature(head, hosts[0], parsed.message);
+    case "target":
+      return routeToTarget(head, hosts[0], parsed.target);
+  }
+}
+
+function routeToTarget(head: RequestHead, host: string | undefined, target: Target): Routing {
+  const message = messageOf(head, host);
+  if (message.kind === "refused") return message;
+  if (isReservedPath(target, message.path)) return refused(reservedPath(message.path.split("?", 1)[0] ?? message.path));
+  return { ...message, kind: "routed", target };
+}
+
+/** Without a signature in its URL, the request is refused with the given text. */
+function routeBySignature(head: RequestHead, host: string | undefined, text: string): Routing {
+  const url = readSignedUrl(head.method, originForm(head.url, host) ?? "");
+  switch (url.kind) {
+    case "other":
+      return refused(badRequest(text));
+    case "other_method":
+      return refused(answerToOtherMethod(head));
+    case "malformed":
+      return refused(invalidSignature());
+    case "signed": {
+      const message = messageOf(head, host);
+      return message.kind === "refused" ? message : { ...message, kind: "signed", file: url.file };
+    }
+  }
+}
+
+type Message = { readonly kind: "message"; readonly path: string; readonly framing: Framing };
+
+function messageOf(head: RequestHead, host: string | undefined): Message | { readonly kind: "refused"; readonly refusal: Refusal } {
+  const path = originForm(head.url, host);
   if (path === undefined) return refused(badRequest("Invalid request target"));
   const framing = framingOf(head.rawHeaders);
   if (framing === undefined) return refused({ kind: "text", status: 501, text: "Unsupported transfer coding" });
-  if (isReservedPath(parsed.target, path)) return refused(reservedPath(path.split("?", 1)[0] ?? path));
-  return { kind: "routed", target: parsed.target, path, framing };
+  return { kind: "message", path, framing };
 }
 
-function refused(refusal: Refusal): Routing {
+/** As the agent answers, for every sandbox alike. A browser asks before it uploads with progress events or a type of its own. */
+function answerToOtherMethod({ method, rawHeaders }: RequestHead): Refusal {
+  const [requestedMethod] = valuesOf(rawHeaders, "access-control-request-method");
+  const isPreflight = method === "OPTIONS" && requestedMethod !== undefined && valuesOf(rawHeaders, "origin").length > 0;
+  if (!isPreflight) return methodNotAllowed(["GET", "POST"]);
+  return preflightAnswer(["GET", "POST"], valuesOf(rawHeaders, "access-control-request-headers"));
+}
+
+function refused(refusal: Refusal): { readonly kind: "refused"; readonly refusal: Refusal } {
   return { kind: "refused", refusal };
 }
 

@@ -118,6 +118,66 @@ export declare type RouteRefusal = Message<"skerry.control.v1.RouteRefusal"> & {
 export declare const RouteRefusalSchema: GenMessage<RouteRefusal>;
 
 /**
+ * The query parameters of a signed file URL, as the client sent them.
+ *
+ * @generated from message skerry.control.v1.FindSignerRequest
+ */
+export declare type FindSignerRequest = Message<"skerry.control.v1.FindSignerRequest"> & {
+  /**
+   * @generated from field: string path = 1;
+   */
+  path: string;
+
+  /**
+   * @generated from field: string username = 2;
+   */
+  username: string;
+
+  /**
+   * "read" or "write".
+   *
+   * @generated from field: string operation = 3;
+   */
+  operation: string;
+
+  /**
+   * Unix seconds. Absent when the signature has no expiration.
+   *
+   * @generated from field: optional int64 expiration = 4;
+   */
+  expiration?: bigint | undefined;
+
+  /**
+   * @generated from field: string signature = 5;
+   */
+  signature: string;
+};
+
+/**
+ * Describes the message skerry.control.v1.FindSignerRequest.
+ * Use `create(FindSignerRequestSchema)` to create a new message.
+ */
+export declare const FindSignerRequestSchema: GenMessage<FindSignerRequest>;
+
+/**
+ * @generated from message skerry.control.v1.FindSignerResponse
+ */
+export declare type FindSignerResponse = Message<"skerry.control.v1.FindSignerResponse"> & {
+  /**
+   * Empty when no running sandbox made the signature.
+   *
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+};
+
+/**
+ * Describes the message skerry.control.v1.FindSignerResponse.
+ * Use `create(FindSignerResponseSchema)` to create a new message.
+ */
+export declare const FindSignerResponseSchema: GenMessage<FindSignerResponse>;
+
+/**
  * @generated from service skerry.control.v1.RouteService
  */
 export declare const RouteService: GenService<{
@@ -133,6 +193,17 @@ export declare const RouteService: GenService<{
     methodKind: "unary";
     input: typeof FindRouteRequestSchema;
     output: typeof FindRouteResponseSchema;
+  },
+  /**
+   * Finds the running sandbox whose access token made a file signature, for a URL that does not name its sandbox.
+   * Looks through the 1,000 sandboxes that started last. Does not check the expiration: the agent verifies every request.
+   *
+   * @generated from rpc skerry.control.v1.RouteService.FindSigner
+   */
+  findSigner: {
+    methodKind: "unary";
+    input: typeof FindSignerRequestSchema;
+    output: typeof FindSignerResponseSchema;
   },
 }>;
 

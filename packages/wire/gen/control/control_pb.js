@@ -10,7 +10,7 @@ import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2
  * Describes the file control/control.proto.
  */
 export const file_control_control = /*@__PURE__*/
-  fileDesc("ChVjb250cm9sL2NvbnRyb2wucHJvdG8SEXNrZXJyeS5jb250cm9sLnYxImcKEEZpbmRSb3V0ZVJlcXVlc3QSEgoKc2FuZGJveF9pZBgBIAEoCRIMCgR3YWtlGAIgASgIEgwKBHBvcnQYAyABKA0SFAoMYWNjZXNzX3Rva2VuGAQgASgJEg0KBXByb2JlGAUgASgIIkMKEUZpbmRSb3V0ZVJlc3BvbnNlEg8KB25vZGVfaWQYASABKAkSEAoIbm9kZV91cmwYAiABKAkSCwoDcnVuGAMgASgJIkMKDFJvdXRlUmVmdXNhbBINCgVzdGF0ZRgBIAEoCRISCgplbmRfcmVhc29uGAIgASgJEhAKCGVuZGVkX2F0GAMgASgJMmYKDFJvdXRlU2VydmljZRJWCglGaW5kUm91dGUSIy5za2VycnkuY29udHJvbC52MS5GaW5kUm91dGVSZXF1ZXN0GiQuc2tlcnJ5LmNvbnRyb2wudjEuRmluZFJvdXRlUmVzcG9uc2ViBnByb3RvMw");
+  fileDesc("ChVjb250cm9sL2NvbnRyb2wucHJvdG8SEXNrZXJyeS5jb250cm9sLnYxImcKEEZpbmRSb3V0ZVJlcXVlc3QSEgoKc2FuZGJveF9pZBgBIAEoCRIMCgR3YWtlGAIgASgIEgwKBHBvcnQYAyABKA0SFAoMYWNjZXNzX3Rva2VuGAQgASgJEg0KBXByb2JlGAUgASgIIkMKEUZpbmRSb3V0ZVJlc3BvbnNlEg8KB25vZGVfaWQYASABKAkSEAoIbm9kZV91cmwYAiABKAkSCwoDcnVuGAMgASgJIkMKDFJvdXRlUmVmdXNhbBINCgVzdGF0ZRgBIAEoCRISCgplbmRfcmVhc29uGAIgASgJEhAKCGVuZGVkX2F0GAMgASgJIoEBChFGaW5kU2lnbmVyUmVxdWVzdBIMCgRwYXRoGAEgASgJEhAKCHVzZXJuYW1lGAIgASgJEhEKCW9wZXJhdGlvbhgDIAEoCRIXCgpleHBpcmF0aW9uGAQgASgDSACIAQESEQoJc2lnbmF0dXJlGAUgASgJQg0KC19leHBpcmF0aW9uIigKEkZpbmRTaWduZXJSZXNwb25zZRISCgpzYW5kYm94X2lkGAEgASgJMsEBCgxSb3V0ZVNlcnZpY2USVgoJRmluZFJvdXRlEiMuc2tlcnJ5LmNvbnRyb2wudjEuRmluZFJvdXRlUmVxdWVzdBokLnNrZXJyeS5jb250cm9sLnYxLkZpbmRSb3V0ZVJlc3BvbnNlElkKCkZpbmRTaWduZXISJC5za2VycnkuY29udHJvbC52MS5GaW5kU2lnbmVyUmVxdWVzdBolLnNrZXJyeS5jb250cm9sLnYxLkZpbmRTaWduZXJSZXNwb25zZWIGcHJvdG8z");
 
 /**
  * Describes the message skerry.control.v1.FindRouteRequest.
@@ -32,6 +32,20 @@ export const FindRouteResponseSchema = /*@__PURE__*/
  */
 export const RouteRefusalSchema = /*@__PURE__*/
   messageDesc(file_control_control, 2);
+
+/**
+ * Describes the message skerry.control.v1.FindSignerRequest.
+ * Use `create(FindSignerRequestSchema)` to create a new message.
+ */
+export const FindSignerRequestSchema = /*@__PURE__*/
+  messageDesc(file_control_control, 3);
+
+/**
+ * Describes the message skerry.control.v1.FindSignerResponse.
+ * Use `create(FindSignerResponseSchema)` to create a new message.
+ */
+export const FindSignerResponseSchema = /*@__PURE__*/
+  messageDesc(file_control_control, 4);
 
 /**
  * @generated from service skerry.control.v1.RouteService

@@ -2,6 +2,7 @@
 
 import { posix } from "node:path";
 import { asError } from "@skerry/base";
+import { parseExpiration } from "@skerry/wire";
 import { type Credentials, findUser, UnknownUserError, type User } from "../../accounts/accounts.ts";
 import { makeDirectories } from "../../filesystem/make-parents.ts";
 import { assertNoNul, PathError } from "../../paths.ts";
@@ -14,7 +15,7 @@ import { fileSignature } from "./signature.ts";
 export function assertFileAccess(exchange: Exchange, operation: "read" | "write"): void {
   const { query, state } = exchange;
   const signature = single(query, "signature");
-  const expiration = parseExpiration(single(query, "signature_expiration"));
+  const expiration = expirationOf(single(query, "signature_expiration"));
   const request = { path: single(query, "path") ?? "", username: single(query, "username") ?? "", operation, expiration };
   if (state.accessToken === undefined) return;
   const token = headerToken(exchange.req);
@@ -27,10 +28,10 @@ export function assertFileAccess(exchange: Exchange, operation: "read" | "write"
   if (expiration !== undefined && expiration < Math.floor(Date.now() / 1000)) throw new HttpError(401, "signature is already expired");
 }
 
-function parseExpiration(text: string | undefined): number | undefined {
+function expirationOf(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
-  const value = /^[+-]?\d+$/.test(text) ? Number(text) : Number.NaN;
-  if (!Number.isSafeInteger(value)) {
+  const value = parseExpiration(text);
+  if (value === undefined) {
     throw new HttpError(400, `Invalid format for parameter signature_expiration: '${text}' is not a whole number`, "text");
   }
   return value;
