@@ -1,5 +1,5 @@
-// The order matters: the entry first, the node second, `running` last. Whatever happens in between, the entry says
-// that there may be something to clean up, and `reconcile` does it even after this process is gone.
+// The order matters: first the row, then the node, last `running`. When the create is interrupted, the row shows that the node may hold the
+// sandbox, and the reconciliation cleans up, also after the end of this process.
 
 import { randomBytes } from "node:crypto";
 import { PlatformError } from "@skerry/base";
@@ -15,16 +15,16 @@ import { PLATFORM } from "./lifecycle/moves.ts";
 import { placeSandbox } from "./placement.ts";
 import { startSpecOf } from "./start-spec.ts";
 
-/** How a sandbox that was started came to run, besides what its entry says. */
+/** A sandbox that was started, and how. */
 export interface Started {
   readonly sandbox: Sandbox;
-  /** Why memory that was there was not brought back; undefined where it was, or was not wanted. */
+  /** Why the memory of the image was not restored; undefined when it was restored or not requested. */
   readonly memoryLost: string | undefined;
 }
 
 export interface CreateRequest {
   readonly by: Acting;
-  /** Chosen beforehand where the caller's key stands for it. */
+  /** Chosen before the create when the request has an idempotency key. */
   readonly id?: string;
   readonly template: ResolvedTemplate;
   readonly timeoutMs: number;
@@ -34,7 +34,7 @@ export interface CreateRequest {
   readonly autoPause: boolean;
   readonly autoPauseMemory: boolean;
   readonly autoResume: boolean;
-  /** Aborted when the caller is gone. */
+  /** Aborted when the caller disconnects. */
   readonly signal: AbortSignal;
 }
 
@@ -69,13 +69,13 @@ export function newSandboxId(): string {
   return sandboxIdFrom(randomBytes);
 }
 
-/** A sandbox that has no entry yet: from its entry to its being up. */
+/** The start of a sandbox that has no row yet. */
 export interface NewStart {
   readonly by: Acting;
   readonly entry: NewSandbox;
   readonly node: NodeHandle;
   readonly build: Build | undefined;
-  /** Of the image that it starts from. */
+  /** The image that the sandbox starts from. */
   readonly imageId: string | undefined;
   readonly envVars: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
@@ -92,7 +92,7 @@ export async function startNew(deps: SandboxDeps, start: NewStart): Promise<Star
     } catch (error) {
       const reason = signal.aborted ? "caller_gone" : "create_failed";
       const isOurs = await abandon(deps, start, reason).catch((failure: unknown) => {
-        deps.logger.warn({ err: failure, sandbox_id: entry.id }, "the entry of a failed create is left to the reconciler");
+        deps.logger.warn({ err: failure, sandbox_id: entry.id }, "a failed create could not be recorded; the reconciliation ends it");
         deps.givenUp.add(entry.id, reason);
         void killOnNode(deps, start.node, entry.id);
         return true;
@@ -113,7 +113,7 @@ async function pickNode(deps: SandboxDeps): Promise<NodeHandle> {
   });
 }
 
-/** What starts from an image starts where the image is. */
+/** The node that holds an image. A start from an image runs there. Throws when the node cannot be reached. */
 export function imageNode(deps: Pick<SandboxDeps, "nodes">, nodeId: string): NodeHandle {
   const node = deps.nodes.find(nodeId);
   if (node) return node;
@@ -142,14 +142,14 @@ async function startOnNode(deps: SandboxDeps, start: NewStart): Promise<Started>
   return { sandbox, memoryLost: logStart(deps, { sandbox, answer, nodeMs: performance.now() - begunAt }) };
 }
 
-/** For the journal. */
+/** The reason for the journal. */
 export function lostReason(answer: { memoryLostReason: string }): { reason?: `memory_lost: ${string}` } {
   return answer.memoryLostReason === "" ? {} : { reason: `memory_lost: ${answer.memoryLostReason}` };
 }
 
 const START_KINDS = ["unknown", "boot", "restore", "claim"] as const;
 
-/** One line for each start, with what it was. Returns why memory was lost, if it was. */
+/** Logs a start. Returns why memory was lost; undefined when it was not. */
 export function logStart(
   deps: Pick<SandboxDeps, "logger">,
   start: { sandbox: Sandbox; answer: { startKind: number; memoryLostReason: string; runtime: string }; nodeMs: number },
@@ -165,14 +165,14 @@ export function logStart(
     node_ms: Math.round(start.nodeMs),
     ...(lost === undefined ? {} : { memory_lost_reason: lost }),
   };
-  if (lost === undefined) deps.logger.info(facts, "a sandbox was started");
-  else deps.logger.warn(facts, "a sandbox was started without its memory");
+  if (lost === undefined) deps.logger.info(facts, "sandbox started");
+  else deps.logger.warn(facts, "sandbox started without its memory");
   return lost;
 }
 
 /**
- * Nobody will get this sandbox. The node is asked in the background: the caller should not wait for a node that hangs.
- * False when somebody else is ending it, which is why it failed.
+ * Kills a sandbox whose create failed. The node is called in the background, so that the caller does not wait for a node that does not answer.
+ * Returns false when another caller is killing the sandbox, which made the create fail.
  */
 async function abandon(deps: SandboxDeps, start: NewStart, reason: EndReason): Promise<boolean> {
   const { entry, node } = start;
@@ -185,16 +185,19 @@ async function abandon(deps: SandboxDeps, start: NewStart, reason: EndReason): P
       return true;
     }
   }
-  // That kill may have come to the node before the sandbox did, so ask once more.
+  // The other kill may have reached the node before the create, so kill once more.
   await killOnNode(deps, node, entry.id);
   return false;
 }
 
-/** Without the entry: where this fails, the node is found to hold something that has none. */
+/** Kills without a row. When this fails, the reconciliation finds that the node holds an unknown sandbox. */
 async function killOnNode(deps: SandboxDeps, node: NodeHandle, sandboxId: string): Promise<void> {
   try {
     await node.client.killSandbox({ sandboxId }, { timeoutMs: deps.timing.killTimeoutMs });
   } catch (error) {
-    deps.logger.warn({ err: error, sandbox_id: sandboxId, node_id: node.nodeId }, "killing a half-made sandbox is left to the reconciler");
+    deps.logger.warn(
+      { err: error, sandbox_id: sandboxId, node_id: node.nodeId },
+      "killing a failed create on its node failed; the reconciliation ends it",
+    );
   }
 }

@@ -10,7 +10,7 @@ import type { SandboxMoves } from "./lifecycle/moves.ts";
 import type { GivenUp } from "./reconcile/given-up.ts";
 import type { LeftOvers } from "./reconcile/left-overs.ts";
 
-/** What the work on sandboxes needs. */
+/** The dependencies of the operations on sandboxes. */
 export interface SandboxDeps {
   readonly config: Pick<ApiConfig, "agentVersion">;
   readonly timing: ApiTiming;
@@ -28,9 +28,9 @@ export interface SandboxDeps {
   readonly logger: Logger;
 }
 
-/** Who asks: only the sandboxes of that team are there for them. */
+/** The caller. An operation finds only the sandboxes of this team. */
 export interface Acting {
   readonly teamId: string;
-  /** For the journal: `key:<id>`, `admin`, `traffic`, `platform`. */
+  /** The actor in the journal: `key:<id>`, `admin`, `traffic`, `platform`. */
   readonly actor: string;
 }

@@ -1,5 +1,4 @@
-// Forks: one image of the sandbox, from which several are started, each an own sandbox from then on. The image goes when
-// they are up, or could not be.
+// Forks: several sandboxes are started from one image of the sandbox. The image is deleted when they are up, or could not be started.
 
 import type { Build, Sandbox } from "@skerry/store";
 import { imageNode, newSandboxId, type Started, startNew } from "./create-sandbox.ts";
@@ -10,7 +9,7 @@ import { assertRestorable } from "./resume-sandbox.ts";
 export interface ForkOptions {
   readonly by: Acting;
   readonly timeoutMs: number;
-  /** One for each fork. */
+  /** The ids of the forks. */
   readonly ids: readonly string[];
   readonly signal: AbortSignal;
 }
@@ -22,13 +21,13 @@ export function newForkIds(count: number): readonly string[] {
 }
 
 export interface Forked {
-  /** One for each id, in their order. */
+  /** One result for each id, in the same order. */
   readonly results: readonly ForkResult[];
-  /** Why the sandbox that was forked went on without its memory; undefined when it has it. */
+  /** Why the source continued without its memory; undefined when it has its memory. */
   readonly memoryLost: string | undefined;
 }
 
-/** Undefined when somebody else changed the sandbox first. */
+/** Returns undefined when another caller changed the sandbox first. */
 export async function forkSandbox(deps: SandboxDeps, sandbox: Sandbox, options: ForkOptions): Promise<Forked | undefined> {
   assertRestorable(sandbox, true);
   const taken = await takeImage(deps, sandbox, { kind: "fork", memory: true, actor: options.by.actor });
@@ -55,7 +54,7 @@ async function startFork(
       entry: { ...sandbox, id: fork.id, owner: deps.moves.owner, createdAt: deps.clock.now(), timeoutMs: options.timeoutMs },
       node,
       build,
-      // What it was given is in the memory that it inherits.
+      // The variables of the source are in the memory that the fork inherits.
       envVars: {},
       imageId: taken.image.id,
       signal: options.signal,

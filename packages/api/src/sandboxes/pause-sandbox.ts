@@ -1,4 +1,4 @@
-// The order matters, as in create-sandbox.ts: `pausing` and the image's entry in one step, the node second, `paused` last.
+// The order matters, as in create-sandbox.ts: first `pausing` and the row of the image in one transaction, then the node, last `paused`.
 
 import { randomBytes } from "node:crypto";
 import type { ImageKind, NewImage, Sandbox, TransitionReason } from "@skerry/store";
@@ -10,7 +10,7 @@ import { settleNow } from "./reconcile/settle.ts";
 
 export interface PauseOptions {
   readonly memory: boolean;
-  /** Rather no pause than one of a sandbox whose agent is silent. */
+  /** Refuses to pause a sandbox whose agent does not answer. */
   readonly requireHealthyGuest: boolean;
   readonly actor: string;
   readonly reason: TransitionReason;
@@ -18,11 +18,11 @@ export interface PauseOptions {
 
 export interface Paused {
   readonly sandbox: Sandbox;
-  /** Why it is paused without the memory that was asked for; undefined when it has it. */
+  /** Why the sandbox is paused without the requested memory; undefined when its image has the memory. */
   readonly memoryLost: string | undefined;
 }
 
-/** The entry of an image of a sandbox. */
+/** The row of a new image of a sandbox. */
 export function newImage(
   deps: Pick<SandboxDeps, "moves" | "clock">,
   sandbox: Pick<Sandbox, "id" | "teamId" | "nodeId">,
@@ -40,7 +40,10 @@ export function newImage(
   };
 }
 
-/** Answers with the paused sandbox. It must be in `pausing`, with its image's entry; when this throws, it runs on or is being found out. */
+/**
+ * Returns the paused sandbox. Preconditions: it is in `pausing`, with its image. When this throws, the sandbox runs, or the reconciliation
+ * settles it.
+ */
 export async function finishPause(deps: SandboxDeps, sandbox: Sandbox, options: PauseOptions): Promise<Paused> {
   return await deps.moves.during(sandbox.id, async () => {
     const begunAt = performance.now();
@@ -62,10 +65,9 @@ export async function finishPause(deps: SandboxDeps, sandbox: Sandbox, options: 
       });
       const facts = { sandbox_id: sandbox.id, node_id: sandbox.nodeId, image_id: imageId, has_memory: hasMemory, size_bytes: sizeBytes };
       const nodeMs = Math.round(performance.now() - begunAt);
-      deps.logger.info({ ...facts, agent_unresponsive: agentUnresponsive, node_ms: nodeMs }, "a sandbox was paused");
+      deps.logger.info({ ...facts, agent_unresponsive: agentUnresponsive, node_ms: nodeMs }, "sandbox paused");
       const memoryLost = memoryLostReason || undefined;
-      if (memoryLost !== undefined)
-        deps.logger.warn({ ...facts, memory_lost_reason: memoryLost }, "a sandbox was paused without its memory");
+      if (memoryLost !== undefined) deps.logger.warn({ ...facts, memory_lost_reason: memoryLost }, "sandbox paused without its memory");
       if (applied.kind === "moved") return { sandbox: applied.sandbox, memoryLost };
     } catch (error) {
       deps.logger.warn({ err: error, sandbox_id: sandbox.id, node_id: sandbox.nodeId }, "pausing a sandbox failed");
@@ -73,13 +75,13 @@ export async function finishPause(deps: SandboxDeps, sandbox: Sandbox, options: 
       if (after?.state === "paused") return { sandbox: after, memoryLost: lostInPause(after, options) };
       throw pauseErrorFrom(error, { sandboxId: sandbox.id, runsOn: after?.state === "running" });
     }
-    // Somebody who found it in `pausing` was faster to see that it is paused.
+    // The reconciliation was faster to move the sandbox from `pausing` to `paused`.
     const found = (await deps.store.sandboxes.find(sandbox.id)) ?? sandbox;
     return { sandbox: found, memoryLost: lostInPause(found, options) };
   });
 }
 
-/** Of one that ended while it was being paused, and was kept without what was to be kept. */
+/** The reason for a sandbox that ended during its pause, and was kept without its memory. */
 function lostInPause({ pauseReason, imageHasMemory }: Sandbox, { memory }: PauseOptions): string | undefined {
   return memory && pauseReason !== null && imageHasMemory === false ? "the sandbox ended while it was being paused" : undefined;
 }

@@ -1,9 +1,9 @@
-// Texts of refusals that say in which state a sandbox is. Clients match on some of them.
+// Errors that name the state of a sandbox. Clients match on some of these texts.
 
 import type { Sandbox, SandboxState } from "@skerry/store";
 import { publicError, sandboxBusy, sandboxNotFound } from "../errors.ts";
 
-/** What is being done to it, where that keeps others from changing it. */
+/** The running operation, when it prevents other changes. */
 export function busyState(state: SandboxState): "killed" | "paused" | "snapshotted" | "resumed" | undefined {
   switch (state) {
     case "killing":
@@ -31,7 +31,7 @@ export function alreadyPaused(id: string): Error {
   return conflict(`Error pausing sandbox - sandbox '${id}' is already paused`);
 }
 
-/** Not 409: clients take that for "already paused". */
+/** Not 409, which clients take for "already paused". */
 export function cannotPauseNow(sandbox: Sandbox): Error {
   return publicError("capacity_unavailable", `Sandbox '${sandbox.id}' cannot be paused now: it is still ${sandbox.state}`);
 }

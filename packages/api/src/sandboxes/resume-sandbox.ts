@@ -1,5 +1,5 @@
-// `resuming` first, the node second, `running` last. Its node has the image until the sandbox runs, so that whatever
-// happens in between, one of the two is there.
+// The order matters: first `resuming`, then the node, last `running`. The node keeps the image until the sandbox runs, so one of the two exists
+// at any moment.
 
 import type { Sandbox } from "@skerry/store";
 import { publicError, sandboxNotFound } from "../errors.ts";
@@ -11,14 +11,14 @@ import { startSpecOf } from "./start-spec.ts";
 
 export interface ResumeOptions {
   readonly timeoutMs: number;
-  /** False: from its disk alone, whatever the image has. */
+  /** False: boots from the disk, even when the image has memory. */
   readonly memory: boolean;
   readonly actor: string;
-  /** Undefined keeps what it was created with. */
+  /** Undefined: keeps the value of the sandbox. */
   readonly autoPause?: boolean | undefined;
 }
 
-/** Undefined when somebody else changed the sandbox first. */
+/** Returns undefined when another caller changed the sandbox first. */
 export async function resumeSandbox(deps: SandboxDeps, sandbox: Sandbox, options: ResumeOptions): Promise<Started | undefined> {
   assertRestorable(sandbox, options.memory);
   const set = {
@@ -37,7 +37,7 @@ export async function resumeSandbox(deps: SandboxDeps, sandbox: Sandbox, options
   });
 }
 
-/** Memory that was taken while the agent was silent can't be woken to an agent that answers. */
+/** Throws for memory that was written while the agent did not answer: the agent would not answer after the resume either. */
 export function assertRestorable(sandbox: Pick<Sandbox, "id" | "imageHasMemory" | "agentUnresponsive">, memory: boolean): void {
   if (!memory || sandbox.imageHasMemory !== true || sandbox.agentUnresponsive !== true) return;
   throw publicError(

@@ -3,14 +3,14 @@ import { encodeOptions } from "@skerry/wire/node";
 import { accessTokenOf } from "./access-token.ts";
 import type { SandboxDeps } from "./deps.ts";
 
-/** What a node is told about a sandbox that it is to start. */
+/** The spec of a sandbox that a node is to start. */
 export function startSpecOf(
   deps: Pick<SandboxDeps, "tokenSeed">,
   sandbox: NewSandbox,
   start: {
     readonly build: Build | undefined;
     readonly envVars: Readonly<Record<string, string>>;
-    /** Of the image that it starts from. */
+    /** The image that the sandbox starts from. */
     readonly imageId?: string | undefined;
     readonly withoutMemory?: boolean;
   },

@@ -9,8 +9,8 @@ import { type RouteRefusalFields, routeStep } from "./route-step.ts";
 import { SignerSearch } from "./signer-search.ts";
 
 /**
- * Resumes a sandbox as traffic does: waits for a pause or a resume that is under way, and several callers at once share one
- * resume. Answers when its state may be another one. The signal ends the waiting, never the resume.
+ * Resumes a sandbox because of traffic. Waits for a running pause or resume; callers at the same time share one resume. Resolves when the
+ * state may have changed. The signal ends the wait, never the resume.
  */
 export type WakeSandbox = (sandboxId: SandboxId, signal: AbortSignal) => Promise<void>;
 
@@ -20,17 +20,17 @@ export interface RouteDeps {
   readonly accessTokenOf: (sandboxId: string) => string;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** How long traffic waits for a sandbox. Default 60 s; edges wait a little longer than that. */
+  /** How long traffic waits for a sandbox. Default: 60 s. The edge waits slightly longer. */
   readonly waitMs?: number;
 }
 
-/** A sandbox that is paused again each time before its traffic gets there is not resumed for ever. */
+/** Resumes per request. It bounds the loop for a sandbox that is paused again before its traffic arrives. */
 const MAX_RESUMES = 3;
 const LOOK_AGAIN_MS = 50;
 
 const PAUSED: RouteRefusalFields = { state: "paused" };
 
-/** Where a sandbox's traffic goes. The edge asks this for what it does not remember, so for what runs it is one read by primary key. */
+/** Looks up the route of a sandbox for the edge. For a running sandbox it costs one read by primary key. */
 export function createRouteService(deps: RouteDeps): ServiceImpl<typeof RouteService> {
   const signers = new SignerSearch(deps);
   return {
@@ -80,13 +80,13 @@ async function waitForRoute(deps: RouteDeps, request: FindRouteRequest, { id, si
     }
     const route = await readRoute(deps, id);
     if (route) return route;
-    // Its time is over, and it will be paused or ended in a moment, of which nobody tells.
+    // The timeout has passed, and the sandbox is about to be paused or killed. No event announces that.
     if (sandbox?.state === "running") await sleep(LOOK_AGAIN_MS, undefined, { signal });
   }
 }
 
 /**
- * The agent asks for the sandbox's token, so traffic for it that has none would wake the sandbox for nothing. Other ports are
+ * The agent requires the sandbox's token, so a request to its port without the token would resume the sandbox for nothing. Other ports are
  * open to everybody who knows the id.
  */
 function mayWake(deps: RouteDeps, { port, accessToken }: FindRouteRequest, id: SandboxId): boolean {
@@ -95,7 +95,7 @@ function mayWake(deps: RouteDeps, { port, accessToken }: FindRouteRequest, id: S
   return timingSafeEqual(digest(accessToken), digest(deps.accessTokenOf(id)));
 }
 
-/** Nothing is thrown where the sandbox is no more, or may not be woken after all: what became of it is read from its entry. */
+/** Does not throw when the sandbox has ended or may not be resumed: the caller reads its state again. */
 async function wake(deps: RouteDeps, id: SandboxId, signal: AbortSignal): Promise<void> {
   try {
     await untilAborted(deps.wake(id, signal), signal);
@@ -109,7 +109,7 @@ async function wake(deps: RouteDeps, id: SandboxId, signal: AbortSignal): Promis
       case "conflict":
         throw refusal(Code.Aborted, PAUSED);
       default:
-        deps.logger.warn({ err: error, sandbox_id: id }, "traffic could not wake a sandbox");
+        deps.logger.warn({ err: error, sandbox_id: id }, "resuming a sandbox for its traffic failed");
         throw refusal(Code.Unavailable, PAUSED);
     }
   }

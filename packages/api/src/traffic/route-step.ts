@@ -1,17 +1,17 @@
-// What traffic for a sandbox that has no route comes to. Pure: what is known of the sandbox decides, and what time it is.
+// Decides how to handle traffic for a sandbox without a route: wait, resume, or refuse. A pure function of the sandbox and the time.
 
 import type { Sandbox } from "@skerry/store";
 
-/** What the 502 for a sandbox that ended says is said for this long. */
+/** How long a 502 explains why a sandbox ended. */
 const TELL_ENDED_MS = 24 * 3_600_000;
 
 /**
- * A pause cuts clients' streams, and they ask for the agent's health at once to find out why: that must not undo the pause.
- * Later it is traffic like any other.
+ * How long after a pause a health check of the agent does not resume the sandbox. A pause closes the clients' streams, and clients then check
+ * the agent's health at once: that must not undo the pause.
  */
 const PROBED_AFTER_PAUSE_MS = 10_000;
 
-/** Fields of RouteRefusal in spec/control/control.proto. */
+/** The fields of RouteRefusal in spec/control/control.proto. */
 export interface RouteRefusalFields {
   readonly state: "unknown" | "paused" | "ended";
   readonly endReason?: string;
@@ -19,11 +19,11 @@ export interface RouteRefusalFields {
 }
 
 export type RouteStep =
-  /** It may have its route by now. */
+  /** The sandbox may have a route by now. */
   | { readonly kind: "look_again" }
-  /** It is on its way to one, whoever asks. */
+  /** An operation is running after which the sandbox may have a route. */
   | { readonly kind: "wait" }
-  /** Traffic that may do so wakes it. */
+  /** Resume the sandbox, if this traffic may do so. */
   | { readonly kind: "wake" }
   | { readonly kind: "refuse"; readonly refusal: RouteRefusalFields };
 
@@ -52,7 +52,7 @@ export function routeStep(sandbox: Known | undefined, { now, isProbe }: { now: n
       return (sandbox.endAt ?? 0) > now ? { kind: "look_again" } : timeIsOver(sandbox);
     case "resuming":
       return { kind: "wait" };
-    // Whether it keeps its memory is known when it is paused.
+    // The end of the pause decides whether the sandbox keeps its memory, and so whether traffic may resume it.
     case "pausing":
       return sandbox.autoResume && !isProbe ? { kind: "wake" } : refuse({ state: "paused" });
     case "paused":
@@ -65,12 +65,12 @@ export function routeStep(sandbox: Known | undefined, { now, isProbe }: { now: n
   }
 }
 
-/** Waking it must bring back what was there: its memory, with an agent in it that answers. */
+/** Traffic resumes a sandbox only with its memory, and only when its agent answered at the pause. */
 function isWakeable(sandbox: Known): boolean {
   return sandbox.autoResume && sandbox.imageHasMemory === true && sandbox.agentUnresponsive !== true;
 }
 
-/** Nobody has got to pausing or killing it yet. */
+/** The timeout has passed, and the scan has not paused or killed the sandbox yet. */
 function timeIsOver(sandbox: Known): RouteStep {
   if (!sandbox.autoPause) return refuse(ended("timeout", sandbox.endAt));
   return sandbox.autoResume && sandbox.autoPauseMemory ? { kind: "wake" } : refuse({ state: "paused" });

@@ -1,5 +1,5 @@
-// Has nodes let go of images whose entries are in `deleting`.
-// Failure policy: what a node does not let go of stays in `deleting`, and is tried again at every round.
+// Deletes images that are in the state `deleting` on their nodes.
+// Failure policy: an image that its node did not delete stays in `deleting`, and is tried again in every round.
 
 import type { Clock, Logger } from "@skerry/base";
 import type { Image, ImageRepository } from "@skerry/store";
@@ -17,7 +17,7 @@ export interface ImageDeletionDeps {
   readonly timeoutMs: number;
 }
 
-/** What it takes to delete an image. */
+/** The fields of an image that its deletion needs. */
 type Deletion = Pick<Image, "id" | "nodeId">;
 
 export class ImageDeletions {
@@ -29,38 +29,38 @@ export class ImageDeletions {
       atOnce: AT_ONCE,
       work: (image) => this.#finish(image),
       onFailure: ({ id, nodeId }, error) => {
-        deps.logger.warn({ err: error, image_id: id, node_id: nodeId }, "deleting an image failed and will be tried again");
+        deps.logger.warn({ err: error, image_id: id, node_id: nodeId }, "deleting an image failed; will be tried again");
       },
     });
   }
 
-  /** Answers when the node has let go of it. Its entry must be in `deleting`. */
+  /** Resolves when the node has deleted the image. Preconditions: it is in `deleting`. */
   finish(image: Deletion): Promise<void> {
     return this.#jobs.run(image);
   }
 
-  /** Marks it as of no use, and has it deleted behind the caller's back. */
+  /** Moves the image to `deleting`, and deletes it in the background. */
   async drop(image: Deletion): Promise<void> {
     await this.#deps.images.drop(image.id, this.#deps.clock.now());
     this.finishInBackground(image);
   }
 
-  /** Where nobody waits: a failure is logged, and only so many run at once on a node. */
+  /** Like `finish`, without a caller that waits: failures are logged, and a node gets a limited number at the same time. */
   finishInBackground(image: Deletion): void {
     this.#jobs.runInBackground(image);
   }
 
-  /** Takes up what is left to delete, in the background. */
+  /** Continues all deletions in the background. */
   async retry(): Promise<void> {
     for (const image of await this.#deps.images.listUnsettled("deleting", SCAN_LIMIT)) this.finishInBackground(image);
   }
 
-  /** Answers when everything is over that is under way or waits for its turn, also what failed. */
+  /** Resolves when all running and queued deletions have ended, also those that failed. */
   settled(): Promise<void> {
     return this.#jobs.settled();
   }
 
-  /** Waits for what is under way, and begins no more of what waits. */
+  /** Waits for the running deletions and begins no others. */
   stop(): Promise<void> {
     return this.#jobs.stop();
   }

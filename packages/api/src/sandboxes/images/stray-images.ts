@@ -1,10 +1,10 @@
 import type { NodeHandle } from "../../nodes/directory.ts";
 import type { SandboxDeps } from "../deps.ts";
 
-/** Deletes images on nodes that no entry knows, after a while: an entry is there before its node hears of an image. */
+/** Deletes images on nodes that have no row in the database, after a delay. A row is written before its node is called. */
 export class StrayImages {
   readonly #deps: Pick<SandboxDeps, "store" | "timing" | "logger">;
-  /** When each was seen first, by node and image, on a clock that nobody sets. */
+  /** When each image was seen for the first time, by node and image. Monotonic clock. */
   readonly #seen = new Map<string, number>();
   constructor(deps: Pick<SandboxDeps, "store" | "timing" | "logger">) {
     this.#deps = deps;
@@ -27,9 +27,9 @@ export class StrayImages {
       const facts = { image_id: id, node_id: node.nodeId };
       try {
         await node.client.deleteImage({ imageId: id }, { timeoutMs: timing.killTimeoutMs });
-        logger.warn(facts, "an image without an entry was deleted");
+        logger.warn(facts, "an image without a row in the database was deleted");
       } catch (error) {
-        logger.warn({ err: error, ...facts }, "deleting an image without an entry failed");
+        logger.warn({ err: error, ...facts }, "deleting an image without a row in the database failed");
       }
     }
   }

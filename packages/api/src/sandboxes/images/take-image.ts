@@ -1,4 +1,4 @@
-// An image of a sandbox that stays: of a running one, or of the image that a paused one is kept in.
+// Takes an image of a sandbox that keeps its state: of a running sandbox, or of the image of a paused one.
 
 import type { ImageKind, NewImage, Sandbox } from "@skerry/store";
 import { snapshotErrorFrom } from "../../nodes/node-error.ts";
@@ -11,13 +11,13 @@ export interface TakenImage {
   readonly image: NewImage;
   readonly hasMemory: boolean;
   readonly sizeBytes: number;
-  /** Why the sandbox went on without its memory; undefined when it has it. */
+  /** Why the sandbox continued without its memory; undefined when it has its memory. */
   readonly memoryLost: string | undefined;
 }
 
 /**
- * Undefined when somebody else changed the sandbox first. The image's entry stays in `creating`, which is this process's
- * promise to keep it or to drop it. When this throws, there is none, and the sandbox is as it was.
+ * Returns undefined when another caller changed the sandbox first. The image stays in `creating`: the caller must keep or drop it. When this
+ * function throws, there is no image, and the sandbox has its former state.
  */
 export async function takeImage(
   deps: SandboxDeps,
@@ -42,9 +42,9 @@ export async function takeImage(
       });
       const sizeBytes = Number(answer.sizeBytes);
       const facts = { sandbox_id: sandbox.id, node_id: sandbox.nodeId, image_id: image.id, kind: about.kind, has_memory: answer.hasMemory };
-      deps.logger.info({ ...facts, size_bytes: sizeBytes, node_ms: Math.round(performance.now() - begunAt) }, "an image was taken");
+      deps.logger.info({ ...facts, size_bytes: sizeBytes, node_ms: Math.round(performance.now() - begunAt) }, "image taken");
       const memoryLost = answer.memoryLostReason || undefined;
-      if (memoryLost !== undefined) deps.logger.warn({ ...facts, memory_lost_reason: memoryLost }, "a sandbox went on without its memory");
+      if (memoryLost !== undefined) deps.logger.warn({ ...facts, memory_lost_reason: memoryLost }, "sandbox continued without its memory");
       return { image, hasMemory: answer.hasMemory, sizeBytes, memoryLost };
     } catch (error) {
       deps.logger.warn({ err: error, sandbox_id: sandbox.id, node_id: sandbox.nodeId }, "taking an image failed");

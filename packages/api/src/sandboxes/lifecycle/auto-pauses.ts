@@ -1,8 +1,9 @@
-// Pauses sandboxes whose time is over and that are to be paused then, so many at a time on a node.
-// Failure policy: one that could not be paused runs on with its time over, and is tried again, waiting longer each time. A guest could
-// outlive any timeout like that on purpose, with something open that can't be saved, or an agent that is stopped. So where it was the
-// guest's doing for a grace period, it is paused the other way (without the memory that can't be saved, or with it where its agent
-// does not answer), and killed only if that fails by its doing too. Other failures take no part in that: they are not its fault.
+// Pauses sandboxes whose timeout has passed and that have autoPause. A limited number of pauses runs on each node at the same time.
+//
+// Failure policy: a sandbox whose pause failed continues to run, and is tried again with a growing back-off. A guest could use this to outlive
+// its timeout, with open files that can't be saved or with a stopped agent. When pauses have failed because of the guest for a grace period,
+// the sandbox is paused the other way: without the memory that can't be saved, or with memory when its agent does not answer. It is killed only
+// when that fails because of the guest too. Failures that the guest did not cause do not count.
 
 import type { Sandbox, SandboxEntry } from "@skerry/store";
 import { isGuestsDoing, nodesWords } from "../../nodes/node-error.ts";
@@ -11,20 +12,21 @@ import type { SandboxDeps } from "../deps.ts";
 import { finishPause, newImage } from "../pause-sandbox.ts";
 import { PLATFORM } from "./moves.ts";
 
+/** Pauses that run on one node at the same time. Each writes a sandbox's memory to the disk. */
 const AT_ONCE = 4;
 const FIRST_RETRY_MS = 1_000;
 const LONGEST_RETRY_MS = 60_000;
-/** What is known of one that somebody else has ended or kept meanwhile. */
+/** How long the state of a failing pause is kept. It bounds the map: a sandbox that was killed or resumed is never asked about again. */
 const FORGOTTEN_MS = 24 * 3_600_000;
 
 interface Failing {
-  /** The end of its time that this is about. */
+  /** The end time that these failures belong to. */
   readonly endAt: Sandbox["endAt"];
   delayMs: number;
-  /** When it failed by the guest's doing first, and why. */
+  /** When a pause failed because of the guest for the first time, and why. */
   since?: number;
   why?: string;
-  /** Its grace is over: from now on it is tried the other way. */
+  /** The grace period has passed: further pauses use the other way. */
   isLastResort?: boolean;
 }
 
@@ -38,10 +40,10 @@ export class AutoPauses {
     this.#deps = deps;
   }
 
-  /** They must be in `pausing`, and this process's. */
+  /** Preconditions: the sandboxes are in `pausing`, and this process owns them. */
   add(sandboxes: readonly SandboxEntry[]): void {
     for (const { id, nodeId } of sandboxes) {
-      // In the queue they are being worked on too: however long that takes, nobody else settles them.
+      // A sandbox that waits in the queue counts as being worked on: no reconciliation may settle it meanwhile.
       const done = this.#deps.moves.begin(id);
       const work = this.#turns
         .run(nodeId, () => this.#work(id))
@@ -53,7 +55,7 @@ export class AutoPauses {
     }
   }
 
-  /** Finishes the pauses under way. What is left stays in `pausing` for the next process, which finds that it runs. */
+  /** Waits for the pauses that have begun. The others stay in `pausing`; the next process finds out that these sandboxes run. */
   async stop(): Promise<void> {
     this.#stopped = true;
     await Promise.all(this.#working);
@@ -80,16 +82,15 @@ export class AutoPauses {
     const losesMemory = failing.isLastResort && !memory;
     const reason = losesMemory ? (`memory_lost: ${failing.why}` as const) : "timeout";
     await finishPause(this.#deps, { ...sandbox, imageId: image.id }, { memory, requireHealthyGuest: false, actor: PLATFORM, reason });
-    if (losesMemory)
-      logger.warn({ sandbox_id: id, memory_lost_reason: failing.why }, "a sandbox whose time is over was paused without its memory");
+    if (losesMemory) logger.warn({ sandbox_id: id, memory_lost_reason: failing.why }, "sandbox paused at its timeout without its memory");
   }
 
-  /** Its time has been over, and pausing it the way that it is to be paused has failed by its own doing, for longer than it may. */
+  /** Whether pauses have failed because of the guest for longer than the grace period. */
   #hasOutlived({ since }: Failing): boolean {
     return since !== undefined && this.#deps.clock.now() - since >= this.#deps.timing.autoPauseGraceMs;
   }
 
-  /** Afresh for one that was kept, and whose time is over anew. */
+  /** Starts anew when the end time has changed: the sandbox was kept, and its timeout has passed again. */
   #failingOf({ id, endAt }: Sandbox): Failing {
     const before = this.#failing.get(id);
     if (before?.endAt === endAt) return before;
@@ -112,18 +113,18 @@ export class AutoPauses {
       }
       await this.#putOff(id, error);
     } catch (failure) {
-      this.#deps.logger.warn({ err: failure, sandbox_id: id }, "putting off a pause failed");
+      this.#deps.logger.warn({ err: failure, sandbox_id: id }, "the next attempt of a pause could not be scheduled");
     }
   }
 
-  /** False when it does not run, or its time is not over any more. */
+  /** Returns false when the sandbox does not run, or its end time has changed. */
   async #kill(id: string, { endAt, why }: Failing): Promise<boolean> {
     const { store, kills, clock, logger } = this.#deps;
     const sandbox = await store.sandboxes.find(id);
     if (sandbox?.state !== "running" || sandbox.endAt !== endAt || endAt === null || endAt > clock.now()) return false;
     const begun = await kills.begin(sandbox, "expire", { reason: "timeout", actor: PLATFORM });
     if (begun.kind !== "moved") return false;
-    logger.warn({ sandbox_id: id, reason: why }, "a sandbox whose time is over could not be paused in any way, and is killed");
+    logger.warn({ sandbox_id: id, reason: why }, "sandbox killed at its timeout because no way to pause it worked");
     this.#failing.delete(id);
     kills.finishInBackground(begun.sandbox);
     return true;
@@ -135,10 +136,13 @@ export class AutoPauses {
     const now = clock.now();
     let delayMs = Math.min((failing?.delayMs ?? FIRST_RETRY_MS / 2) * 2, LONGEST_RETRY_MS);
     if (failing) failing.delayMs = delayMs;
-    // The end of its grace is not slept through.
+    // The attempt after the grace period must not wait for the back-off.
     if (failing?.since !== undefined && failing.since + timing.autoPauseGraceMs > now)
       delayMs = Math.min(delayMs, failing.since + timing.autoPauseGraceMs - now);
-    logger.warn({ err: error, sandbox_id: id, retry_ms: delayMs }, "a sandbox whose time is over could not be paused and runs on");
+    logger.warn(
+      { err: error, sandbox_id: id, retry_ms: delayMs },
+      "pausing a sandbox at its timeout failed; it continues to run and will be tried again",
+    );
     await store.sandboxes.putOffExpiry(id, now + delayMs);
     for (const [one, { endAt }] of this.#failing)
       if (endAt !== null && now - endAt > FORGOTTEN_MS + timing.autoPauseGraceMs) this.#failing.delete(one);

@@ -1,5 +1,5 @@
-// Ends sandboxes whose time is over. Each look takes everything that is due in one statement, so that a sandbox is
-// gone for callers at once, however long its node needs; several control processes share the work without knowing.
+// Kills or pauses sandboxes whose timeout has passed. Each scan moves all expired sandboxes in one statement, so callers see the end at once,
+// however long the node needs. Several API processes share the work without coordination: a sandbox is moved once.
 
 import type { Clock, Logger } from "@skerry/base";
 import type { SandboxEntry, SandboxRepository } from "@skerry/store";
@@ -8,9 +8,11 @@ import type { SandboxKills } from "./kills.ts";
 import { next, type SandboxEvent } from "./lifecycle.ts";
 import { PLATFORM, type SandboxMoves } from "./moves.ts";
 
+/** Rows that one statement moves. It bounds the length of the transaction. */
 const EXPIRED_AT_ONCE = 500;
-/** A kill that another process works on needs about this long; later it counts as left over. */
+/** Age from which a kill counts as abandoned. A kill by another process usually takes less than this. */
 const LEFT_OVER_MS = 2_000;
+/** Interval between scans for abandoned kills. */
 const RETRY_EVERY_MS = 500;
 
 export interface ExpiryDeps {
@@ -45,7 +47,7 @@ export class Expiry {
     await Promise.all([this.#looking, this.#retrying]);
   }
 
-  /** One look. Kills and pauses go on in the background. */
+  /** One scan. The kills and pauses that it begins continue in the background. */
   async look(): Promise<void> {
     const { kills, pauses } = this.#deps;
     await this.#take("expire", (expired) => {
@@ -80,7 +82,7 @@ export class Expiry {
       const now = this.#deps.clock.now();
       if (now < this.#retryDue) return;
       this.#retryDue = now + RETRY_EVERY_MS;
-      // Not awaited: a node that hangs must not hold up the next look.
+      // Not awaited: a node that does not answer must not delay the next scan.
       this.#retrying = this.#deps.kills.retryUnsettled(LEFT_OVER_MS).catch((error: unknown) => this.#complain(error));
     } catch (error) {
       this.#complain(error);
@@ -88,6 +90,6 @@ export class Expiry {
   }
 
   #complain(error: unknown): void {
-    this.#deps.logger.error({ err: error }, "looking for expired sandboxes failed");
+    this.#deps.logger.error({ err: error }, "the scan for expired sandboxes failed");
   }
 }

@@ -1,5 +1,5 @@
-// Ends what is in state `killing`. Whoever asks while a kill is under way waits for the same one.
-// Failure policy: a kill that fails leaves the entry in `killing`; `retryUnsettled` tries it again, waiting longer each time.
+// Kills sandboxes that are in the state `killing`. Callers that arrive during a kill wait for the same one.
+// Failure policy: after a failed kill the sandbox stays in `killing`, and `retryUnsettled` tries it again with a growing back-off.
 
 import type { Clock, Logger } from "@skerry/base";
 import type { EndReason, Sandbox, SandboxEntry, SandboxRepository } from "@skerry/store";
@@ -14,7 +14,7 @@ const FIRST_RETRY_MS = 500;
 const LONGEST_RETRY_MS = 15_000;
 const SCAN_LIMIT = 10_000;
 const KILLS_AT_ONCE = 32;
-/** What lies further ahead is from before the clock was set back. */
+/** A time that is further in the future than this was written before the clock was set back. */
 const CLOCK_SLACK_MS = 60_000;
 
 export interface KillDeps {
@@ -27,7 +27,7 @@ export interface KillDeps {
   readonly killTimeoutMs: number;
 }
 
-/** What it takes to end a sandbox. */
+/** The fields of a sandbox that a kill needs. */
 export type Ending = Pick<SandboxEntry, "id" | "nodeId" | "imageId">;
 
 interface Retry {
@@ -45,39 +45,39 @@ export class SandboxKills {
       atOnce: KILLS_AT_ONCE,
       work: (sandbox) => this.#finish(sandbox),
       onFailure: ({ id, nodeId }, error) => {
-        deps.logger.warn({ err: error, sandbox_id: id, node_id: nodeId }, "killing a sandbox failed and will be tried again");
+        deps.logger.warn({ err: error, sandbox_id: id, node_id: nodeId }, "killing a sandbox failed; will be tried again");
       },
     });
   }
 
-  /** Moves a sandbox towards its end because of `event`, and what it was kept in with it. */
+  /** Moves a sandbox to `killing` because of `event`, and marks the image of a paused one for deletion. */
   async begin(
     sandbox: Pick<Sandbox, "id" | "state" | "version" | "imageId">,
     event: SandboxEvent,
     by: { readonly reason: EndReason; readonly actor: string },
   ): Promise<Applied> {
     const image = sandbox.imageId === null ? {} : ({ image: { kind: "drop", id: sandbox.imageId } } as const);
-    // Exactly as it was read: a sandbox that was paused again since is kept in another image.
+    // Only in the version that was read: a sandbox that was paused again since has another image.
     return await this.#deps.moves.apply(sandbox, event, { ...by, ...image, exact: true });
   }
 
-  /** Answers when nothing of the sandbox is left. Its entry must be in `killing`. */
+  /** Resolves when nothing of the sandbox is left. Preconditions: it is in `killing`. */
   finish(sandbox: Ending): Promise<void> {
     return this.#jobs.run(sandbox);
   }
 
-  /** Like `finish`, for when nobody waits: a failure is logged and tried again, and only so many run at once on a node. */
+  /** Like `finish`, without a caller that waits: failures are logged and tried again, and a node gets a limited number at the same time. */
   finishInBackground(sandbox: Ending): void {
     this.#jobs.runInBackground(sandbox);
   }
 
-  /** Takes up every kill that nobody is working on and that has waited long enough, in the background. */
+  /** Continues, in the background, every kill that no process works on and whose back-off has passed. */
   async retryUnsettled(olderThanMs: number): Promise<void> {
     const now = this.#deps.clock.now();
     this.#retry(await this.#deps.sandboxes.listUnsettled("killing", now - olderThanMs, SCAN_LIMIT));
   }
 
-  /** Takes up every kill whose process is gone, whatever the clock says about its age, in the background. */
+  /** Continues, in the background, every kill whose process is dead, whatever its age. */
   async retryOrphaned(): Promise<void> {
     const { sandboxes, moves, clock } = this.#deps;
     const all = await sandboxes.listUnsettled("killing", Number.MAX_SAFE_INTEGER, SCAN_LIMIT);
@@ -92,12 +92,12 @@ export class SandboxKills {
     for (const sandbox of due) this.finishInBackground(sandbox);
   }
 
-  /** Answers when everything is over that is under way or waits for its turn, also what failed. */
+  /** Resolves when all running and queued kills have ended, also those that failed. */
   settled(): Promise<void> {
     return this.#jobs.settled();
   }
 
-  /** Waits for the kills under way and begins no more; what is left stays in `killing` for the next process. */
+  /** Waits for the running kills and begins no others. The rest stays in `killing` for the next process. */
   stop(): Promise<void> {
     return this.#jobs.stop();
   }

@@ -1,9 +1,9 @@
-// When a sandbox may change its state, and to what. The one place that knows; the store makes each change a
-// compare-and-set, so a decision that was made on an old state changes nothing. docs/lifecycle.md is compared with it.
+// The state machine of a sandbox: which event leads from which state to which. Only this module knows it. The store makes each change a
+// compare-and-set, so a decision that was based on an old state changes nothing. A test compares docs/lifecycle.md with this module.
 
 import type { SandboxState } from "@skerry/store";
 
-/** What can happen to a sandbox, after the entry that every one begins with (`starting`). */
+/** The events, and what each one means. Every sandbox begins with a row in the state `starting`. */
 export const SANDBOX_EVENTS = {
   started: "The node reported that the sandbox is up.",
   abandon: "The create failed, or its caller disconnected.",
@@ -28,15 +28,15 @@ export type SandboxEvent = keyof typeof SANDBOX_EVENTS;
 
 export type Move =
   | { readonly kind: "move"; readonly to: SandboxState }
-  /** The event's aim is being reached already. */
+  /** An operation with the same result is running: wait for it. */
   | { readonly kind: "join" }
-  /** Not now: after what is under way has come to its end, ask again. */
+  /** Another operation is running: wait for its end, then ask again. */
   | { readonly kind: "wait" }
   | { readonly kind: "refuse" };
 
-/** What is not named is refused. */
+/** Events that are not listed for a state are refused. */
 const MOVES: Readonly<Record<SandboxState, Readonly<Partial<Record<SandboxEvent, SandboxState | "join" | "wait">>>>> = {
-  // It has no end before it has started, and its node may not have heard of it yet.
+  // `expire` and `exit` are missing: the timeout begins with the start, and the node may not know the sandbox yet.
   starting: { started: "running", abandon: "killing", kill: "killing" },
   running: {
     abandon: "killing",
@@ -90,7 +90,7 @@ const MOVES: Readonly<Record<SandboxState, Readonly<Partial<Record<SandboxEvent,
 
 export const SANDBOX_STATES = Object.keys(MOVES) as readonly SandboxState[];
 
-/** States that something under way is about to leave. */
+/** States that a running operation is about to leave. */
 export const PASSING_STATES: ReadonlySet<SandboxState> = new Set(["starting", "snapshotting", "pausing", "copying", "resuming", "killing"]);
 
 export function next(state: SandboxState, event: SandboxEvent): Move {

@@ -1,4 +1,5 @@
-// Carries out changes of state: what `next` allows, as a compare-and-set, told to those in this process who wait for it.
+// Changes the state of sandboxes, as the state machine allows. Each change is a compare-and-set, and wakes
+// the callers of this process that wait for it.
 
 import { randomBytes } from "node:crypto";
 import { EventEmitter, once } from "node:events";
@@ -8,15 +9,15 @@ import type { ImageChange, Sandbox, SandboxChanges, SandboxEntry, SandboxReposit
 import type { Liveness } from "../../liveness.ts";
 import { next, PASSING_STATES, type SandboxEvent } from "./lifecycle.ts";
 
-/** Who makes something happen, where it is not a caller's key. */
+/** Actors of the journal that are not a caller's key. */
 export const PLATFORM = "platform";
 export const TRAFFIC = "traffic";
 
-/** This control process, and the others. */
+/** The identity of this API process, and what it knows about the others. */
 export interface Owner {
-  /** The same over restarts. */
+  /** Stays the same after a restart. */
   readonly id: string;
-  /** Of this run alone. */
+  /** Differs for each run of the process. */
   readonly run: string;
   readonly liveness: Liveness;
 }
@@ -30,25 +31,26 @@ export interface MoveFacts {
   readonly reason?: TransitionReason;
   readonly set?: SandboxChanges;
   readonly image?: ImageChange;
-  /** Only while the team runs fewer sandboxes than this (see TeamLimits.admit). */
+  /** Applies only while the team runs fewer sandboxes than this (see TeamLimits.admit). */
   readonly maxOfTeam?: number;
-  /** Only when nothing has happened to the sandbox since it was read. */
+  /** Applies only when the sandbox has not changed since it was read. */
   readonly exact?: boolean;
 }
 
 export type Applied =
   | { readonly kind: "moved"; readonly sandbox: Sandbox }
-  /** Somebody else changed it first: read it again. */
+  /** Another caller changed the sandbox first: read it again. */
   | { readonly kind: "stale" }
   | { readonly kind: "join" | "wait" | "refuse" };
 
+/** Interval at which a waiting caller reads the state, because another process may have changed it. */
 const POLL_MS = 100;
 
 export class SandboxMoves {
   readonly #sandboxes: SandboxRepository;
   readonly #clock: Clock;
   readonly #changed = new EventEmitter().setMaxListeners(0);
-  /** This run of this control process; what another run of the same one left is nobody's. */
+  /** This run of this process. Operations of its earlier runs have no owner. */
   readonly owner: string;
   readonly #ownerId: string;
   readonly #liveness: Liveness;
@@ -82,7 +84,7 @@ export class SandboxMoves {
     return { kind: "moved", sandbox: changed };
   }
 
-  /** Until the answer is called, this process is at work on the sandbox, however long that takes. */
+  /** Marks the sandbox as being worked on by this process, until the caller calls the returned function. */
   begin(id: string): () => void {
     this.#busy.set(id, (this.#busy.get(id) ?? 0) + 1);
     return () => {
@@ -105,7 +107,7 @@ export class SandboxMoves {
     return this.#busy.has(id);
   }
 
-  /** Whether the process that began something is known not to go on with it: nobody, an earlier run of this one, or one that is dead. */
+  /** Whether nobody continues the operations of an owner: it is unknown, an earlier run of this process, or dead. */
   isOrphaned(owner: string): boolean {
     if (owner === "") return true;
     if (owner === this.owner) return false;
@@ -113,8 +115,8 @@ export class SandboxMoves {
   }
 
   /**
-   * Waits until a sandbox is in no passing state, whichever process works on it, or is no more.
-   * False when the time was over before.
+   * Waits until a sandbox has left its passing state, or does not exist any more. Any process may work on it.
+   * Returns false when the timeout passed first.
    */
   async settled(id: string, limit: { readonly timeoutMs: number; readonly signal?: AbortSignal | undefined }): Promise<boolean> {
     const deadline = performance.now() + limit.timeoutMs;
@@ -133,7 +135,7 @@ export class SandboxMoves {
     return false;
   }
 
-  /** Tells those who wait that something about a sandbox changed without `apply`. */
+  /** Wakes the callers that wait for these sandboxes, after a change that was made without `apply`. */
   announce(sandboxes: readonly Pick<SandboxEntry, "id">[]): void {
     for (const { id } of sandboxes) this.#changed.emit(id);
   }

@@ -3,11 +3,11 @@ import type { EndReason } from "@skerry/store";
 const MOST = 10_000;
 
 /**
- * Sandboxes whose creation this process has given up, and has had ended on their nodes, while it could not write that down: when they are
- * found to be gone later, this is why.
+ * Creates that this process gave up and killed on their nodes while the database could not be reached. The reconciliation later finds that
+ * these sandboxes are gone, and gets the reason here.
  */
 export class GivenUp {
-  /** Oldest first. */
+  /** By sandbox id, in the order of insertion: the oldest first. */
   readonly #reasons = new Map<string, EndReason>();
 
   add(sandboxId: string, reason: EndReason): void {

@@ -1,19 +1,20 @@
-// Whether somebody still works on what was begun. Decided by who lives, and by how long this process has watched it without a change, on a
-// clock that nobody sets: times that other machines wrote down are never compared with this one's.
-// Failure policy: in doubt somebody is at work on it. One that is found left over too early loses no more than its turn, because every
+// Decides whether a process still works on an operation that has begun. The evidence is which processes are alive, and how long this process
+// has seen the operation unchanged by its monotonic clock. Times that other hosts wrote are never compared with the clock of this one.
+//
+// Failure policy: in doubt, a process works on it. An operation that is taken for abandoned too early loses at most its turn, because every
 // change of state is a compare-and-set.
 
 import type { Liveness } from "../../liveness.ts";
 import type { SandboxMoves } from "../lifecycle/moves.ts";
 
-/** What was not asked about for so long is forgotten. */
+/** How long an operation is remembered after the last question about it. */
 const FORGET_AFTER_MS = 600_000;
 
 export interface Begun {
-  /** Another one after each change. */
+  /** Identifies the operation. It differs after each change. */
   readonly key: string;
   readonly owner: string;
-  /** How long the work takes at most. */
+  /** The longest time that the operation may take. */
   readonly longestMs: number;
 }
 
@@ -33,14 +34,14 @@ export class LeftOvers {
     this.#liveness = liveness;
   }
 
-  /** Asked again and again: what nobody has named as its own is watched from the first time on. */
+  /** Whether the operation is abandoned. Ask repeatedly: the observation of an operation begins with the first question. */
   isLeft({ key, owner, longestMs }: Begun, now = performance.now()): boolean {
     if (this.#moves.isOrphaned(owner)) return true;
     this.#sweep(now);
     const watched = this.#watched.get(key) ?? { since: now, askedAt: now };
     watched.askedAt = now;
     this.#watched.set(key, watched);
-    // A process says that it lives before it begins anything, and goes on saying so.
+    // A process sends a heartbeat before its first operation, and continues to send them.
     if (this.#liveness.isUnknownSince(owner, watched.since)) return true;
     return now - watched.since > longestMs;
   }

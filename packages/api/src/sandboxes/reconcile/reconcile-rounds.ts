@@ -1,4 +1,4 @@
-// When to reconcile: all the time, each node by itself, so that one that does not answer holds up nothing but its own sandboxes.
+// Runs the reconciliation repeatedly, separately for each node: a node that does not answer delays only its own sandboxes.
 
 import type { Logger } from "@skerry/base";
 import type { NodeHandle } from "../../nodes/directory.ts";
@@ -25,7 +25,7 @@ export class ReconcileRounds {
     this.#shared.start();
   }
 
-  /** A whole round that begins now: answers when whatever was begun by it is over, too. */
+  /** Runs a whole round now. Resolves when everything that it began has ended. */
   async now(): Promise<void> {
     this.#takeIn();
     await Promise.all([...this.#ofNodes.values()].map((rounds) => rounds.now()));
@@ -39,7 +39,7 @@ export class ReconcileRounds {
     await Promise.all([this.#shared, ...this.#ofNodes.values()].map((rounds) => rounds.stop()));
   }
 
-  /** Nodes that have become known. */
+  /** Begins rounds for nodes that are new. */
   #takeIn(): void {
     for (const node of this.#deps.nodes.list()) {
       if (this.#ofNodes.has(node.nodeId)) continue;
@@ -59,7 +59,7 @@ export class ReconcileRounds {
   }
 }
 
-/** Work that is repeated, never twice at once. */
+/** Repeats a task. It never runs twice at the same time. */
 class Rounds {
   readonly #work: () => Promise<void>;
   readonly #options: { readonly everyMs: number; readonly logger: Logger };
@@ -90,7 +90,7 @@ class Rounds {
 
   #repeat(): void {
     this.now()
-      .catch((error: unknown) => this.#options.logger.error({ err: error }, "reconciling failed"))
+      .catch((error: unknown) => this.#options.logger.error({ err: error }, "the reconciliation failed"))
       .finally(() => {
         if (!this.#stopped) this.#timer = setTimeout(() => this.#repeat(), this.#options.everyMs);
       });

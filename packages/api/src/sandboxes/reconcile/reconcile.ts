@@ -1,5 +1,5 @@
-// Makes entries and nodes agree again after something was cut off in the middle.
-// Failure policy: a node that does not answer proves nothing; its sandboxes stay as they are.
+// Makes the database and the nodes agree again after an operation was interrupted.
+// Failure policy: a node that does not answer proves nothing, so its sandboxes keep their state.
 
 import type { SandboxEntry, SandboxState } from "@skerry/store";
 import type { NodeHandle } from "../../nodes/directory.ts";
@@ -19,7 +19,7 @@ export class Reconciler {
     this.#strays = new StrayImages(deps);
   }
 
-  /** What the database alone says. Waits for no node: what they are to do is begun. */
+  /** The part that needs the database alone. It begins work on nodes, and does not wait for it. */
   async round(): Promise<void> {
     const { timing, store, clock, kills, images } = this.#deps;
     await this.#abandonLeftOvers();
@@ -32,7 +32,7 @@ export class Reconciler {
     await store.idempotency.forget(clock.now() - timing.keepKeysMs);
   }
 
-  /** Creates that nobody will finish: ours from before this process, and anybody's that should have failed long ago. */
+  /** Kills creates that no process will finish: those of earlier runs, and all that exceed the longest time of a create. */
   async #abandonLeftOvers(): Promise<void> {
     const { store, kills } = this.#deps;
     const starting = await store.sandboxes.listUnsettled("starting", Number.MAX_SAFE_INTEGER, SCAN_LIMIT);
@@ -46,19 +46,19 @@ export class Reconciler {
     );
   }
 
-  /** Nobody works on it any more. This process says so itself of what it gave up (`disown`). */
+  /** Whether no process works on the sandbox any more. This process marks operations that it gave up (`disown`). */
   #isLeft(sandbox: SandboxEntry): boolean {
     const { moves, leftOvers } = this.#deps;
     if (moves.isBusy(sandbox.id)) return false;
-    // Its own, and it is not at work on it: it could not even say so, because the database was away.
+    // A sandbox of this process that it does not work on: the database was away when it gave the operation up.
     const longest = sandbox.owner === moves.owner ? UNCLAIMED_MS : longestMs(sandbox.state, this.#deps);
     return leftOvers.isLeft({ key: `${sandbox.id}/${sandbox.version}`, owner: sandbox.owner, longestMs: longest });
   }
 
-  /** What a node says. */
+  /** The part that compares the database with one node. */
   async roundOf(node: NodeHandle): Promise<void> {
     const { store, timing, nodes } = this.#deps;
-    // Entries first: whatever is running or kept in them was on the node before the node is asked.
+    // The database is read first: a sandbox that runs or is paused there was on the node before the node is asked.
     const entries = await store.sandboxes.listOnNode(node.nodeId, NODE_STATES);
     let view: NodeView;
     try {
@@ -71,9 +71,9 @@ export class Reconciler {
     const unsettled = entries.filter(({ state }) => state !== "running" && state !== "paused");
     const lost = entries.filter((entry) => isLost(entry, view));
     for (const entry of [...unsettled.filter((sandbox) => this.#isLeft(sandbox)), ...lost]) await settle(this.#deps, entry, view);
-    // Its entry is no longer of use to anybody, also where the node cannot give it back for now.
+    // These sandboxes have ended, also when the node cannot release everything yet.
     const exited = entries.filter(({ id, state }) => state === "running" && view.sandboxes.get(id) === "killing");
-    // The node first here: an entry is written before its node hears of it, so what has none now never had one, or has ended.
+    // Here the node was asked first. A row is written before its node is called, so a sandbox without a row never had one, or has ended.
     const live = await store.sandboxes.filterLive([...view.sandboxes.keys()]);
     const orphans = [...view.sandboxes.keys()].filter((id) => !live.has(id));
     await Promise.all([
@@ -94,13 +94,13 @@ export class Reconciler {
     const facts = { sandbox_id: sandboxId, node_id: node.nodeId };
     try {
       await node.client.killSandbox({ sandboxId }, { timeoutMs: timing.killTimeoutMs });
-      logger.warn(facts, "a sandbox without an entry was killed");
+      logger.warn(facts, "a sandbox without a row in the database was killed");
     } catch (error) {
-      logger.warn({ err: error, ...facts }, "killing a sandbox without an entry failed");
+      logger.warn({ err: error, ...facts }, "killing a sandbox without a row in the database failed");
     }
   }
 
-  /** What ended by itself, and was kept long enough. */
+  /** Ends sandboxes that were kept after they ended by themselves, when their time has passed. */
   async #endNotKept(): Promise<void> {
     const { store, kills, clock } = this.#deps;
     for (const sandbox of await store.sandboxes.listNotKept(clock.now(), SCAN_LIMIT)) {
@@ -109,7 +109,7 @@ export class Reconciler {
     }
   }
 
-  /** Images that nobody will finish or use. Those of sandboxes that are still being paused are settled with these. */
+  /** Drops images that no process will finish or use. The image of a sandbox in `pausing` is settled with its sandbox. */
   async #dropLeftImages(): Promise<void> {
     const { store, leftOvers, images } = this.#deps;
     const longest = longestMs("snapshotting", this.#deps) + this.#deps.timing.createTimeoutMs;
@@ -121,7 +121,7 @@ export class Reconciler {
   }
 }
 
-/** States in which a node has something of a sandbox. */
+/** States in which a node holds a sandbox or its image. */
 const NODE_STATES: readonly SandboxState[] = ["running", "snapshotting", "pausing", "paused", "copying", "resuming"];
 
 function isLost(entry: SandboxEntry, view: NodeView): boolean {
@@ -129,7 +129,7 @@ function isLost(entry: SandboxEntry, view: NodeView): boolean {
   return entry.state === "paused" && (entry.imageId === null || !view.images.has(entry.imageId));
 }
 
-/** After this, what another process began is left over, although that process lives. */
+/** The longest time that an operation may take. After this it counts as abandoned, although its process is alive. */
 function longestMs(state: SandboxState, { timing }: Pick<SandboxDeps, "timing">): number {
   switch (state) {
     case "starting":

@@ -1,6 +1,5 @@
-// Finds out from its node what became of a sandbox in a passing state, when nobody works on it any more:
-// its process is gone, or its node's answer was lost.
-// Failure policy: what the node still works on stays as it is; a node that does not answer proves nothing.
+// Asks the node for the result of an interrupted operation: the API process that began it is gone, or the node's answer was lost.
+// Failure policy: a sandbox on which the node still works keeps its state. A node that does not answer proves nothing.
 
 import type { EndReason, PauseReason, Sandbox, SandboxEntry, TransitionReason, UnaskedEnd } from "@skerry/store";
 import type { NodeHandle } from "../../nodes/directory.ts";
@@ -10,16 +9,16 @@ import type { SandboxEvent } from "../lifecycle/lifecycle.ts";
 import { type MoveFacts, PLATFORM } from "../lifecycle/moves.ts";
 
 export interface NodeView {
-  /** The sandboxes that a node holds, and their states there. */
+  /** The sandboxes that the node holds, with their states there. */
   readonly sandboxes: ReadonlyMap<string, string>;
-  /** Why those ended that nobody had asked to: also when they are gone already. */
+  /** Why sandboxes ended without a request. Includes sandboxes that the node has released already. */
   readonly unaskedEnds: ReadonlyMap<string, EndReason>;
   readonly images: ReadonlySet<string>;
-  /** Those of them that have no memory, also where some was asked for. */
+  /** The images without memory, also those for which memory was requested. */
   readonly diskOnly: ReadonlySet<string>;
-  /** What the node made, by itself, of sandboxes that had ended although nobody had asked for it. */
+  /** The images that the node wrote of sandboxes that had ended without a request. */
   readonly kept: ReadonlyMap<string, KeptImage>;
-  /** Why the last snapshot of a sandbox cost it its memory. */
+  /** Why the last snapshot of a sandbox lost its memory. */
   readonly memoryLost: ReadonlyMap<string, string>;
 }
 
@@ -33,8 +32,8 @@ export interface KeptImage {
 export type SettleDeps = Pick<SandboxDeps, "store" | "nodes" | "moves" | "images" | "givenUp" | "timing" | "clock" | "logger">;
 
 /**
- * Images before and after the sandboxes: one that is paused in between has its image afterwards, and one that is resumed
- * in between had its image before.
+ * Lists the images before and after the sandboxes. A sandbox that is paused in between has its image in the second list; one that is resumed
+ * in between has it in the first.
  */
 export async function viewNode(node: NodeHandle, timeoutMs: number): Promise<NodeView> {
   const before = await node.client.listImages({}, { timeoutMs });
@@ -59,7 +58,7 @@ function unaskedEndFrom(reason: string): UnaskedEnd {
   return reason === "memory" ? "memory" : "exited";
 }
 
-/** What the view says about a sandbox; undefined when it is too early to say. */
+/** The event that explains what the node has of a sandbox; undefined when the node still works on it. */
 export function judge(entry: Pick<SandboxEntry, "id" | "state" | "imageId">, view: NodeView): SandboxEvent | undefined {
   const held = view.sandboxes.get(entry.id);
   const hasImage = entry.imageId !== null && view.images.has(entry.imageId);
@@ -88,7 +87,7 @@ export function judge(entry: Pick<SandboxEntry, "id" | "state" | "imageId">, vie
   }
 }
 
-/** Writes what the view says. Preconditions: the entry was read before the node was asked, unless nobody else may change it. */
+/** Applies the event. Preconditions: the row was read before the node was asked, unless no other process may change it. */
 export async function settle(deps: SettleDeps, entry: SandboxEntry, view: NodeView): Promise<Sandbox | undefined> {
   const event = judge(entry, view);
   if (event === undefined) return undefined;
@@ -96,21 +95,24 @@ export async function settle(deps: SettleDeps, entry: SandboxEntry, view: NodeVi
   if (applied.kind !== "moved") return undefined;
   const { state: to, endReason } = applied.sandbox;
   const facts = { sandbox_id: entry.id, node_id: entry.nodeId, from: entry.state, to, ...(event === "gone" && { reason: endReason }) };
-  deps.logger.warn(facts, event === "gone" ? "a sandbox is no longer on its node" : "a sandbox was found in another state");
+  deps.logger.warn(facts, event === "gone" ? "sandbox is no longer on its node" : "sandbox found in another state on its node");
   if (entry.imageId !== null && (event === "resumed" || event === "pause_failed" || event === "gone" || event === "kept")) {
     deps.images.finishInBackground({ id: entry.imageId, nodeId: entry.nodeId });
   }
   return applied.sandbox;
 }
 
-/** Asks the node about one sandbox that this process has worked on in vain. Undefined when it can't be told now; others go on then. */
+/** Asks the node about a sandbox whose operation failed in this process. Returns undefined when the node does not answer. */
 export async function settleNow(deps: SettleDeps, sandbox: Sandbox): Promise<Sandbox | undefined> {
   try {
     const view = await viewNode(deps.nodes.get(sandbox.nodeId), deps.timing.listTimeoutMs);
     const settled = await settle(deps, sandbox, view);
     if (settled) return settled;
   } catch (error) {
-    deps.logger.warn({ err: error, sandbox_id: sandbox.id, node_id: sandbox.nodeId }, "what became of a sandbox is not known yet");
+    deps.logger.warn(
+      { err: error, sandbox_id: sandbox.id, node_id: sandbox.nodeId },
+      "the state of a sandbox on its node is not known yet",
+    );
   }
   await deps.store.sandboxes.disown(sandbox);
   return undefined;
@@ -131,17 +133,17 @@ async function factsOf(
     case "snapshot_over":
       return lostBy(entry, view);
     case "pause_failed":
-      // Not at once again, where its time is over and it is to be paused then.
+      // Wait before the next attempt when the timeout has passed and the sandbox has autoPause.
       return { set: { imageId: null, expireNotBefore: now + PAUSE_AGAIN_MS }, ...drop };
     case "resumed": {
-      // It was given its end when its resume began.
+      // The resume set the end time when it began.
       return { ...lostBy(entry, view), set: { startedAt: now, ...CLEARED_IMAGE }, ...drop };
     }
     case "paused": {
       const image = entry.imageId === null ? undefined : await deps.store.images.find(entry.imageId);
       const kept = view.kept.get(entry.id);
       const isKept = kept !== undefined && kept.imageId === entry.imageId;
-      // The image's entry has what was asked for.
+      // The row of the image has what was requested.
       const hasMemory = isKept ? kept.hasMemory : (image?.hasMemory ?? false) && !view.diskOnly.has(image?.id ?? "");
       return {
         ...(isKept && image?.hasMemory && !hasMemory ? { reason: memoryLostBy(kept.reason) } : {}),
@@ -158,7 +160,7 @@ function lostBy(entry: Pick<SandboxEntry, "id">, view: NodeView): { reason?: Tra
   return lostReason({ memoryLostReason: view.memoryLost.get(entry.id) ?? "" });
 }
 
-/** It was paused by nobody: for as long as it was to live, or so that somebody can look after it. */
+/** How long a sandbox is kept that nobody paused: for the rest of its timeout, or long enough for its owner to notice. */
 function keptFacts(deps: SettleDeps, entry: SandboxEntry, view: NodeView): Omit<MoveFacts, "actor"> {
   const kept = view.kept.get(entry.id);
   if (!kept) return {};
@@ -188,7 +190,7 @@ function memoryLostBy(reason: PauseReason): TransitionReason {
 
 const PAUSE_AGAIN_MS = 1_000;
 
-/** Of a sandbox that runs: what its pause left. */
+/** The fields that a pause sets, cleared for a sandbox that runs. */
 export const CLEARED_IMAGE = {
   imageId: null,
   imageHasMemory: null,
