@@ -9,7 +9,7 @@ export type CleanupReport = NodeCleanUp;
 
 const NOTHING: CleanupReport = { sandboxes: 0, slots: 0, cgroups: 0, mounts: 0, tables: 0 };
 
-/** Removes everything that the platform of this data folder has on this machine. Preconditions: root; its daemon does not run. Idempotent. */
+/** Removes everything that the platform of this data folder has on this host, except its data. Idempotent. Preconditions: root; no daemon runs. */
 export async function cleanup(dataDir: string): Promise<CleanupReport> {
   if (!existsSync(join(dataDir, "tools.json"))) return NOTHING;
   const root = realpathSync(dataDir);
@@ -24,7 +24,7 @@ export async function cleanup(dataDir: string): Promise<CleanupReport> {
       networkPool: undefined,
       resolvers: [],
       readySlots: 0,
-      // What there is of either kind is found by what it is.
+      // Existing areas are recognized by what they are.
       diskLimit: "none",
       readyAreas: 0,
       pool: { size: 0, memoryBudgetBytes: 0, settleMs: 0 },

@@ -11,7 +11,7 @@ it.each([
 
 it.each(["0.0.0.0", "::"])("edges elsewhere have to be told where a node is that listens on %s", (listen) => {
   const split = { SKERRY_LISTEN: listen, SKERRY_ROLES: "api,node" };
-  expect(() => parseServeConfig(split)).toThrow("SKERRY_NODE_URL must say where edges reach this node");
+  expect(() => parseServeConfig(split)).toThrow("SKERRY_NODE_URL must be the address at which edges reach this node");
   const url = "http://10.0.0.7:4682";
   expect(parseServeConfig({ ...split, SKERRY_NODE_URL: url }).nodeUrl).toBe(url);
   expect(parseServeConfig({ SKERRY_LISTEN: listen }).roles.size).toBe(3);

@@ -12,7 +12,7 @@ export interface ServeConfig {
   readonly apiPort: number;
   readonly edgePort: number;
   readonly nodePort: number;
-  /** Where the edges of other processes reach the node of this one. */
+  /** Address at which edges in other processes reach the node of this process. */
   readonly nodeUrl: string;
   readonly controlPort: number;
   readonly databaseUrl: string | undefined;
@@ -32,12 +32,12 @@ export interface ServeConfig {
   readonly secretsFile: string | undefined;
   readonly readySlots: number;
   readonly poolSize: number;
-  /** 0: a tenth of the machine's memory. */
+  /** 0: a tenth of the host's memory. */
   readonly poolMemoryMb: number;
   readonly diskLimit: "auto" | "file" | "none";
 }
 
-/** Every setting of `skerry serve`, without its prefix; docs/config.md is compared with it. */
+/** Every setting of `skerry serve`, without its prefix. A test compares docs/config.md with this list. */
 export const SETTINGS = [
   "DATA",
   "ROLES",
@@ -69,7 +69,7 @@ export const SETTINGS = [
 
 const PORT = { min: 0, max: 65_535 };
 
-/** Reads the settings strictly; throws one error that names every problem. */
+/** Reads and checks the settings. Throws one error that names every problem. */
 export function parseServeConfig(env: Readonly<Record<string, string | undefined>>): ServeConfig {
   const reader = new ConfigReader(env, "SKERRY_");
   const edgePort = reader.integer("EDGE_PORT", 4681, PORT);
@@ -108,7 +108,7 @@ export function parseServeConfig(env: Readonly<Record<string, string | undefined
   return config;
 }
 
-/** SQLite in the data folder, where nothing is set. */
+/** The database's address. Defaults to SQLite in the data folder. */
 export function databaseUrlOf({ databaseUrl, dataDir }: ServeConfig): string {
   return databaseUrl ?? `sqlite:${join(dataDir, "skerry.db")}`;
 }
@@ -140,7 +140,7 @@ function checkCombination(config: ServeConfig, reader: ConfigReader): void {
   }
   if (roles.has("api") && roles.has("node") && !roles.has("edge") && /^http:\/\/(0\.0\.0\.0|\[::\]):/.test(config.nodeUrl)) {
     reader.problem(
-      "SKERRY_NODE_URL must say where edges reach this node (http://host:4682), because it listens on every address of its machine",
+      "SKERRY_NODE_URL must be the address at which edges reach this node (http://host:4682), because it listens on every address of its host",
     );
   }
   const urls = { NODES: config.nodes, NODE_URL: [config.nodeUrl], CONTROL_URL: config.controlUrl === undefined ? [] : [config.controlUrl] };

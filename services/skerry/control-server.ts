@@ -1,4 +1,4 @@
-// The route RPC of the api role on a socket, for edges that run elsewhere.
+// Serves the route RPC of the api role to edges in other processes.
 
 import { createServer } from "node:http";
 import type { ServiceImpl } from "@connectrpc/connect";

@@ -1,4 +1,4 @@
-// The one program behind ./skerry: the operator's commands, with the platform itself plugged in.
+// The program behind ./skerry: connects the operator's commands to the platform.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

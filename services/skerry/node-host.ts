@@ -1,4 +1,4 @@
-// From a data folder to the node's configuration: which runtimes are set up, where the agent and the layers are.
+// Derives a node's configuration from a data folder: its runtimes, agent tree and layers.
 
 import { createHash } from "node:crypto";
 import { readFileSync, realpathSync } from "node:fs";
@@ -10,11 +10,11 @@ import { chooseDiskLimit, type DiskLimitSetting, openLayerStore } from "@skerry/
 import type { NodeConfig } from "@skerry/node";
 import { AGENT_MOUNT_POINT, createRuncRuntime, createRunscRuntime, type Runtime, type RuntimeName, readHostFacts } from "@skerry/runtime";
 
-/** Of the machine's memory, for ready sandboxes, when nobody says otherwise. */
+/** Default share of the host's memory for ready sandboxes. */
 const POOL_MEMORY_SHARE = 0.1;
 const POOL_SETTLE_MS = 6_000;
 
-/** Names everything that a platform makes on its host: the same for a data folder over restarts, another for every other folder. */
+/** The platform's id on its host: a part of every name that it creates there. Derived from the path of the data folder. */
 export function instanceOf(dataDir: string): string {
   return createHash("sha256").update(realpathSync(dataDir)).digest("hex").slice(0, 4);
 }
@@ -30,7 +30,7 @@ export interface NodeSettings {
   readonly poolMemoryMb: number;
 }
 
-/** Throws PlatformError("config_invalid") when the default runtime is not set up. */
+/** Throws PlatformError("config_invalid") if the default runtime is not set up. */
 export async function nodeConfigOf(settings: NodeSettings): Promise<NodeConfig> {
   const dataDir = realpathSync(settings.dataDir);
   const instance = instanceOf(dataDir);
@@ -38,7 +38,7 @@ export async function nodeConfigOf(settings: NodeSettings): Promise<NodeConfig> 
   if (runtimes[0]?.name !== settings.runtime) {
     throw new PlatformError(
       "config_invalid",
-      `the runtime ${settings.runtime} is not set up in ${dataDir}: run ./skerry up --runtime ${settings.runtime}`,
+      `${settings.runtime} is not set up in ${dataDir}: run ./skerry up --runtime ${settings.runtime}`,
     );
   }
   const { digest, version } = readJson<{ digest: string; version: string }>(join(dataDir, "agent/current.json"));
@@ -68,7 +68,7 @@ export async function nodeConfigOf(settings: NodeSettings): Promise<NodeConfig> 
   };
 }
 
-/** The runtimes that the data folder's tools.json records. */
+/** The runtimes in the data folder's tools.json. */
 export function setUpRuntimes(dataDir: string): Runtime[] {
   const tools = readJson<{ runsc?: { path: string }; runc?: { path: string } }>(join(dataDir, "tools.json"));
   const host = readHostFacts();
@@ -83,6 +83,6 @@ function readJson<T>(file: string): T {
   try {
     return JSON.parse(readFileSync(file, "utf8")) as T;
   } catch (error) {
-    throw new PlatformError("config_invalid", `${file} can't be read: run ./skerry up to set this machine up`, { cause: asError(error) });
+    throw new PlatformError("config_invalid", `${file} can't be read: run ./skerry up to set up this host`, { cause: asError(error) });
   }
 }

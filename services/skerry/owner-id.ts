@@ -7,16 +7,16 @@ import { asError, type Logger } from "@skerry/base";
 const FORM = /^[0-9a-f]{32}$/;
 
 /**
- * Names a control process in the entries that it works on: the same after a restart, so that it finds what it left, and
- * another for each of several, also in containers that all have one host name. Where nothing can be kept it is new at each
- * start; what was left is then found by its age, which takes longer.
+ * The name of an api process in the records of operations under way. It stays the same after a restart, so that the process finds its
+ * interrupted operations, and differs between processes, also in containers with the same host name. If it cannot be stored, each start
+ * has a new name, and interrupted operations are found by their age, which takes longer.
  */
 export function ownerIdOf(options: { dataDir: string; port: number; logger: Logger }): string {
   const file = join(options.dataDir, "api-id");
   return `${hostname()}-${read(file) ?? make(file, options.logger)}:${options.port}`;
 }
 
-/** Undefined when there is none, or none that this process may read. */
+/** The stored id. Undefined if there is none, or this process cannot read it. */
 function read(file: string): string | undefined {
   try {
     const text = readFileSync(file, "utf8").trim();
@@ -33,7 +33,7 @@ function make(file: string, logger: Logger): string {
     writeFileSync(draft, `${id}\n`, { mode: 0o600 });
     renameSync(draft, file);
   } catch (error) {
-    logger.warn({ err: asError(error), file }, "the data folder can't be written to: this process has a new name after each start");
+    logger.warn({ err: asError(error), file }, "could not store the id of this api process: each start has a new one");
   }
   return id;
 }

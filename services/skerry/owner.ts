@@ -3,7 +3,7 @@ import { findOwner } from "@skerry/api";
 import { openStore } from "@skerry/store";
 import { databaseUrlOf, parseServeConfig } from "./config.ts";
 
-/** The team and the user that own what is in the database that these settings name; undefined when nothing is. */
+/** The team and user that own the contents of the configured database. Undefined if it is empty. */
 export async function readOwner(
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<{ teamId: string; userId: string } | undefined> {

@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
 import { asError, PlatformError, Secret } from "@skerry/base";
 
-/** What `./skerry up` wrote at first start. Roles on other machines need `internalSecret` alone. */
+/** The secrets file, which the first `./skerry up` writes. Roles on other hosts need `internalSecret` alone. */
 export interface PlatformSecrets {
   readonly internalSecret: Secret;
-  /** For the api role. */
+  /** Needed by the api role. */
   readonly control?: {
     readonly apiKey: Secret;
     readonly accessToken: Secret;
@@ -22,7 +22,7 @@ export function readSecrets(file: string): PlatformSecrets {
   } catch (error) {
     throw new PlatformError(
       "config_invalid",
-      `the secrets file ${file} can't be read: run ./skerry up, which makes it or says what to do, or set SKERRY_SECRETS_FILE`,
+      `the secrets file ${file} can't be read: run ./skerry up, which creates it or says what to do, or set SKERRY_SECRETS_FILE`,
       {
         cause: asError(error),
       },

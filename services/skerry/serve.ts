@@ -1,5 +1,5 @@
-// `skerry serve`: one process with all roles, or any subset of them. In one process the roles meet through in-memory
-// transports of the same interfaces that they use over the network.
+// `skerry serve`: one process with all roles or a subset of them. Roles in one process call each other through in-memory transports, with
+// the same interfaces as over the network.
 
 import { flushCompileCache } from "node:module";
 import { join } from "node:path";
@@ -18,11 +18,11 @@ import { nodeConfigOf } from "./node-host.ts";
 import { ownerIdOf } from "./owner-id.ts";
 import { type PlatformSecrets, readSecrets } from "./secrets.ts";
 
-/** What a busy hour leaves behind is given back, but not for less than this. */
+/** Minimum heap growth that justifies a garbage collection of an idle platform. */
 const MEMORY_WORTH_BYTES = 32 * 1024 * 1024;
 const MEMORY_LOOK_MS = 10_000;
 
-/** Runs until SIGTERM or SIGINT. Sandboxes go on running without it: the next start adopts them. */
+/** Runs the platform until SIGTERM or SIGINT. Sandboxes keep running without it, and the next start adopts them. */
 export async function serve(env: Readonly<Record<string, string | undefined>>): Promise<void> {
   const config = parseServeConfig(env);
   const secrets = readSecrets(config.secretsFile ?? join(config.dataDir, "secrets.json"));
@@ -34,7 +34,7 @@ export async function serve(env: Readonly<Record<string, string | undefined>>): 
   const memory = new IdleMemory({ worthBytes: MEMORY_WORTH_BYTES });
   setInterval(() => memory.touch(), MEMORY_LOOK_MS).unref();
   logger.info({ roles: [...config.roles], pid: process.pid }, "platform ready");
-  // Not only at a clean end: after any other the next start is waited for.
+  // Written now rather than at the end of the process, so that the start after a crash is fast as well.
   flushCompileCache();
   logger.info({ signal: await stopped }, "platform stopping");
   await roles.disposeAsync();
@@ -45,7 +45,7 @@ interface RoleContext {
   readonly config: ServeConfig;
   readonly secrets: PlatformSecrets;
   readonly logger: Logger;
-  /** Settles when this process is to end. */
+  /** Settles when this process is to stop. */
   readonly stopped: Promise<unknown>;
 }
 
@@ -69,7 +69,7 @@ async function startRoles(context: RoleContext): Promise<AsyncDisposableStack> {
     }
     return stack;
   } catch (error) {
-    logger.error({ err: error }, "platform did not start");
+    logger.error({ err: error }, "platform could not start");
     await stack.disposeAsync();
     throw error;
   }
@@ -81,7 +81,7 @@ async function startNode({ config, logger }: RoleContext, stack: AsyncDisposable
   return node;
 }
 
-/** Returns the transport on which the route RPC is reached in this process. */
+/** Returns the transport of the route RPC within this process. */
 async function startApi(context: RoleContext, stack: AsyncDisposableStack, node: Node | undefined) {
   const { config, secrets, logger } = context;
   if (!secrets.control) throw new PlatformError("config_invalid", "the secrets file has no tokenSeed, which the api role needs");

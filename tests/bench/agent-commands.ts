@@ -6,7 +6,7 @@ const ROUNDS = 60;
 const WARM_UP = 5;
 const STARTS = 10;
 
-/** For each line of input: milliseconds of one `bash -l -c true`, started by a small program that does nothing else. */
+/** Runs `bash -l -c true` for each line of input, and prints the milliseconds. */
 const LOOP = `import os, sys, time
 argv = ["/bin/bash", "-l", "-c", "true"]
 for _ in sys.stdin:
@@ -15,7 +15,7 @@ for _ in sys.stdin:
     print((time.perf_counter() - start) * 1000, flush=True)
 `;
 
-/** The three take turns, so that whatever else the machine does meets all of them. */
+/** The three contenders take turns, so that other load on the host affects all of them alike. */
 export async function commandsAndLoop(sandbox: AgentSandbox): Promise<{ commands: number[]; loop: number[]; nothing: number[] }> {
   const { sdk } = sandbox;
   await sdk.files.write("/tmp/loop.py", LOOP);
@@ -45,7 +45,7 @@ export async function commandsAndLoop(sandbox: AgentSandbox): Promise<{ commands
   return taken;
 }
 
-/** Starts a program that is to answer HTTP on a port, and prints milliseconds until it did. */
+/** Starts a program that serves HTTP on a port, and prints the milliseconds until it answers. */
 const UNTIL_ANSWER = `import socket, subprocess, sys, time
 port, rounds, argv = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
 for _ in range(rounds):
@@ -65,7 +65,7 @@ for _ in range(rounds):
 
 const PLAIN_SERVER = 'require("node:http").createServer((_request, response) => response.end()).listen(Number(process.argv[1]))';
 
-/** Another agent in the same sandbox, on another port; beside the same Node.js with next to nothing to do. */
+/** The start of a second agent in the same sandbox on another port, compared with a minimal server on the same Node.js. */
 export async function startsAgain(sandbox: AgentSandbox): Promise<{ agent: number[]; plain: number[] }> {
   await sandbox.sdk.files.write("/tmp/until_answer.py", UNTIL_ANSWER);
   const node = nodeArguments(process.arch === "arm64" ? "arm64" : "x64", AGENT_ROOT).join(" ");

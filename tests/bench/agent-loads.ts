@@ -19,7 +19,7 @@ export async function outputAndCat(sandbox: AgentSandbox): Promise<{ start: numb
   return { start: start.map(speed), cat: samplesOf(cat).slice(1).map(speed) };
 }
 
-/** The system calls of a listing and nothing else. Prints the milliseconds of each run. */
+/** Makes only the system calls of a listing. Prints the milliseconds of each run. */
 const SCAN = `import os, sys, time
 for _ in range(int(sys.argv[1])):
     start = time.perf_counter()
@@ -46,11 +46,11 @@ export async function listings(sandbox: AgentSandbox): Promise<{ stat: number[];
   return times;
 }
 
-/** `sleep 5` so many times at once, and the same by one small program inside. */
+/** Starts `sleep 5` `count` times at once through the agent, then from one program inside the sandbox. */
 export async function sleepsAndLoop(sandbox: AgentSandbox, count: number): Promise<{ streams: number; loop: number }> {
   const one = async () => {
     for await (const { event } of sandbox.process.start({ process: { cmd: "sleep", args: ["5"] }, stdin: false })) {
-      if (event?.event.case === "end" && event.event.value.exitCode !== 0) throw new Error("a sleep did not end well");
+      if (event?.event.case === "end" && event.event.value.exitCode !== 0) throw new Error("a sleep failed");
     }
   };
   const streams = await timed(() => Promise.all(Array.from({ length: count }, one)));
@@ -66,7 +66,7 @@ print((time.perf_counter() - start) * 1000)
   return { streams, loop: samplesOf(await sandbox.shell("python3 /tmp/sleeps.py"))[0] ?? Number.NaN };
 }
 
-/** A shell program that prints the milliseconds of each run. */
+/** A shell program that runs the command repeatedly and prints the milliseconds of each run. */
 function shellTimes(rounds: number, command: string): string {
   return `for i in $(seq ${rounds}); do start=$(date +%s%N); ${command}; end=$(date +%s%N); echo "$((end - start))e-6"; done`;
 }

@@ -3,12 +3,12 @@ import type { AgentSandbox } from "./agent-sandbox.ts";
 import { download, filesPath, upload } from "./agent-transfer.ts";
 import { ByteSource } from "./byte-source.ts";
 
-/** What the agent takes to see that there is no work and to give memory back. */
+/** Time after which an idle agent has collected its garbage. */
 const SETTLE_MS = 8_000;
 const LOOK_MS = 500;
 const AT_ONCE = 20;
 
-/** The resident memory of the agent's process, program files included. */
+/** Resident memory of the agent's process, including mapped program files, in MiB. */
 export class AgentMemory {
   readonly #sandbox: AgentSandbox;
 
@@ -26,14 +26,14 @@ export class AgentMemory {
     return this.now();
   }
 
-  /** Looks again and again until the work is done. */
+  /** Samples the memory until the work is done. */
   async during(work: Promise<unknown>): Promise<number[]> {
     const samples: number[] = [];
     let isDone = false;
     const done = work.finally(() => {
       isDone = true;
     });
-    // Reported below; a failure before that must not end the program.
+    // A rejection is handled below. It must not end the program before that.
     done.catch(() => {});
     while (!isDone) {
       samples.push(await this.now());
@@ -44,7 +44,7 @@ export class AgentMemory {
   }
 }
 
-/** One file up and down again, the agent's memory meanwhile; nothing of it stays. */
+/** Uploads and downloads one file, and samples the agent's memory meanwhile. */
 export async function largeTransfer(
   sandbox: AgentSandbox,
   { megabytes, memory }: { megabytes: number; memory: AgentMemory },
@@ -63,7 +63,7 @@ export async function runMany(sandbox: AgentSandbox, count: number): Promise<voi
   const worker = async () => {
     while (started++ < count) {
       for await (const { event } of sandbox.process.start({ process: { cmd: "/bin/true", args: [] }, stdin: false })) {
-        if (event?.event.case === "end" && event.event.value.exitCode !== 0) throw new Error("a process did not end well");
+        if (event?.event.case === "end" && event.event.value.exitCode !== 0) throw new Error("a process failed");
       }
     }
   };

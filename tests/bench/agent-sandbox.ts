@@ -6,15 +6,15 @@ import { Filesystem } from "@skerry/wire/filesystem";
 import { Process } from "@skerry/wire/process";
 import type { Sandbox } from "e2b";
 
-/** A sandbox with every way into it that a measurement needs. */
+/** A sandbox with the clients that the measurements need. */
 export interface AgentSandbox {
   readonly sdk: Sandbox;
   readonly edgeUrl: string;
   readonly process: Client<typeof Process>;
   readonly filesystem: Client<typeof Filesystem>;
-  /** What leads a request through the edge to a port in there. */
+  /** Headers that lead a request through the edge to a port of the sandbox. */
   headers(port?: number): Record<string, string>;
-  /** Output of a shell command that root runs. */
+  /** Runs a shell command as root and returns its output. */
   shell(command: string): Promise<string>;
 }
 

@@ -1,4 +1,4 @@
-// One file through the edge and the agent, beside nginx in the same sandbox sending and taking the same file through the same edge.
+// Transfers one file through the edge and the agent, compared with nginx in the same sandbox, which uses the same file and the same edge.
 
 import { request } from "node:http";
 import type { AgentSandbox } from "./agent-sandbox.ts";
@@ -10,7 +10,7 @@ const ROUNDS = 3;
 
 export interface TransferOptions {
   readonly megabytes: number;
-  /** Its tar; undefined: no peer. */
+  /** A tar of nginx. Undefined: there is no peer. */
   readonly nginx: Uint8Array | undefined;
 }
 

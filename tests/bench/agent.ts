@@ -1,4 +1,4 @@
-// The agent beside what it stands for: the same programs run by a loop inside the same sandbox, and nginx where bytes are moved.
+// The agent, compared with a loop inside the same sandbox that runs the same programs, and with nginx for file transfers.
 
 import { startPlatform } from "@skerry/testkit";
 import { commandsAndLoop, startsAgain } from "./agent-commands.ts";
@@ -22,7 +22,7 @@ export const agent: Bench = {
     const notes: string[] = [];
     const fetched = await fetchNginx();
     const nginx = fetched instanceof Error ? undefined : fetched;
-    if (fetched instanceof Error) notes.push(`transfers have no peer, because nginx's package can't be had: ${fetched.message}`);
+    if (fetched instanceof Error) notes.push(`transfers have no peer, because nginx could not be downloaded: ${fetched.message}`);
     for (const runtime of ["gvisor", "runc"] as const) {
       const measured = await measure(runtime, { options, nginx });
       rows.push(...measured.map(([name, unit, samples]) => ({ name: `${name}, ${runtime}`, unit, ...distribution(samples), samples })));
@@ -36,7 +36,7 @@ async function measure(
   runtime: "gvisor" | "runc",
   { options, nginx }: { options: BenchOptions; nginx: Uint8Array | undefined },
 ): Promise<Measured[]> {
-  // The largest file may be larger than a sandbox's disk is by default.
+  // The largest file may exceed the default disk limit of a sandbox.
   await using platform = await startPlatform({ runtime, env: { SKERRY_DISK_LIMIT: "none" } });
   await addBigTemplate(platform);
   const sandbox = await openAgentSandbox(platform, await createSandbox(platform, "big"));
@@ -82,7 +82,7 @@ function ratios(runtime: string, measured: readonly Measured[]): string[] {
   };
   const command = p50("commands.run('true')");
   const loop = p50("  bash -l -c true in a loop inside");
-  const lines = [`${runtime}: a command costs ${(command / loop).toFixed(2)} times the loop's`];
+  const lines = [`${runtime}: a command takes ${(command / loop).toFixed(2)} times as long as in the loop`];
   for (const way of ["upload", "download"]) {
     const ratio = p50(`  ${way}, nginx`) / p50(way);
     if (!Number.isNaN(ratio)) lines.push(`${runtime}: ${way} takes ${ratio.toFixed(2)} times as long as nginx's`);

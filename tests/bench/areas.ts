@@ -1,9 +1,10 @@
-import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { type DiskAreas, newAreaId, openDiskAreas } from "@skerry/layers";
 import { testCacheDir } from "@skerry/testkit";
 import type { Bench, Row } from "./bench.ts";
+import { availableMiB } from "./host-usage.ts";
 import { distribution, timed } from "./statistics.ts";
 
 const SIZE_MB = 10_240;
@@ -14,10 +15,10 @@ const MIB = 1024 * 1024;
 const CHUNK = Buffer.alloc(MIB, 1);
 const FLUSHES = 100;
 
-/** The writable part of a sandbox alone: what it adds to a create, a pause, a resume and a kill. */
+/** The disk area of a sandbox alone: its share of a create, a pause, a resume and a kill. */
 export const areas: Bench = {
   name: "areas",
-  title: `Disk areas of ${SIZE_MB} MiB as images, alone; writes beside a plain folder of the same disk`,
+  title: `Disk areas of ${SIZE_MB} MiB as disk files, alone; writes compared with a plain folder on the same disk`,
   async run() {
     const dir = realpathSync(mkdtempSync(join(testCacheDir(), "areas-")));
     const pooled = openDiskAreas({ dir: join(dir, "pooled"), trash: dir, limit: "file", ready: AT_ONCE });
@@ -110,13 +111,9 @@ async function writeLog(path: string): Promise<void> {
 
 async function heldNote(areas: DiskAreas): Promise<string> {
   const ids = Array.from({ length: HELD }, () => newAreaId());
-  const before = availableBytes();
+  const before = availableMiB();
   for (const id of ids) await areas.create(id, { sizeMb: SIZE_MB, ownerId: 0 });
-  const memoryKib = (before - availableBytes()) / HELD / 1024;
+  const memoryKib = ((before - availableMiB()) / HELD) * 1024;
   const hostBytes = (await areas.hostBytes(ids[0] ?? "")) ?? 0;
-  return `${HELD} empty ones mounted take ${memoryKib.toFixed(0)} KiB of memory and ${(hostBytes / 1024).toFixed(0)} KiB of disk each`;
-}
-
-function availableBytes(): number {
-  return Number(/^MemAvailable:\s+(\d+)/m.exec(readFileSync("/proc/meminfo", "utf8"))?.[1] ?? 0) * 1024;
+  return `${HELD} empty mounted areas take ${memoryKib.toFixed(0)} KiB of memory and ${(hostBytes / 1024).toFixed(0)} KiB of disk each`;
 }

@@ -1,4 +1,4 @@
-// The peers: the same runtimes with nothing of ours around them, on the base template's own root file system.
+// The peers: the bare runtimes, without Skerry, on the root file system of the base template.
 
 import { randomBytes } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
@@ -11,14 +11,14 @@ import { prepareTestCache } from "@skerry/testkit";
 export type BareRuntime = "runsc" | "runc";
 export const BARE_RUNTIMES: readonly BareRuntime[] = ["runsc", "runc"];
 
-/** One way to run one command in one bare container. */
+/** A bare runtime that runs commands in containers. */
 export interface Bare extends AsyncDisposable {
   readonly name: BareRuntime;
-  /** Command lines or cgroups of its processes. */
+  /** Matches the command lines or cgroups of its processes. */
   readonly processes: RegExp;
-  /** `run` of a fresh container, from nothing to its end. */
+  /** Runs a new container until it ends. */
   run(): Promise<void>;
-  /** A container that stays; `exec` in it runs /bin/echo. */
+  /** Starts a container that keeps running. `exec` runs /bin/echo in it. */
   start(): Promise<{ exec(): Promise<void> }>;
 }
 
@@ -57,7 +57,7 @@ export async function openBare(name: BareRuntime): Promise<Bare> {
     },
     async [Symbol.asyncDispose]() {
       for (const id of started) await call(["delete", "--force", id]);
-      // runsc keeps an empty network namespace mounted in its state folder.
+      // runsc leaves an empty network namespace mounted in its state folder.
       await unmountBelow(dir);
       rmSync(dir, { recursive: true, force: true });
     },

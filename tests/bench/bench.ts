@@ -11,12 +11,13 @@ export interface BenchResult {
   readonly notes: readonly string[];
 }
 
-/** Sizes of what takes long; a smaller run says less but is over sooner. */
+/** Sizes of the slow measurements. Smaller sizes give less precise figures sooner. */
 export interface BenchOptions {
-  /** Of the file that is sent beside nginx. */
+  /** Size of the file that the agent and nginx transfer. */
   readonly transferMb: number;
-  /** Of the file whose transfer must not take memory. */
+  /** Size of the file that is transferred while the agent's memory is measured. */
   readonly largeMb: number;
+  /** Number of processes whose output is streamed at the same time. */
   readonly streams: number;
 }
 
@@ -26,5 +27,5 @@ export interface Bench {
   run(options: BenchOptions): Promise<BenchResult>;
 }
 
-/** A row before its statistics. */
+/** A row without its statistics. */
 export type Measured = readonly [name: string, unit: string, samples: readonly number[]];

@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Platform } from "@skerry/testkit";
 
-/** A second template, `big`, with 2 GiB: and so with room for 2,048 processes. */
+/** Adds a template `big` with 2 GiB of memory, which allows 2,048 processes. */
 export async function addBigTemplate(platform: Platform): Promise<void> {
   const dir = join(platform.dataDir, "templates");
   mkdirSync(dir, { recursive: true });

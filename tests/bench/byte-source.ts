@@ -1,11 +1,11 @@
 import { randomBytes } from "node:crypto";
 import type { Writable } from "node:stream";
 
-/** Random bytes in any amount, at next to no cost: the same MiB again and again. */
+/** Any number of random bytes at little cost: repeats the same MiB. */
 export class ByteSource {
   readonly #block = randomBytes(1024 * 1024);
 
-  /** Writes so many as fast as the other side takes them, and ends the stream. */
+  /** Writes `bytes` bytes as fast as the reader takes them, then ends the stream. */
   pour(stream: Writable, bytes: number): void {
     let left = bytes;
     const write = () => {

@@ -1,5 +1,5 @@
-// Time to first output: create plus `echo` through the official SDK, beside the bare runtimes' `run` of /bin/echo. The
-// contenders take turns, so that whatever else the machine does hits all of them alike.
+// Time to first output: create plus `echo` through the official SDK, compared with `run` of /bin/echo by the bare runtimes. The contenders
+// take turns, so that other load on the host affects all of them alike.
 
 import { startPlatform } from "@skerry/testkit";
 import { openBare } from "./bare.ts";
@@ -44,8 +44,8 @@ export const firstOutput: Bench = {
     return {
       rows,
       notes: [
-        `on gvisor ${(p50("skerry on gvisor, SDK") / p50("bare runsc run")).toFixed(1)} times the bare runsc run (the aim: at most 4)`,
-        `on runc ${(p50("skerry on runc, SDK") / p50("bare runc run")).toFixed(1)} times the bare runc run (the aim: at most 8)`,
+        `on gvisor ${(p50("skerry on gvisor, SDK") / p50("bare runsc run")).toFixed(1)} times the bare runsc run (target: at most 4)`,
+        `on runc ${(p50("skerry on runc, SDK") / p50("bare runc run")).toFixed(1)} times the bare runc run (target: at most 8)`,
       ],
     };
   },

@@ -10,12 +10,12 @@ const DEFAULT_POOL = 8;
 const SUSTAINED_MS = 60_000;
 const WORKERS = 4;
 
-/** Fifty creates at once: with nothing ready, with the default pool, and with one of fifty; and as many as can be done in a minute. */
+/** 50 creates at once without a pool, with the default pool and with a pool of 50; then as many creates and kills as possible in a minute. */
 export async function bursts(): Promise<Measured[]> {
   const measured: Measured[] = [];
   {
     await using platform = await startPlatform({ runtime: "gvisor" });
-    measured.push([`${AT_ONCE} creates at once, nothing ready`, "ms", await burst(platform)]);
+    measured.push([`${AT_ONCE} creates at once, no pool`, "ms", await burst(platform)]);
   }
   for (const size of [DEFAULT_POOL, AT_ONCE]) {
     await using platform = await startPlatform({
@@ -69,5 +69,5 @@ async function untilReady(platform: Platform, count: number): Promise<void> {
     if (filled >= count) return;
     await sleep(1_000);
   }
-  throw new Error(`the pool did not fill up to ${count}`);
+  throw new Error(`the pool did not reach ${count} sandboxes`);
 }

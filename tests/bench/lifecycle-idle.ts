@@ -1,18 +1,18 @@
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startPlatform } from "@skerry/testkit";
 import type { Measured } from "./bench.ts";
-import { diskMiB } from "./disk-usage.ts";
+import { availableMiB, diskMiB } from "./host-usage.ts";
 import { createSandbox, echo } from "./sdk.ts";
 
 const RUNNING = 100;
+/** Until agents and platform have finished their garbage collection, and the pool is full. */
 const SETTLE_MS = 14_000;
 
-/** What an idle sandbox takes of the host, running and paused. */
+/** What an idle sandbox uses of the host, running and paused. */
 export async function idleCosts(): Promise<Measured[]> {
   await using platform = await startPlatform({ runtime: "gvisor", env: { SKERRY_POOL_SIZE: "1" } });
-  // The first ones bring into the page cache what all of them share, and make the template's image.
+  // The first sandboxes load shared files into the page cache, and the node makes the image of the template.
   for (let at = 0; at < 3; at++) await echo(await createSandbox(platform));
   await sleep(SETTLE_MS);
   const before = availableMiB();
@@ -30,8 +30,4 @@ export async function idleCosts(): Promise<Measured[]> {
     [`host memory per paused sandbox, ${RUNNING} of them`, "MiB", [paused]],
     ["disk per paused sandbox", "MiB", [(diskMiB(images) - diskBefore) / RUNNING]],
   ];
-}
-
-function availableMiB(): number {
-  return Number(/^MemAvailable:\s+(\d+) kB/m.exec(readFileSync("/proc/meminfo", "utf8"))?.[1]) / 1024;
 }

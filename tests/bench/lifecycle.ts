@@ -1,5 +1,5 @@
-// From request to a sandbox that answers: claimed, restored, resumed, forked, many at once; beside bare `runsc run` and
-// `runc run` of /bin/echo in the same run. All through the official SDK.
+// Create (from the pool, restored, booted), pause, resume, snapshot, fork and kill through the official SDK, one at a time and many at once.
+// The peers in the same run are bare `runsc run` and `runc run` of /bin/echo.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Platform, startPlatform } from "@skerry/testkit";
@@ -14,9 +14,9 @@ import { distribution, timed } from "./statistics.ts";
 
 const ROUNDS = 20;
 const WARM_UP = 2;
-/** The pool fills up behind each claim. */
+/** Time for the pool to replace a claimed sandbox. */
 const REFILL_MS = 800;
-/** Until the image of the template is taken, and the pool is full for the first time. */
+/** Time until the node has made the image of the template and filled the pool. */
 const FIRST_FILL_MS = 13_000;
 const FORKS = 16;
 const WRITTEN_MB = [64, 1_024, 4_096];
@@ -28,7 +28,7 @@ export const lifecycle: Bench = {
     const measured: Measured[] = [];
     measured.push(...(await claims()));
     {
-      // Nothing kept ready: what a restore costs by itself.
+      // Without a pool, so that each create boots or restores.
       await using platform = await startPlatform({ runtime: "gvisor" });
       await addBigTemplate(platform);
       measured.push(...(await restores(platform)));
@@ -43,14 +43,14 @@ export const lifecycle: Bench = {
   },
 };
 
-/** The contenders take turns, so that whatever else the machine does hits all of them alike. */
+/** The contenders take turns, so that other load on the host affects all of them alike. */
 async function claims(): Promise<Measured[]> {
   await using platform = await startPlatform({ runtime: "gvisor", env: { SKERRY_POOL_SIZE: "4" } });
   await using runsc = await openBare("runsc");
   await using runc = await openBare("runc");
   await (await createSandbox(platform)).kill();
   await sleep(FIRST_FILL_MS);
-  const samples = { created: [] as number[], output: [] as number[], runsc: [] as number[], runc: [] as number[] };
+  const samples = { created: [] as number[], output: [] as number[], killed: [] as number[], runsc: [] as number[], runc: [] as number[] };
   for (let round = -WARM_UP; round < ROUNDS; round++) {
     await sleep(REFILL_MS);
     const startedAt = performance.now();
@@ -58,12 +58,13 @@ async function claims(): Promise<Measured[]> {
     const created = performance.now() - startedAt;
     await echo(sandbox);
     const output = performance.now() - startedAt;
-    await sandbox.kill();
+    const killed = await timed(() => sandbox.kill());
     await sleep(REFILL_MS);
     const [bareRunsc, bareRunc] = [await timed(() => runsc.run()), await timed(() => runc.run())];
     if (round < 0) continue;
     samples.created.push(created);
     samples.output.push(output);
+    samples.killed.push(killed);
     samples.runsc.push(bareRunsc);
     samples.runc.push(bareRunc);
   }
@@ -74,6 +75,7 @@ async function claims(): Promise<Measured[]> {
     ["bare runc run", "ms", samples.runc],
     ["create, from the pool", "ms", samples.created],
     ["first output, from the pool", "ms", samples.output],
+    ["kill", "ms", samples.killed],
   ];
 }
 
@@ -113,7 +115,7 @@ async function restores(platform: Platform): Promise<Measured[]> {
     ["create, restored", "ms", samples.restored],
     ["pause", "ms", samples.paused],
     ["resume to first output", "ms", samples.resumed],
-    ["snapshot of one that runs on", "ms", samples.snapshot],
+    ["snapshot of a running sandbox", "ms", samples.snapshot],
   ];
 }
 
@@ -180,11 +182,11 @@ function notesOn(rows: readonly Row[]): string[] {
   const single = row("create, restored")?.p50 ?? Number.NaN;
   const against = (name: string, figure: "p50" | "p99" = "p50") => ((row(name)?.[figure] ?? Number.NaN) / single).toFixed(1);
   return [
-    `create from the pool: ${times("create, from the pool")} times bare runsc run (the aim: 0.25)`,
-    `first output from the pool: ${times("first output, from the pool")} times, p99 ${times("first output, from the pool", "p99")} (the aims: 0.7, 2)`,
-    `create by restore: ${times("create, restored")} times (the aim: 2)`,
-    `pause ${times("pause")} times, resume ${times("resume to first output")} times (the aims: 2, 2.5)`,
-    `50 creates at once, p99: ${against("50 creates at once, pool of 8", "p99")} single restores (the aim: 30), from a pool of 50 ${against("50 creates at once, pool of 50", "p99")} (the aim: 10)`,
-    `fork into ${FORKS}: ${against("fork into")} single restores (the aim: 12)`,
+    `create from the pool: ${times("create, from the pool")} times bare runsc run (target: 0.25)`,
+    `first output from the pool: ${times("first output, from the pool")} times, p99 ${times("first output, from the pool", "p99")} (targets: 0.7, 2)`,
+    `create by restore: ${times("create, restored")} times (target: 2)`,
+    `pause ${times("pause")} times, resume ${times("resume to first output")} times (targets: 2, 2.5)`,
+    `50 creates at once, p99: ${against("50 creates at once, pool of 8", "p99")} single restores (target: 30), with a pool of 50 ${against("50 creates at once, pool of 50", "p99")} (target: 10)`,
+    `fork into ${FORKS}: ${against("fork into")} single restores (target: 12)`,
   ];
 }

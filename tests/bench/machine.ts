@@ -3,7 +3,7 @@ import { cpus, release, totalmem } from "node:os";
 import { join } from "node:path";
 import { prepareTestCache } from "@skerry/testkit";
 
-/** What the figures come from; without it they say nothing. */
+/** The host and the versions that the figures belong to. */
 export async function describeMachine(): Promise<Record<string, string | number>> {
   const cache = await prepareTestCache();
   const tools = JSON.parse(readFileSync(cache.toolsFile, "utf8")) as { runsc: { version: string }; runc: { path: string } };

@@ -1,4 +1,4 @@
-// ./skerry bench [name] [sizes]: a table for people on stderr, every raw number as JSON on stdout.
+// ./skerry bench [name] [sizes]: prints a table to stderr, and every sample as JSON to stdout.
 
 import { parseArgs } from "node:util";
 import { agent } from "./agent.ts";
@@ -29,7 +29,7 @@ const options: BenchOptions = {
 const [wanted] = positionals;
 const chosen = wanted === undefined ? BENCHES : BENCHES.filter((bench) => bench.name === wanted);
 if (chosen.length === 0) {
-  console.error(`there is no benchmark "${wanted}"; there are: ${BENCHES.map((bench) => bench.name).join(", ")}`);
+  console.error(`unknown benchmark "${wanted}": use ${BENCHES.map((bench) => bench.name).join(", ")}`);
   process.exit(2);
 }
 
@@ -63,6 +63,6 @@ function formatTable(rows: readonly Row[]): string {
 function positive(name: keyof typeof values): number {
   const text = values[name];
   if (/^[1-9]\d{0,6}$/.test(text)) return Number(text);
-  console.error(`--${name} has to be a whole number above 0, not "${text}"`);
+  console.error(`invalid number "${text}": --${name} takes a whole number above 0`);
   process.exit(2);
 }

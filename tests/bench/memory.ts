@@ -1,11 +1,10 @@
-// Host memory per idle sandbox: what MemAvailable loses when 20 of them are there, the agent running in each.
+// Host memory per idle sandbox: how much MemAvailable decreases with 20 sandboxes, each with a running agent.
 
-import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { instanceOf, startPlatform } from "@skerry/testkit";
 import { BARE_RUNTIMES, openBare } from "./bare.ts";
 import type { Bench, Row } from "./bench.ts";
-import { processMemoryMiB } from "./process-memory.ts";
+import { availableMiB, processMemoryMiB } from "./host-usage.ts";
 import { createSandbox, echo } from "./sdk.ts";
 
 const COUNT = 20;
@@ -25,11 +24,11 @@ export const memory: Bench = {
       await using bare = await openBare(name);
       rows.push(...(await measure(`bare ${name}, sleep`, bare.processes, () => bare.start())));
     }
-    return { rows, notes: ["host: the difference of MemAvailable; processes: the sum of their PSS; both divided by the number"] };
+    return { rows, notes: ["host: decrease of MemAvailable; processes: sum of their PSS; both divided by the number of sandboxes"] };
   },
 };
 
-/** The first one brings files into the page cache that all of them share: it does not count. */
+/** The first sandbox does not count, because it loads files into the page cache that all of them share. */
 async function measure(name: string, processes: RegExp, add: () => Promise<unknown>): Promise<Row[]> {
   await add();
   const read = () => ({ available: availableMiB(), used: processMemoryMiB(processes) });
@@ -55,7 +54,3 @@ const row = (name: string, value: number): Row => ({
   max: value,
   samples: [value],
 });
-
-function availableMiB(): number {
-  return Number(/^MemAvailable:\s+(\d+) kB/m.exec(readFileSync("/proc/meminfo", "utf8"))?.[1]) / 1024;
-}

@@ -1,4 +1,4 @@
-// The peer of file transfers: Debian's nginx, put into a sandbox as it comes out of its package.
+// The peer of file transfers: nginx from Debian's package, run in the same sandbox.
 
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,13 +9,13 @@ import type { AgentSandbox } from "./agent-sandbox.ts";
 const PORT = 8080;
 const LIMIT_MS = 120_000;
 
-/** nginx's files as a tar, from the package that this host's apt knows; the reason where it can't be had. */
+/** A tar of nginx from the package archive of this host. Returns an Error if the package cannot be downloaded. */
 export async function fetchNginx(): Promise<Uint8Array | Error> {
   const dir = mkdtempSync(join(tmpdir(), "skerry-bench-nginx-"));
   try {
     await runCommand("apt-get", ["download", "nginx"], { cwd: dir, timeoutMs: LIMIT_MS });
     const [deb] = readdirSync(dir);
-    if (deb === undefined) return new Error("apt-get fetched nothing");
+    if (deb === undefined) return new Error("apt-get downloaded nothing");
     await runCommand("dpkg", ["-x", join(dir, deb), join(dir, "files")], { timeoutMs: LIMIT_MS });
     await runCommand("tar", ["-cf", join(dir, "nginx.tar"), "-C", join(dir, "files"), "usr/sbin/nginx"], { timeoutMs: LIMIT_MS });
     return readFileSync(join(dir, "nginx.tar"));
@@ -26,7 +26,7 @@ export async function fetchNginx(): Promise<Uint8Array | Error> {
   }
 }
 
-/** Starts it on what is below `root`, taking files by PUT too, and answers with its port. */
+/** Starts nginx, which serves `root` and stores files by PUT. Returns its port. */
 export async function startNginx(sandbox: AgentSandbox, tar: Uint8Array, root: string): Promise<number> {
   await sandbox.sdk.files.write([
     { path: "/tmp/nginx.tar", data: new Blob([new Uint8Array(tar)]) },
@@ -37,7 +37,7 @@ export async function startNginx(sandbox: AgentSandbox, tar: Uint8Array, root: s
   return PORT;
 }
 
-// As it comes, except for what files of any size need.
+// The defaults, except for the settings that large files need.
 function configuration(root: string): string {
   const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map((name) => `  ${name}_temp_path /opt/nginx/temp/${name};`);
   return `user root;

@@ -16,7 +16,7 @@ async function sample(once: () => Promise<void>): Promise<number[]> {
   return samples;
 }
 
-/** One command in a sandbox that runs already, beside the bare runtimes' `exec`. */
+/** One command in a running sandbox, compared with `exec` of the bare runtimes. */
 export const roundtrip: Bench = {
   name: "roundtrip",
   title: "Round trip of one command (echo) in a running sandbox, ms",

@@ -1,7 +1,7 @@
 import type { Platform } from "@skerry/testkit";
 import { Sandbox } from "e2b";
 
-/** How the official SDK is told to talk to this platform and no other. */
+/** Options that connect the official SDK to this platform. */
 export function connection(platform: Platform): { apiKey: string; apiUrl: string; sandboxUrl: string; domain: string } {
   return { apiKey: platform.secrets.apiKey, apiUrl: platform.apiUrl, sandboxUrl: platform.edgeUrl, domain: platform.domain };
 }

@@ -7,7 +7,7 @@ export interface Distribution {
   readonly max: number;
 }
 
-/** Nearest-rank percentiles: every figure is one that was measured. */
+/** Nearest-rank percentiles: every figure is a measured sample. */
 export function distribution(samples: readonly number[]): Distribution {
   if (samples.length === 0) throw new Error("no samples");
   const sorted = [...samples].sort((a, b) => a - b);
@@ -21,7 +21,7 @@ export async function timed(work: () => Promise<unknown>): Promise<number> {
   return performance.now() - startedAt;
 }
 
-/** Milliseconds of each round; two before them do not count. */
+/** Milliseconds of each round, after two rounds that do not count. */
 export async function repeated(rounds: number, once: () => Promise<unknown>): Promise<number[]> {
   const taken: number[] = [];
   for (let round = -2; round < rounds; round++) {
@@ -31,7 +31,7 @@ export async function repeated(rounds: number, once: () => Promise<unknown>): Pr
   return taken;
 }
 
-/** Numbers that a program printed, one in each line. */
+/** Parses the numbers that a program printed, one per line. */
 export function samplesOf(output: string): number[] {
   return output.trim().split("\n").map(Number);
 }

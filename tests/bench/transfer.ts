@@ -1,4 +1,4 @@
-// 100 MB up and down through the SDK, beside a plain HTTP server on loopback that takes and gives the same bytes.
+// 100 MB up and down through the SDK, compared with a plain HTTP server on loopback that receives and sends the same bytes.
 
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -27,7 +27,7 @@ export const transfer: Bench = {
       const down = await speeds(async () => {
         received = await sandbox.files.read(path, { format: "bytes" });
       });
-      if (!sameBytes(received, content)) throw new Error("what came back is not what was sent");
+      if (!sameBytes(received, content)) throw new Error("the downloaded bytes differ from the uploaded ones");
       await sandbox.kill();
       rows.push(row(`upload, skerry on ${runtime}`, up), row(`download, skerry on ${runtime}`, down));
     }

@@ -61,7 +61,7 @@ test("up shows each step with its time, runs a first sandbox and says how to con
 
 test("up again says that it is up, at once; with other settings it refuses", async () => {
   // No step of a set-up is shown, because none is done.
-  expect(await upDetached()).toEqual({ exitCode: 0, stdout: expect.stringContaining("is up already"), stderr: "" });
+  expect(await upDetached()).toEqual({ exitCode: 0, stdout: expect.stringContaining("is already running"), stderr: "" });
   expect(await skerry("up", "--detach", "--runtime", "runc")).toMatchObject({
     exitCode: 1,
     stderr: expect.stringMatching(/other settings.*\.\/skerry restart/s),
@@ -94,7 +94,7 @@ test("a platform whose pid file is lost is found all the same", async () => {
   const before = pidOf();
   rmSync(join(data, "skerry.pid"));
   expect(JSON.parse((await skerry("status", "--json")).stdout)).toMatchObject({ running: true, healthy: true, pid: before });
-  expect((await upDetached()).stdout).toContain(`is up already (process ${before}`);
+  expect((await upDetached()).stdout).toContain(`is already running (process ${before}`);
   expect((await skerry("logs", "-n", "1")).exitCode).toBe(0);
 });
 
@@ -171,7 +171,7 @@ test("in the foreground, Ctrl-C ends everything", async () => {
   let output = "";
   for (const stream of [child.stdout, child.stderr]) stream?.on("data", (chunk) => (output += String(chunk)));
   const exited = once(child, "exit");
-  while (!output.includes("Ctrl-C stops")) {
+  while (!output.includes("Press Ctrl-C to stop")) {
     expect(child.exitCode, output).toBe(null);
     await sleep(50);
   }

@@ -38,7 +38,7 @@ it("new secrets let the platform go on with everything that it has, and the lost
   await platform.stop();
 
   for (const name of ["secrets.json", "secrets.backup.json"]) writeFileSync(join(platform.dataDir, name), "");
-  expect(await messageOf(platform.start())).toContain("run ./skerry up, which makes it or says what to do");
+  expect(await messageOf(platform.start())).toContain("run ./skerry up, which creates it or says what to do");
   const said = await runAdvised(await messageOf(env()), /: (\.\/skerry renew-secrets .*)/);
   expect(said).toContain("./skerry up");
   await platform.start();

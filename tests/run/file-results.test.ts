@@ -1,4 +1,4 @@
-// The reporter on a real Vitest, over files that end in every way that a file can.
+// Runs the reporter in a real Vitest, over files with every kind of result.
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -17,7 +17,7 @@ const FILES: Readonly<Record<string, string>> = {
   "empty.test.ts": "",
 };
 
-// Inside the repository, so that the reporter and what it imports are found.
+// Inside the repository, so that imports resolve.
 const dir = mkdtempSync(join(ROOT, "node_modules/.skerry-file-results-"));
 const results = new Map<string, FileResult>();
 beforeAll(async () => {

@@ -2,7 +2,7 @@ import { relative } from "node:path";
 import { type FileResult, TestRun } from "@skerry/test-runner/test-run";
 import type { Reporter, TestModule, Vitest } from "vitest/node";
 
-/** Writes the result of each file as soon as it has ended. */
+/** Writes the result of each file as soon as the file has ended. */
 export class FileResults implements Reporter {
   readonly #run: TestRun;
   #root = "";
@@ -26,7 +26,7 @@ export class FileResults implements Reporter {
   }
 }
 
-/** A skipped test has not passed, and a file whose hooks or imports failed has failed even if no test of it did. */
+/** A skipped test has not passed. A file with failed hooks or imports has failed even if none of its tests did. */
 function outcomeOf(module: TestModule): Pick<FileResult, "passed" | "failures"> {
   let passed = 0;
   const failures: string[] = [];

@@ -2,7 +2,7 @@ import { relative } from "node:path";
 import { TestRun } from "@skerry/test-runner/test-run";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/** Starts files in the order of the run's plan, which puts the longest first. Without a plan, as Vitest would. */
+/** Starts files in the order of the run's plan, longest first. Without a plan, uses Vitest's order. */
 export class SlowestFirst extends BaseSequencer {
   override async sort(specifications: TestSpecification[]): Promise<TestSpecification[]> {
     const run = process.env.SKERRY_TEST_RUN;

@@ -1,20 +1,20 @@
 import type { PlatformOwner } from "@skerry/setup/folder";
 
-/** What was found and removed, by kind: `{ sandboxes: 2, mounts: 5, firewall: true }`. */
+/** What a cleanup removed, by kind: `{ sandboxes: 2, mounts: 5, firewall: true }`. */
 export type CleanupCounts = Readonly<Record<string, number | boolean>>;
 
-/** What the composition root hands to the commands: the platform itself stays out of this package. */
+/** What services/skerry passes to the commands. The platform itself is not a dependency of this package. */
 export interface OperatorContext {
   readonly version: string;
-  /** The checkout that this runs from. */
+  /** The checkout that contains the running program. */
   readonly repoRoot: string;
-  /** The script that runs `serve` when it is started with that argument. */
+  /** The script that runs the platform when it is started with the argument `serve`. */
   readonly mainScript: string;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Runs the platform in this process; resolves after a clean stop. */
+  /** Runs the platform in this process. Resolves after a clean stop. */
   serve(env: Record<string, string | undefined>): Promise<void>;
-  /** Who owns what is in the database of the data folder's platform; undefined when nothing is. */
+  /** The team and user that own the contents of the platform's database. Undefined when the database is empty. */
   readOwner(env: Record<string, string | undefined>): Promise<PlatformOwner | undefined>;
-  /** Destroys everything on this machine that belongs to the data folder's platform. */
+  /** Removes everything on this host that belongs to the data folder's platform, except the data. */
   cleanup(dataDir: string): Promise<CleanupCounts>;
 }

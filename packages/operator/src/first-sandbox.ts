@@ -4,10 +4,10 @@ import { OperatorError } from "@skerry/setup/folder";
 import { AGENT_PORT } from "@skerry/wire";
 import { Process } from "@skerry/wire/process";
 
-/** The machine has no room for it, which is no fault of the platform: it is needed to make some. */
+/** The host has no room for another sandbox. The platform stays up, because killing sandboxes needs it. */
 export class NoRoomError extends OperatorError {}
 
-/** Creates a sandbox through the public API, runs `echo` in it and kills it: the whole path, as a client goes it. Throws NoRoomError. */
+/** Creates a sandbox through the public API, runs `echo` in it and kills it, as a client would. Throws NoRoomError. */
 export async function runFirstSandbox(options: {
   api: string;
   edge: string;
@@ -20,7 +20,7 @@ export async function runFirstSandbox(options: {
   try {
     const output = await echo({ edge, sandboxID, token: envdAccessToken ?? "" });
     if (output !== "hello\n")
-      throw new OperatorError(`the first sandbox answered ${JSON.stringify(output.slice(0, 200))} to \`echo hello\``);
+      throw new OperatorError(`\`echo hello\` printed ${JSON.stringify(output.slice(0, 200))} in the first sandbox`);
     return { sandboxId: sandboxID, firstOutputMs: performance.now() - startedAt };
   } finally {
     await request(`${api}/sandboxes/${sandboxID}`, { method: "DELETE", apiKey });

@@ -2,13 +2,13 @@ import { isOutOfSpace, PlatformError, SubprocessError } from "@skerry/base";
 import { EXIT_CODES, OperatorError } from "@skerry/setup/folder";
 import { painter, printable } from "./terminal/text.ts";
 
-/** Shows a failure as one that somebody has to mend, and returns the exit code for it. */
+/** Prints a failure with what to do about it, and returns its exit code. */
 export function reportFailure(error: unknown): number {
   const paint = painter(process.stderr);
   const write = (line: string) => process.stderr.write(`${line}\n`);
   if (error instanceof OperatorError) {
     write(`${paint("bad", "skerry:")} ${printable(error.message)}`);
-    for (const line of error.mend) write(`  ${printable(line)}`);
+    for (const line of error.hints) write(`  ${printable(line)}`);
     return EXIT_CODES[error.exit].code;
   }
   if (error instanceof PlatformError && error.code === "config_invalid") {
@@ -18,12 +18,12 @@ export function reportFailure(error: unknown): number {
   const known = error instanceof PlatformError || error instanceof SubprocessError || isSystemError(error);
   write(`${paint("bad", "skerry:")} ${printable(error instanceof Error ? error.message : String(error))}`);
   if (isOutOfSpace(error)) {
-    write("  A disk is full. Where it is the one of the data folder: ./skerry down ends every sandbox, which makes room.");
+    write("  A disk is full. If it is the disk of the data folder, ./skerry down kills every sandbox and frees their space.");
     return EXIT_CODES.failed.code;
   }
-  // Something that no check foresaw: where it happened is what a report needs.
+  // Unexpected: a bug report needs the stack.
   if (!known && error instanceof Error) write(paint("dim", printable(error.stack ?? "")));
-  write("  What this machine lacks: ./skerry doctor");
+  write("  To check this host, run ./skerry doctor.");
   return EXIT_CODES.failed.code;
 }
 

@@ -4,31 +4,31 @@ import { OperatorError } from "./operator-error.ts";
 import type { Report } from "./steps.ts";
 import { toolEnvironment } from "./tool-environment.ts";
 
-/** What a running platform and its set-up use, and for what. */
+/** Packages that the platform and its set-up need, with their use. */
 export const PLATFORM_PACKAGES: Readonly<Record<string, string>> = {
   "ca-certificates": "TLS to registries and release servers",
-  conntrack: "forgets the connections of ended sandboxes",
-  curl: "downloads with the proxies and certificates of this machine",
+  conntrack: "removes the tracked connections of killed sandboxes",
+  curl: "downloads, with the proxies and certificates of this host",
   e2fsprogs: "mkfs.ext4: the disks of sandboxes",
   iproute2: "ip: network namespaces and interfaces of sandboxes",
-  mmdebstrap: "makes the base template",
+  mmdebstrap: "builds the base template",
   mount: "mount and umount, which mmdebstrap uses",
-  nftables: "nft: what sandboxes may reach",
+  nftables: "nft: the firewall of sandboxes",
   runc: "the runc runtime",
   skopeo: "pulls images from registries",
-  tini: "says in a sandbox why a program could not be started",
+  tini: "reports in a sandbox why a program could not be started",
   umoci: "unpacks images",
   "util-linux": "unshare, mount, setsid",
 };
 
-/** Needed by `./skerry test` on top. */
+/** Further packages that `./skerry test` needs. */
 export const TEST_PACKAGES: Readonly<Record<string, string>> = {
-  "busybox-static": "an image with nothing else in it",
-  "debian-archive-keyring": "the template of the restore soak, which is Debian also on Ubuntu",
-  git: "which files are the repository's own",
+  "busybox-static": "a minimal image",
+  "debian-archive-keyring": "the template of the restore soak, which is Debian on every host",
+  git: "lists the files of the repository",
   postgresql: "the second database of the store and of split roles",
-  procps: "ps: what processes there are, for tests",
-  "python3-venv": "the SDK from PyPI",
+  procps: "ps",
+  "python3-venv": "a virtual environment for the Python SDK",
 };
 
 export interface PackageOutcome {
@@ -36,7 +36,7 @@ export interface PackageOutcome {
   readonly installed: readonly string[];
 }
 
-/** Installs those of the packages that are missing. Asks dpkg first, so that it costs nothing when all are there. */
+/** Installs missing packages. Calls apt-get only if dpkg lists any as missing. */
 export async function ensureDebianPackages(
   names: readonly string[],
   options: { report: Report; signal: AbortSignal },
@@ -45,9 +45,9 @@ export async function ensureDebianPackages(
   const missing = await missingPackages(names);
   if (missing.length === 0) return { present: names.length, installed: [] };
   if (!(await exists("/usr/bin/apt-get"))) {
-    throw new OperatorError(`these programs are missing, and there is no apt-get to install them with: ${missing.join(", ")}`, {
+    throw new OperatorError(`missing programs, and no apt-get to install them: ${missing.join(", ")}`, {
       exit: "unfit",
-      mend: ["Install them with this system's package tool, then run this again."],
+      hints: ["Install them with the package manager of this system, then run this command again."],
     });
   }
   const aptGet = (args: readonly string[]) =>
@@ -65,10 +65,10 @@ export async function ensureDebianPackages(
     await install();
   } catch (cause) {
     signal.throwIfAborted();
-    throw new OperatorError(`Debian packages could not be installed: ${missing.join(", ")}`, {
-      mend: [
+    throw new OperatorError(`could not install Debian packages: ${missing.join(", ")}`, {
+      hints: [
         ...(cause instanceof SubprocessError ? lastLines(cause.stderr) : []),
-        `Mend apt-get, or install them yourself: apt-get install ${missing.join(" ")}`,
+        `Fix the problem with apt-get, or install them yourself: apt-get install ${missing.join(" ")}`,
       ],
       cause,
     });
@@ -76,16 +76,16 @@ export async function ensureDebianPackages(
   return { present: names.length - missing.length, installed: missing };
 }
 
-/** Those of the names that are not fully installed here. */
+/** The packages of the list that are not completely installed. */
 export async function missingPackages(names: readonly string[]): Promise<string[]> {
   let listing = "";
   try {
-    // Asked about names, dpkg-query fails when one of them is unknown: so ask about everything that is installed.
+    // dpkg-query fails if one of the names is unknown, so list every installed package.
     // biome-ignore lint/suspicious/noTemplateCurlyInString: dpkg-query's own placeholders.
     const format = "${binary:Package}\t${db:Status-Status}\n";
     listing = (await runCommand("dpkg-query", ["-W", "-f", format], { maxOutputBytes: 16 * 1024 * 1024 })).stdout;
   } catch {
-    // No dpkg here: everything counts as missing.
+    // Without dpkg, every package counts as missing.
   }
   const installed = new Set(
     listing

@@ -5,7 +5,7 @@ import { pipeline } from "node:stream/promises";
 import { runCommand } from "@skerry/base";
 import { toolEnvironment } from "./tool-environment.ts";
 
-/** Fetches a file with curl, which knows this machine's proxies and certificates. Gives up quickly where there is no way out. */
+/** Downloads a file with curl, which uses this host's proxies and certificates. Fails within seconds without a connection. */
 export async function download(options: { url: string; target: string; maxSeconds: number; signal: AbortSignal }): Promise<void> {
   const { url, target, maxSeconds, signal } = options;
   try {

@@ -2,7 +2,7 @@ import { assembleAgent } from "@skerry/agent/assemble";
 import type { DataFolder } from "./folder/data-folder.ts";
 import { readJsonFile, writeJsonFile } from "./folder/json-file.ts";
 
-/** agent/current.json: which of the trees in agent/ new sandboxes get. Older ones stay as long as a sandbox uses them. */
+/** agent/current.json: the tree in agent/ that new sandboxes use. Older trees stay as long as a sandbox uses them. */
 export interface CurrentAgent {
   readonly digest: string;
   readonly version: string;

@@ -12,28 +12,28 @@ import { readTools, recordTools } from "./tools.ts";
 export interface SetUpOptions {
   readonly repoRoot: string;
   readonly runtime: RuntimeName;
-  /** A data folder whose runsc may be taken when this one has none. */
+  /** Another data folder, from which runsc is copied if this one has none. */
   readonly otherDataDir?: string;
   readonly extraPackages?: readonly string[];
-  /** The image that the base template is made from (SKERRY_BASE_IMAGE); "none" for none, undefined when nobody said anything. */
+  /** SKERRY_BASE_IMAGE: the OCI image that the base template is made from, or "none". Undefined if it is not set. */
   readonly baseImage: string | undefined;
   readonly steps: Steps;
   readonly signal: AbortSignal;
 }
 
 /**
- * Brings a data folder to where a platform can start from it. Every step looks first, does only what is missing,
- * and leaves something whole or nothing, so that it can be interrupted and run again.
+ * Prepares a data folder, so that a platform can start from it. Each step does only what is missing, and leaves a complete result or
+ * none, so that the set-up can be interrupted and run again.
  */
 export async function setUp(folder: DataFolder, options: SetUpOptions): Promise<void> {
   const { steps, signal, runtime } = options;
-  // A mistake in it is told before anything is done.
+  // Report an invalid image reference before anything is changed.
   if (options.baseImage !== undefined) parseBaseImage(wantedBaseImage(options.baseImage, undefined));
   const packages = [...Object.keys(PLATFORM_PACKAGES), ...(options.extraPackages ?? [])];
   await steps.run(
     "Debian packages",
     (report) => ensureDebianPackages(packages, { report, signal }),
-    ({ present, installed }) => (installed.length === 0 ? `${present} present` : `${present} present, installed ${installed.join(", ")}`),
+    ({ present, installed }) => (installed.length === 0 ? `${present} installed` : `${present} installed, added ${installed.join(", ")}`),
   );
   signal.throwIfAborted();
   const recordedSha512 = (await readTools(folder))?.runsc?.sha512;
@@ -49,7 +49,7 @@ export async function setUp(folder: DataFolder, options: SetUpOptions): Promise<
       ({ version, sha512, source }) => `${version}, ${source}, sha512 ${sha512.slice(0, 12)}`,
     );
   } else {
-    steps.warn("runc was asked for: sandboxes share the host's kernel, and there is no pause with memory, snapshot or fork");
+    steps.warn("On runc, sandboxes share the host's kernel, and pauses, snapshots and forks keep no memory.");
     await recordTools(folder, undefined);
   }
   signal.throwIfAborted();
@@ -63,8 +63,8 @@ export async function setUp(folder: DataFolder, options: SetUpOptions): Promise<
     "keys and tokens",
     () => ensureSecrets(folder),
     ({ created, copyProblem }) => {
-      if (created) return `made, in ${folder.secretsFile}`;
-      return copyProblem === undefined ? "present" : `present, but without a good copy: ${copyProblem}`;
+      if (created) return `created in ${folder.secretsFile}`;
+      return copyProblem === undefined ? "present" : `present, but the copy is out of date: ${copyProblem}`;
     },
   );
   await setUpBaseTemplate(folder, options);
@@ -78,13 +78,13 @@ async function setUpBaseTemplate(folder: DataFolder, { repoRoot, baseImage, step
     ({ template, built }) => {
       const { distribution, layers, origin } = template;
       const from = origin?.from === "image" ? `, from ${origin.reference} (${origin.digest.slice(0, 19)})` : "";
-      return `${distribution}${from}, ${layers[0]?.slice(7, 19)}${built ? ", made" : ""}`;
+      return `${distribution}${from}, ${layers[0]?.slice(7, 19)}${built ? ", built" : ""}`;
     },
   );
   if (!built || template.origin?.from !== "archive" || template.origin.imageFailure === undefined) return;
-  steps.warn(`the base template is made from this machine's package archive, because the image can't be used:`);
+  steps.warn("The base template was built from this host's package archive, because the OCI image could not be used:");
   steps.note(template.origin.imageFailure);
   steps.note(
-    `Nothing is missing in it. To try the image again: rm ${folder.templateFile}, then this command. For no image: SKERRY_BASE_IMAGE=none`,
+    `It has the same contents. To try the image again, run rm ${folder.templateFile} and this command. To use no image, set SKERRY_BASE_IMAGE=none.`,
   );
 }

@@ -1,4 +1,4 @@
-/** What set-up subprocesses get from our environment: where things are and how to reach the network, nothing else. */
+/** Variables that the subprocesses of the set-up inherit: paths, and how to reach the network. */
 const PASSED =
   /^(HOME|TMPDIR|TERM|https?_proxy|no_proxy|all_proxy|HTTPS?_PROXY|NO_PROXY|ALL_PROXY|SSL_CERT_FILE|SSL_CERT_DIR|XDG_RUNTIME_DIR|REGISTRY_AUTH_FILE|DOCKER_CONFIG|CURL_CA_BUNDLE|NPM_CONFIG_.*|npm_config_.*|PIP_.*|GO(PROXY|NOPROXY|SUMDB|NOSUMDB|PRIVATE|INSECURE|AUTH))$/;
 

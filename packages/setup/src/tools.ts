@@ -3,7 +3,7 @@ import type { DataFolder } from "./folder/data-folder.ts";
 import { readJsonFile, writeJsonFile } from "./folder/json-file.ts";
 import type { RunscBinary } from "./runsc/sources.ts";
 
-/** The programs that this data folder's platform runs sandboxes with (tools.json). */
+/** tools.json: the programs that run sandboxes. */
 export interface Tools {
   readonly runsc?: { readonly path: string; readonly version: string; readonly sha512: string; readonly source: string };
   readonly runc?: { readonly path: string };
@@ -15,7 +15,7 @@ export async function recordTools(folder: DataFolder, runsc: RunscBinary | undef
   const before = await readTools(folder);
   const runcPath = await firstExecutable(["/usr/sbin/runc", "/usr/bin/runc", "/usr/local/sbin/runc", "/usr/local/bin/runc"]);
   const tools: Tools = {
-    // How it came here is worth keeping: "data folder" only says that it was there already.
+    // Keeps the original source: a binary that is already present has the source "data folder".
     ...(runsc && { runsc: before?.runsc?.sha512 === runsc.sha512 ? { ...before.runsc, path: runsc.path } : runsc }),
     ...(!runsc && before?.runsc && { runsc: before.runsc }),
     ...(runcPath !== undefined && { runc: { path: runcPath } }),

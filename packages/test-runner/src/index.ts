@@ -1,4 +1,4 @@
-// What `./skerry test`, `bench` and `soak` do beside printing, and what the tests themselves need of it.
+// Selects, runs and evaluates tests, and removes what killed runs left. `./skerry test` prints the results.
 
 export { ensurePythonSdk } from "./python-sdk.ts";
 export { type CheckRun, runPlan, runStaticCheck, STATIC_CHECKS } from "./run-checks.ts";

@@ -1,4 +1,4 @@
-// Which test files have passed on exactly this tree, so that a long run can be interrupted and resumed, or done part by part.
+// Test files that have passed on exactly this tree, so that a long run can be interrupted and resumed, or split into parts.
 
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, rmSync, statSync } from "node:fs";
@@ -8,12 +8,12 @@ import { OperatorError } from "@skerry/setup/folder";
 import type { TestDepth } from "./test-files.ts";
 import { TestRun } from "./test-run.ts";
 
-/** How long results of other trees are kept. */
+/** Age after which results are deleted. */
 const KEPT_MS = 7 * 24 * 3_600_000;
 
 /**
- * Names the state of a checkout: its commit, and everything in the work tree that differs from it. Throws where git does not know
- * the folder.
+ * Identifies the state of a checkout by its commit and all differences in the work tree. Throws OperatorError if the folder is not in a
+ * git repository.
  */
 export async function identifyTree(repoRoot: string): Promise<string> {
   const git = async (...args: string[]) =>
@@ -22,7 +22,7 @@ export async function identifyTree(repoRoot: string): Promise<string> {
     const hash = createHash("sha256")
       .update(await git("rev-parse", "HEAD"))
       .update(await git("diff", "HEAD", "--binary"));
-    // A repository inside this one is listed as a folder.
+    // git lists a nested repository as a folder.
     const untracked = (await git("ls-files", "--others", "--exclude-standard", "-z"))
       .split("\0")
       .filter((path) => path !== "" && !path.endsWith("/"));
@@ -30,20 +30,20 @@ export async function identifyTree(repoRoot: string): Promise<string> {
     return hash.digest("hex").slice(0, 16);
   } catch (error) {
     if (!(error instanceof SubprocessError)) throw error;
-    throw new OperatorError("what has passed can't be remembered, because git does not know this folder", {
+    throw new OperatorError("--resume needs a git repository, because it remembers what passed for each state of the checkout", {
       exit: "usage",
-      mend: ["Run the tests in a clone of the repository, or without --resume."],
+      hints: ["Run the tests in a clone, or without --resume."],
     });
   }
 }
 
-/** Makes the folder of a run that starts now. Folders of one tree and depth sort by their start. */
+/** Creates the folder of a new run. Folders of one tree and depth sort by start time. */
 export function createRun(cacheDir: string, { depth, tree }: { readonly depth: TestDepth; readonly tree: string }): TestRun {
   removeOldRuns(join(cacheDir, "results"));
   return new TestRun(join(cacheDir, "results", `${depth}-${tree}`, `${new Date().toISOString()}-${process.pid}`));
 }
 
-/** Files whose last run on this tree, at this depth, passed. */
+/** Files that passed in their last run on this tree at this depth. */
 export function readPassedFiles(cacheDir: string, { depth, tree }: { readonly depth: TestDepth; readonly tree: string }): Set<string> {
   const dir = join(cacheDir, "results", `${depth}-${tree}`);
   const results = readNames(dir)

@@ -9,7 +9,7 @@ import { OperatorError } from "@skerry/setup/folder";
 const NEWEST = "2.63.0";
 const FOR_PYTHON_3_10 = "2.55.1";
 
-/** A Python with the pinned official SDK from PyPI, in a virtual environment below `dir`. */
+/** Installs the pinned official SDK from PyPI in a virtual environment below `dir`. Returns its Python. */
 export async function ensurePythonSdk(
   dir: string,
   options: { report: Report; signal: AbortSignal },
@@ -33,15 +33,15 @@ export async function ensurePythonSdk(
     await runCommand(python, ["-c", `import e2b, pathlib; pathlib.Path(${JSON.stringify(marker)}).touch()`], { timeoutMs: 60_000, signal });
   } catch (cause) {
     signal.throwIfAborted();
-    throw new OperatorError("the official Python SDK could not be installed", {
-      mend: [...lastLines(String(cause)), "Check that pip reaches its index: pip download e2b"],
+    throw new OperatorError("could not install the official Python SDK", {
+      hints: [...lastLines(String(cause)), "Check that pip can reach its index: pip download e2b"],
       cause,
     });
   }
   return { python, version };
 }
 
-/** pip lists every version there is, in one line. */
+/** Long lines are cut: pip lists all versions in one line. */
 const lastLines = (text: string) =>
   text
     .split("\n")

@@ -11,7 +11,7 @@ export interface CheckRun {
   readonly signal: AbortSignal;
 }
 
-/** The checks that need no running anything: each counts as one test. */
+/** Checks that run no test. Each counts as one test. */
 export const STATIC_CHECKS: readonly { readonly name: string; readonly program: string; readonly args: readonly string[] }[] = [
   { name: "format", program: "@biomejs/biome/bin/biome", args: ["format", "."] },
   { name: "lint", program: "@biomejs/biome/bin/biome", args: ["lint", "--error-on-warnings", "."] },
@@ -25,7 +25,7 @@ export async function runStaticCheck(check: (typeof STATIC_CHECKS)[number], run:
     : { passed: 0, failed: 1, failures: [`${check.name} (exit code ${exitCode})`] };
 }
 
-/** Runs the files of the run's plan in one Vitest, and shows its output as it comes. */
+/** Runs the planned files in one Vitest process, whose output goes to the terminal. */
 export async function runPlan(testRun: TestRun, depth: TestDepth, run: CheckRun): Promise<Tally> {
   const { files } = testRun.readPlan();
   if (files.length === 0) return { passed: 0, failed: 0, failures: [] };
@@ -35,7 +35,7 @@ export async function runPlan(testRun: TestRun, depth: TestDepth, run: CheckRun)
   return tallyResults(testRun.readResults(), files, exitCode);
 }
 
-/** Runs a program of node_modules with our own Node.js, its output straight to the terminal. */
+/** Runs a program of node_modules with this Node.js. Its output goes to the terminal. */
 async function runShown(program: string, args: readonly string[], { repoRoot, env, signal }: CheckRun): Promise<number | null> {
   const binDir = join(repoRoot, "node_modules/.bin");
   const child = spawnCommand(process.execPath, [join(repoRoot, "node_modules", program), ...args], {

@@ -43,7 +43,7 @@ test("one of several parts; the checks that are no tests belong to the first", a
   const [first, second] = [await select({ part: "1/2" }), await select({ part: "2/2" })];
   expect([namesOf(first), namesOf(second)]).toEqual([["slow"], ["middle", "quick"]]);
   expect([first.withStaticChecks, second.withStaticChecks]).toEqual([true, false]);
-  expect(describeScope(second)).toContain("left out: the other parts (this was 2 of 2)");
+  expect(describeScope(second)).toContain("left out: the other parts (this was part 2 of 2)");
 });
 
 test("parts stay what they are while they are run", async () => {
@@ -61,7 +61,7 @@ test("what has passed at this depth is left out when a run is resumed, until the
   before.run.addResult({ file: "tests/e2e/quick.test.ts", seconds: 1, passed: 0, failures: [] });
   const resumed = await select({ resume: true });
   expect(namesOf(resumed)).toEqual(["middle", "quick"]);
-  expect(describeScope(resumed)).toContain("left out: 1 files that passed before");
+  expect(describeScope(resumed)).toContain("left out: 1 files that passed in an earlier run");
   expect(namesOf(await select({ resume: true, all: true }))).toHaveLength(3);
   // A part is made of all files, so that no file changes its part when others have passed.
   expect(namesOf(await select({ resume: true, part: "1/2" }))).toEqual([]);
@@ -81,7 +81,7 @@ test("says what a sample left out, once for each thing", async () => {
   expect(describeScope(selection)).toEqual([
     "left out: 1 of 2 databases in: forks, lists",
     "left out: 7 of 9 crash points",
-    "(./skerry test --all leaves nothing out)",
+    "(./skerry test --all runs everything)",
   ]);
   expect(describeScope(await select({ all: true }))).toEqual([]);
 });

@@ -1,4 +1,4 @@
-// What a run of `./skerry test` takes of all there is, and what it leaves out.
+// Selects the files of a run, and describes what the run leaves out.
 
 import { OperatorError } from "@skerry/setup/folder";
 import { createRun, identifyTree, readPassedFiles } from "./passed-files.ts";
@@ -8,10 +8,10 @@ import type { LeftOut, TestRun } from "./test-run.ts";
 export interface Selection {
   readonly depth: TestDepth;
   readonly run: TestRun;
-  /** Format, lint and types: not in a run of single files, and only in the first of several parts. */
+  /** Whether the run checks format, lint and types: not in a run of selected files, and only in the first of several parts. */
   readonly withStaticChecks: boolean;
   readonly part: Part | undefined;
-  /** How many files passed before and are not run again. */
+  /** Number of files that passed before and do not run again. */
   readonly resumed: number;
 }
 
@@ -22,27 +22,24 @@ export interface SelectionOptions {
   readonly options: { readonly all?: boolean; readonly part?: string; readonly resume?: boolean; readonly saveDurations?: boolean };
 }
 
-/** Decides what is run, and writes it down as the plan of a new run. Throws when nothing is selected. */
+/** Selects the files and writes them as the plan of a new run. Throws OperatorError if there are none. */
 export async function selectTests({ repoRoot, cacheDir, pattern, options }: SelectionOptions): Promise<Selection> {
   const depth = options.all ? "full" : "sample";
   const part = parsePart(options.part);
   if (part && options.saveDurations) {
-    throw new OperatorError(
-      "--save-durations changes how the tests are divided, so the parts of this run would not fit together any more",
-      {
-        exit: "usage",
-        mend: ["Save durations in a run without --part."],
-      },
-    );
+    throw new OperatorError("--save-durations cannot be combined with --part, because it changes how the tests are divided", {
+      exit: "usage",
+      hints: ["Run it without --part."],
+    });
   }
   const tree = await identifyTree(repoRoot).catch((error: unknown) => {
     if (options.resume) throw error;
     return "unknown";
   });
   const durations = readDurations(repoRoot, depth);
-  // Parts are made of all files, so that they are the same whatever has passed and in whatever order they are run.
+  // Parts are computed from all matching files, so that they do not depend on what has passed.
   const matching = listTestFiles(repoRoot).filter((file) => pattern === undefined || file.includes(pattern));
-  if (matching.length === 0) throw new OperatorError(`no test file has "${pattern}" in its path`, { exit: "usage" });
+  if (matching.length === 0) throw new OperatorError(`no test file matches "${pattern}"`, { exit: "usage" });
   const selected = part ? filesOfPart(matching, durations, part) : matching;
   const passed = options.resume ? readPassedFiles(cacheDir, { depth, tree }) : new Set<string>();
   const files = slowestFirst(
@@ -60,13 +57,13 @@ export async function selectTests({ repoRoot, cacheDir, pattern, options }: Sele
   };
 }
 
-/** For people: what this run did not test, one line each. */
+/** One line for each thing that the run did not test. */
 export function describeScope({ run, depth, part, resumed }: Selection): string[] {
   return [
-    ...(part ? [`left out: the other parts (this was ${part.number} of ${part.of})`] : []),
-    ...(resumed > 0 ? [`left out: ${resumed} files that passed before`] : []),
+    ...(part ? [`left out: the other parts (this was part ${part.number} of ${part.of})`] : []),
+    ...(resumed > 0 ? [`left out: ${resumed} files that passed in an earlier run`] : []),
     ...describeLeftOut(run.readLeftOut()),
-    ...(depth === "sample" ? ["(./skerry test --all leaves nothing out)"] : []),
+    ...(depth === "sample" ? ["(./skerry test --all runs everything)"] : []),
   ];
 }
 
@@ -74,7 +71,7 @@ export function saveMeasured(repoRoot: string, { run, depth }: Selection): void 
   saveDurations(repoRoot, depth, new Map(run.readResults().map(({ file, seconds }) => [file, seconds])));
 }
 
-/** One line for each thing, with all suites that left out the same of it. Several files may scale the same thing. */
+/** One line for each matrix or count, with the suites that left out the same part of it. Several files may scale the same count. */
 function describeLeftOut(leftOut: readonly LeftOut[]): string[] {
   const suitesByLine = new Map<string, Set<string>>();
   for (const { what, suite, ran, of } of leftOut) {
@@ -92,7 +89,7 @@ function parsePart(text: string | undefined): Part | undefined {
   const [, number, of] = /^([1-9]\d?)\/([1-9]\d?)$/.exec(text) ?? [];
   const part = { number: Number(number), of: Number(of) };
   if (number === undefined || part.number > part.of) {
-    throw new OperatorError(`--part takes "k/n", such as 2/4: the second of four parts; not "${text}"`, { exit: "usage" });
+    throw new OperatorError(`invalid part "${text}": --part takes k/n, such as 2/4`, { exit: "usage" });
   }
   return part;
 }

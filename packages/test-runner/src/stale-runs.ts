@@ -1,5 +1,5 @@
-// Platforms of tests that were killed before they could clean up after themselves. Each test data folder names its
-// owner (owner.json), so that those of a run that goes on beside this one are left alone.
+// Removes platforms of killed tests. Each data folder of a test names its owner (owner.json), so that folders of a concurrent run are
+// left alone.
 
 import { readdir, readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ import { unmountBelow } from "./unmount-below.ts";
 
 const END_LIMIT_MS = 20_000;
 
-/** Cleans up what dead runs left below `runsDir`, and returns their folders' names. */
+/** Removes what dead runs left below `runsDir`. Returns the names of their folders. */
 export async function sweepStaleRuns(runsDir: string, cleanup: (dataDir: string) => Promise<unknown>): Promise<string[]> {
   const swept: string[] = [];
   for (const name of await readdir(runsDir).catch(() => [])) {
@@ -26,24 +26,24 @@ export async function sweepStaleRuns(runsDir: string, cleanup: (dataDir: string)
   return swept;
 }
 
-/** The folder comes a moment before its owner's name. */
+/** Whether the folder is new and does not name its owner yet. */
 async function isBeingMade(dir: string): Promise<boolean> {
   const named = await stat(join(dir, "owner.json")).catch(() => undefined);
   const { mtimeMs } = await stat(dir);
   return named === undefined && Date.now() - mtimeMs < 60_000;
 }
 
-/** Ends the platform processes of this data folder, whose test has gone. Returns when they have let go of what they held. */
+/** Kills the platform processes of a data folder whose test has ended, and waits until they are gone. */
 async function endServers(dataDir: string): Promise<void> {
   const deadline = performance.now() + END_LIMIT_MS;
   for (let pids = await findServers(dataDir); pids.length > 0; pids = await findServers(dataDir)) {
-    if (performance.now() > deadline) throw new Error(`processes of ${dataDir} do not end: ${pids.join(", ")}`);
+    if (performance.now() > deadline) throw new Error(`processes of ${dataDir} do not end after SIGKILL: ${pids.join(", ")}`);
     for (const pid of pids) killIfThere(pid);
     await sleep(20);
   }
 }
 
-/** One that has ended and was not waited for has no environment any more, and counts as gone. */
+/** Pids of processes with this data folder in their environment. A zombie has no environment and counts as gone. */
 async function findServers(dataDir: string): Promise<number[]> {
   const found: number[] = [];
   for (const pid of (await readdir("/proc")).filter((name) => /^\d+$/.test(name))) {

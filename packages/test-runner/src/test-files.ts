@@ -1,34 +1,34 @@
-// Which test files there are, how long each takes, and how they are divided into parts.
+// The test files, how long each takes, and how they are divided into parts.
 
 import { globSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 export type TestDepth = "sample" | "full";
 
-/** Seconds by file, as last measured; files that take less than `SHORTEST_S` are left out. */
+/** Last measured seconds by file. Files that take less than `SHORTEST_S` are not listed. */
 type Durations = Readonly<Record<TestDepth, Readonly<Record<string, number>>>>;
 
 export interface Part {
-  /** From 1. */
+  /** Starts at 1. */
   readonly number: number;
   readonly of: number;
 }
 
 const DURATIONS_FILE = "tests/run/durations.json";
 const SHORTEST_S = 3;
-/** Assumed for a file that is not in the list. A new end-to-end test that started last would keep the whole run waiting. */
+/** Assumed seconds of a file that is not listed. A new end-to-end test must not start last, or the run would wait for it alone. */
 const ASSUMED_S: readonly (readonly [RegExp, number])[] = [
   [/^tests\/(e2e|fault|security)\//, 20],
   [/^packages\/[^/]+\/test\//, 2],
 ];
 
-/** Every test file of the repository, by the patterns that the test runner's projects have. */
+/** Every test file of the repository, by the patterns in tests/run/projects.json. */
 export function listTestFiles(repoRoot: string): string[] {
   const projects = JSON.parse(readFileSync(join(repoRoot, "tests/run/projects.json"), "utf8")) as Record<string, string[]>;
   return globSync(Object.values(projects).flat(), { cwd: repoRoot, exclude: ["**/node_modules/**"] }).sort();
 }
 
-/** What is known of how long files take at this depth. One that was measured in samples only takes at least that long in full. */
+/** Known durations at this depth. A file that was only measured in samples takes at least as long in full. */
 export function readDurations(repoRoot: string, depth: TestDepth): Readonly<Record<string, number>> {
   const { sample, full } = readFile(repoRoot);
   return depth === "full" ? { ...sample, ...full } : sample;
@@ -36,7 +36,7 @@ export function readDurations(repoRoot: string, depth: TestDepth): Readonly<Reco
 
 const readFile = (repoRoot: string) => JSON.parse(readFileSync(join(repoRoot, DURATIONS_FILE), "utf8")) as Durations;
 
-/** Replaces what is known of the files that were measured, for this depth. */
+/** Replaces the durations of the measured files, for this depth. */
 export function saveDurations(repoRoot: string, depth: TestDepth, measured: ReadonlyMap<string, number>): void {
   const durations = readFile(repoRoot);
   const merged = new Map([
@@ -50,12 +50,12 @@ export function saveDurations(repoRoot: string, depth: TestDepth, measured: Read
   );
 }
 
-/** The longest first: a long file that starts last would run alone at the end. */
+/** Sorts the longest files first: a long file that started last would run alone at the end. */
 export function slowestFirst(files: readonly string[], durations: Readonly<Record<string, number>>): string[] {
   return files.toSorted((a, b) => secondsOf(b, durations) - secondsOf(a, durations) || (a < b ? -1 : 1));
 }
 
-/** The files of one of several parts that take about equally long. Together the parts are all files, and no file is in two. */
+/** The files of one part. The parts take about equally long, and each file is in exactly one of them. */
 export function filesOfPart(files: readonly string[], durations: Readonly<Record<string, number>>, part: Part): string[] {
   const parts = Array.from({ length: part.of }, () => ({ seconds: 0, files: [] as string[] }));
   for (const file of slowestFirst(files, durations)) {

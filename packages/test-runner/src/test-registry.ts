@@ -8,8 +8,8 @@ import { OperatorError } from "@skerry/setup/folder";
 const PACKAGE = "docker-registry";
 
 /**
- * A registry for tests below `dir`: Debian's, unpacked and not installed, because its package starts a server that listens on
- * every address of the machine.
+ * Unpacks Debian's registry for tests below `dir`. The package is not installed, because it would start a server that listens on every
+ * address of the host.
  */
 export async function ensureTestRegistry(dir: string, options: { report: Report; signal: AbortSignal }): Promise<{ binary: string }> {
   const { report, signal } = options;
@@ -28,7 +28,7 @@ export async function ensureTestRegistry(dir: string, options: { report: Report;
       signal,
     });
   try {
-    report("fetching the test registry");
+    report("downloading the test registry");
     await aptGet(["download", PACKAGE]).catch(async () => {
       signal.throwIfAborted();
       await aptGet(["update"]);
@@ -40,8 +40,8 @@ export async function ensureTestRegistry(dir: string, options: { report: Report;
     await rename(join(staging, "tree"), tree);
   } catch (cause) {
     signal.throwIfAborted();
-    throw new OperatorError(`the Debian package ${PACKAGE}, which tests need, could not be fetched`, {
-      mend: [...String(cause).split("\n").slice(-4), `Check that apt reaches its archives: apt-get download ${PACKAGE}`],
+    throw new OperatorError(`could not download the Debian package ${PACKAGE}, which the tests need`, {
+      hints: [...String(cause).split("\n").slice(-4), `Check that apt can reach its archives: apt-get download ${PACKAGE}`],
       cause,
     });
   } finally {

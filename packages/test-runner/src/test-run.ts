@@ -1,21 +1,21 @@
-// The folder through which `./skerry test`, the test runner and the tests talk about one run: which files in which order, what a
-// sample left out, and the result of each file as soon as it is known, so that a run that is interrupted can be resumed.
+// The folder of one run, shared by `./skerry test`, Vitest and the tests: which files run in which order, what a sample leaves out, and the
+// result of each file. Results are written as they come, so that an interrupted run can be resumed.
 
 import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 export type { TestDepth } from "./test-files.ts";
 
-/** Paths of test files, relative to the repository, in the order in which they are to start. */
+/** Paths of test files relative to the repository, in the order in which they start. */
 export interface TestPlan {
   readonly files: readonly string[];
 }
 
-/** One matrix or count of which a sample took a part. */
+/** One matrix or count of which a sample ran a part. */
 export interface LeftOut {
-  /** In the plural: "crash points", "runtimes". */
+  /** A plural, such as "crash points" or "runtimes". */
   readonly what: string;
-  /** The one suite that it is about, where others leave out the same. */
+  /** The suite, if several suites leave out the same. */
   readonly suite?: string;
   readonly ran: number;
   readonly of: number;
@@ -26,7 +26,7 @@ export interface FileResult {
   readonly file: string;
   readonly seconds: number;
   readonly passed: number;
-  /** What failed or was skipped, one line each. */
+  /** One line for each test that failed or was skipped. */
   readonly failures: readonly string[];
 }
 
@@ -62,12 +62,12 @@ export class TestRun {
     return this.#read("left-out.jsonl");
   }
 
-  /** One short write, so that processes that do it at once don't mix their lines. */
+  /** Appends with one short write, so that lines of concurrent processes don't mix. */
   #append(name: string, value: unknown): void {
     appendFileSync(join(this.dir, name), `${JSON.stringify(value)}\n`);
   }
 
-  /** A last line that was cut off, because its writer was killed, counts as not written. */
+  /** Ignores an incomplete last line, whose writer was killed. */
   #read<Value>(name: string): Value[] {
     let text: string;
     try {

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { runCommand } from "@skerry/base";
 
-/** Takes down every mount at or below a folder, innermost first, so that it can be removed without walking into one. */
+/** Unmounts everything at or below a folder, innermost first, so that the folder can be deleted safely. */
 export async function unmountBelow(dir: string): Promise<void> {
   const table = await readFile("/proc/self/mountinfo", "utf8");
   const mounted = table

@@ -4,12 +4,12 @@ import { callApi } from "../../e2e/client.ts";
 const DISK = "/home/user/mark";
 const MEMORY = "/dev/shm/mark";
 
-/** One sandbox of the soak. */
+/** A sandbox of the soak. */
 export interface Guest {
   readonly sandboxId: string;
-  /** Puts something on its disk and into its memory. */
+  /** Writes a mark to its disk and to its memory. */
   mark(): Promise<void>;
-  /** Throws when what `mark` put there is not there, or without `memory` where its memory should be new. */
+  /** Throws if a mark is lost. Without `memory`, throws if the mark in memory is still there. */
   check(expected: { memory: boolean }): Promise<void>;
   pause(): Promise<void>;
   resume(): Promise<void>;
@@ -46,7 +46,7 @@ export async function guestOf(platform: Platform): Promise<Guest> {
       ] as const) {
         const { status, text } = await read(path);
         const right = isThere ? status === 200 && text === `${path} of ${sandboxId}` : status === 404;
-        if (!right) throw new Error(`${sandboxId}: ${path} is not what it should be (${status}): ${text.slice(0, 200)}`);
+        if (!right) throw new Error(`${sandboxId}: ${path} has unexpected content (${status}): ${text.slice(0, 200)}`);
       }
     },
     async pause() {

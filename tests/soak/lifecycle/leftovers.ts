@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { type Platform, readHostTraces } from "@skerry/testkit";
 
-/** What a stopped platform without a sandbox still has on its host and in its database, beside images of templates. */
+/** What a stopped platform without sandboxes left on its host and in its database, except images of templates. */
 export async function leftoversOf(platform: Platform): Promise<string[]> {
   const node = join(platform.dataDir, "node");
   const below = (folder: string) => readdirSync(join(node, folder)).map((name) => `${folder}/${name}`);
@@ -49,7 +49,7 @@ function rows(platform: Platform): string[] {
   }
 }
 
-/** Memory that the platform's processes have, in bytes. */
+/** Resident memory of the platform's processes, in bytes. */
 export function residentBytes(platform: Platform): number {
   return platform
     .pids()

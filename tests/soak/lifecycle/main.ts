@@ -1,4 +1,4 @@
-// ./skerry soak lifecycle: progress on stderr; on stdout a table, or with --json every number.
+// ./skerry soak lifecycle: prints progress to stderr, and to stdout a table, or JSON with --json.
 
 import { parseArgs } from "node:util";
 import { soakLifecycle } from "./soak-lifecycle.ts";
@@ -19,7 +19,7 @@ process.exitCode = await main(interrupt.signal);
 
 async function main(signal: AbortSignal): Promise<number> {
   const runtime = values.runtime;
-  if (runtime !== "gvisor" && runtime !== "runc") refuse("--runtime is gvisor or runc");
+  if (runtime !== "gvisor" && runtime !== "runc") refuse("invalid --runtime: use gvisor or runc");
   const seed = count("seed", values.seed, 0);
   process.stderr.write(`seed ${seed}\n`);
   try {
@@ -36,7 +36,7 @@ async function main(signal: AbortSignal): Promise<number> {
     return 0;
   } catch (error) {
     if (signal.aborted) return 130;
-    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n(--seed ${seed} does the same steps again)\n`);
+    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n(--seed ${seed} repeats these steps)\n`);
     return 1;
   }
 }
@@ -46,13 +46,13 @@ function table({ steps, memoryMb, durationMs }: Awaited<ReturnType<typeof soakLi
     ([step, { count: times, p50Ms, p99Ms }]) =>
       `${step.padEnd(7)} ${String(times).padStart(6)} ${String(p50Ms).padStart(8)} ${String(p99Ms).padStart(8)}`,
   );
-  const memory = `memory of the platform: ${memoryMb.afterWarmUp} MiB after the first steps, at most ${memoryMb.atMost}, ${memoryMb.atEnd} at the end`;
+  const memory = `platform memory: ${memoryMb.afterWarmUp} MiB after the first steps, ${memoryMb.atMost} MiB at most, ${memoryMb.atEnd} MiB at the end`;
   const header = `${"step".padEnd(7)} ${"count".padStart(6)} ${"p50 ms".padStart(8)} ${"p99 ms".padStart(8)}`;
-  return [header, ...rows, memory, `nothing is left; took ${Math.round(durationMs / 1000)} s`, ""].join("\n");
+  return [header, ...rows, memory, `no leftovers; took ${Math.round(durationMs / 1000)} s`, ""].join("\n");
 }
 
 function count(name: string, text: string, least: number): number {
-  if (!/^\d{1,7}$/.test(text) || Number(text) < least) refuse(`--${name} takes a number from ${least} on`);
+  if (!/^\d{1,7}$/.test(text) || Number(text) < least) refuse(`invalid --${name}: use a number of at least ${least}`);
   return Number(text);
 }
 

@@ -1,4 +1,4 @@
-/** Numbers from 0 up to 1 that are the same for the same seed (mulberry32), so that a failure can be had again. */
+/** Pseudo-random numbers from 0 to 1 (mulberry32). A seed gives the same numbers again, so that a failure can be reproduced. */
 export function randomFrom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

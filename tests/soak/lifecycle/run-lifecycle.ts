@@ -1,5 +1,5 @@
-// Sandboxes taken through create, pause, resume and kill in a random order, several at once, each with something on its disk and in
-// its memory that has to be there after every step.
+// Takes several sandboxes at once through create, pause, resume and kill in a random order. Each has a mark on its disk and in its memory
+// that must survive every step.
 
 import type { Platform } from "@skerry/testkit";
 import { type Guest, guestOf } from "./guest.ts";
@@ -11,10 +11,10 @@ export interface LifecyclePlan {
   readonly steps: number;
   readonly atOnce: number;
   readonly seed: number;
-  /** Whether its runtime keeps memory. */
+  /** Whether the runtime keeps memory over a pause. */
   readonly keepsMemory: boolean;
   readonly signal: AbortSignal;
-  /** Hears of each step that is done. */
+  /** Called after each step. */
   readonly onStep: (step: Step, durationMs: number) => void;
 }
 
@@ -23,7 +23,7 @@ interface State {
   paused: boolean;
 }
 
-/** Ends with no sandbox left. Throws at the first step that fails or that lost anything. */
+/** Kills every sandbox at the end. Throws if a step fails or loses anything. */
 export async function runLifecycle(platform: Platform, plan: LifecyclePlan): Promise<void> {
   let begun = 0;
   let failed = false;
@@ -47,7 +47,7 @@ export async function runLifecycle(platform: Platform, plan: LifecyclePlan): Pro
   if (failures.length > 0) throw new AggregateError(failures, failures.map(({ message }) => message).join("; "));
 }
 
-/** Killed in any state; what runs is paused more often than killed, so that most live through several pauses. */
+/** Chooses the next step. Kills are rare, so that most sandboxes go through several pauses. */
 export function chooseStep(state: Pick<State, "paused"> | undefined, random: number): Step {
   if (!state) return "create";
   if (random < 0.2) return "kill";

@@ -3,14 +3,14 @@ import { type Platform, startPlatform } from "@skerry/testkit";
 import { leftoversOf, residentBytes } from "./leftovers.ts";
 import { runLifecycle, type Step } from "./run-lifecycle.ts";
 
-/** Before memory is compared, everything that is made once has been made. */
+/** Steps before memory is measured first, so that one-time allocations are included. */
 const WARM_UP_STEPS = 40;
 const MIB = 2 ** 20;
-/** A platform may keep this much more than after its first steps: heaps grow by use, and are not given back to the last page. */
+/** Growth of the platform's memory that is allowed after its first steps: heaps grow with use and do not shrink completely. */
 const MEMORY_GROWTH = { share: 0.35, bytes: 48 * MIB };
-/** An idle platform gives memory back within this time. */
+/** Time in which an idle platform must release memory. */
 const SETTLE_MS = 20_000;
-/** It has given all of it back when this long nothing more has come: it looks after 2.5 s without work, and then takes a second. */
+/** Time without a decrease after which memory counts as settled. A collection starts after 2.5 s without work and takes a second. */
 const STILL_MS = 5_000;
 
 export interface LifecycleSoak {
@@ -28,7 +28,7 @@ export interface LifecycleResult {
   readonly memoryMb: { readonly afterWarmUp: number; readonly atMost: number; readonly atEnd: number };
 }
 
-/** On a platform of its own, with a pool. Throws when a step fails, when anything is left, and when memory does not come back. */
+/** Runs on a platform of its own, with a pool. Throws if a step fails, if anything is left, or if memory is not released. */
 export async function soakLifecycle(soak: LifecycleSoak): Promise<LifecycleResult> {
   const { atOnce, seed, runtime, signal, onProgress } = soak;
   const startedAt = performance.now();
@@ -54,12 +54,12 @@ export async function soakLifecycle(soak: LifecycleSoak): Promise<LifecycleResul
   const before = await settledBytes(platform, signal);
   await runLifecycle(platform, { ...plan, steps: soak.steps - warmUp, seed: seed + atOnce });
   const after = await settledBytes(platform, signal);
-  onProgress("every step is done; looking for what is left");
+  onProgress("all steps done; looking for leftovers");
   const allowed = before * (1 + MEMORY_GROWTH.share) + MEMORY_GROWTH.bytes;
-  if (after > allowed) throw new Error(`memory did not come back: ${mb(before)} MiB after the first steps, ${mb(after)} MiB at the end`);
+  if (after > allowed) throw new Error(`memory was not released: ${mb(before)} MiB after the first steps, ${mb(after)} MiB at the end`);
   await platform.stop();
   const left = await leftoversOf(platform);
-  if (left.length > 0) throw new Error(`this is left:\n  ${left.join("\n  ")}`);
+  if (left.length > 0) throw new Error(`leftovers:\n  ${left.join("\n  ")}`);
   return {
     steps: {
       create: summary(durations.create),
@@ -72,7 +72,7 @@ export async function soakLifecycle(soak: LifecycleSoak): Promise<LifecycleResul
   };
 }
 
-/** What the platform keeps once it is idle: the least of what it has until that has not become less for a while. */
+/** Resident memory of the idle platform: the minimum, once it has not decreased for STILL_MS. */
 async function settledBytes(platform: Platform, signal: AbortSignal): Promise<number> {
   const startedAt = performance.now();
   let least = residentBytes(platform);

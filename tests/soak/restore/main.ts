@@ -1,4 +1,4 @@
-// ./skerry soak restore: progress on stderr; on stdout a table, or with --json every number.
+// ./skerry soak restore: prints progress to stderr, and to stdout a table, or JSON with --json.
 
 import { parseArgs } from "node:util";
 import { formatResults } from "./format-results.ts";
@@ -33,9 +33,9 @@ async function soak(signal: AbortSignal): Promise<number> {
   signal.addEventListener("abort", () => aborted.resolve("aborted"), { once: true });
   const results = signal.aborted ? "aborted" : await Promise.race([all, aborted.promise]);
   if (results === "aborted") {
-    // Whatever is under way ends with the platform.
+    // Work in progress fails when the platform stops.
     all.catch(() => {});
-    process.stderr.write("stopped; removing everything\n");
+    process.stderr.write("interrupted; cleaning up\n");
     return 130;
   }
   process.stdout.write(values.json ? `${JSON.stringify({ plan, results })}\n` : formatResults(results));
@@ -46,12 +46,12 @@ function choose(only: string | undefined): readonly Workload[] {
   if (only === undefined) return WORKLOADS;
   const names = only.split(",");
   const unknown = names.filter((name) => !WORKLOADS.some((workload) => workload.name === name));
-  if (unknown.length > 0) refuse(`there is no workload "${unknown[0]}"; there are: ${WORKLOADS.map(({ name }) => name).join(", ")}`);
+  if (unknown.length > 0) refuse(`unknown program "${unknown[0]}": use ${WORKLOADS.map(({ name }) => name).join(", ")}`);
   return WORKLOADS.filter(({ name }) => names.includes(name));
 }
 
 function count(name: string, text: string, least: number): number {
-  if (!/^\d{1,6}$/.test(text) || Number(text) < least) refuse(`--${name} takes a number from ${least} on`);
+  if (!/^\d{1,6}$/.test(text) || Number(text) < least) refuse(`invalid --${name}: use a number of at least ${least}`);
   return Number(text);
 }
 

@@ -13,7 +13,7 @@ export interface SoakPlan {
 
 export interface Cycle {
   readonly pauseMs: number;
-  /** Until the platform said that it runs, and from then until it had proved that it is what it was. */
+  /** `resumeMs`: until the platform reported it as running. `checkMs`: from then until its check passed. */
   readonly resumeMs: number;
   readonly checkMs: number;
   readonly imageBytes: number;
@@ -21,12 +21,12 @@ export interface Cycle {
 
 export interface WorkloadResult {
   readonly workload: string;
-  /** From the create until its first answer. */
+  /** From the create to its first answer. */
   readonly startMs: number;
   readonly cycles: readonly Cycle[];
-  /** How many were there at once, and how long all of them took to be there. */
+  /** Number of forks at once, and the time until all of them ran. */
   readonly forks: readonly { readonly count: number; readonly forkMs: number }[];
-  /** The first difference, and what was found beside it. */
+  /** The first difference, with lines of the logs. */
   readonly failure?: { readonly at: string; readonly difference: string; readonly found: readonly string[] };
 }
 
@@ -41,7 +41,7 @@ export interface SoakContext {
 
 const MAX_FORKS_AT_ONCE = 16;
 
-/** Several of them, some at a time. The results come in the order of the workloads. */
+/** Runs the workloads, `parallel` at a time. Returns the results in the order of the workloads. */
 export async function runWorkloads(workloads: readonly Workload[], parallel: number, context: SoakContext): Promise<WorkloadResult[]> {
   const results = new Map<Workload, WorkloadResult>();
   const waiting = [...workloads];
@@ -55,7 +55,7 @@ export async function runWorkloads(workloads: readonly Workload[], parallel: num
   return workloads.flatMap((workload) => results.get(workload) ?? []);
 }
 
-/** Takes one workload through its cycles and forks. What goes wrong is in the result; only an interruption is thrown. */
+/** Takes one workload through its cycles and forks. The result contains a failure; only an interruption is thrown. */
 async function runWorkload(workload: Workload, context: SoakContext): Promise<WorkloadResult> {
   const result = { workload: workload.name, startMs: 0, cycles: [] as Cycle[], forks: [] as { count: number; forkMs: number }[] };
   let at = "start";
@@ -65,7 +65,7 @@ async function runWorkload(workload: Workload, context: SoakContext): Promise<Wo
     const startedAt = performance.now();
     subject = await Subject.start(workload, context.template.alias, context);
     result.startMs = performance.now() - startedAt;
-    context.report(workload, `answers after ${seconds(result.startMs)}`);
+    context.report(workload, `started in ${seconds(result.startMs)}`);
     for (let cycle = 1; cycle <= context.plan.cycles; cycle++) {
       at = `cycle ${cycle}`;
       context.signal.throwIfAborted();
@@ -80,7 +80,7 @@ async function runWorkload(workload: Workload, context: SoakContext): Promise<Wo
       done += count;
       context.report(
         workload,
-        `fork ${done}/${context.plan.forks}: ${count} in ${seconds(result.forks.at(-1)?.forkMs ?? 0)}, all as they should be`,
+        `fork ${done}/${context.plan.forks}: ${count} in ${seconds(result.forks.at(-1)?.forkMs ?? 0)}, all checks passed`,
       );
     }
     return result;
@@ -88,7 +88,7 @@ async function runWorkload(workload: Workload, context: SoakContext): Promise<Wo
     const suspect = error instanceof ForkFailed ? error.fork : subject;
     const found = suspect ? await suspect.explain() : [];
     const difference = asError(error).message;
-    // A platform that is being taken down fails everything.
+    // On an interruption, everything fails because the platform stops.
     context.signal.throwIfAborted();
     context.report(workload, `FAILED at ${at}: ${difference}`);
     return { ...result, failure: { at, difference, found } };
@@ -105,7 +105,7 @@ async function runCycle(subject: Subject, isLast: boolean): Promise<Cycle> {
   return { pauseMs, imageBytes, resumeMs, checkMs };
 }
 
-/** Forks, and looks at all of them at once, then again when all have been changed: none may see anything of the others. */
+/** Forks the parent and checks all forks at once, then changes each and checks them again: none may see changes of another. */
 async function runForks(parent: Subject, count: number, forked: Subject[]): Promise<number> {
   const forkMs = await timed(async () => {
     forked.push(...(await parent.fork(count)));
@@ -128,7 +128,7 @@ class ForkFailed extends Error {
   }
 }
 
-/** In all of them at once: each is as busy as the others, so one after the other would take many times as long. */
+/** Runs `work` in all forks at once. Throws the first failure. */
 async function inEach(forks: readonly Subject[], work: (fork: Subject) => Promise<void>): Promise<void> {
   const failures = await Promise.all(
     forks.map((fork) =>
@@ -142,13 +142,13 @@ async function inEach(forks: readonly Subject[], work: (fork: Subject) => Promis
   if (first) throw first;
 }
 
-/** As many as the machine has memory for, with a third of it left alone. */
+/** The number of forks that fit into two thirds of the available memory. */
 function forksAtOnce(memoryMB: number): number {
   const availableKb = Number(/^MemAvailable:\s+(\d+)/m.exec(readFileSync("/proc/meminfo", "utf8"))?.[1] ?? 0);
   return Math.max(1, Math.min(MAX_FORKS_AT_ONCE, Math.floor((availableKb / 1024 / memoryMB) * (2 / 3))));
 }
 
-/** What it was like so far: after each cycle of a few, of many after every tenth part. */
+/** Reports the figures so far: after each of a few cycles, or after each tenth of many. */
 function reportCycles(workload: Workload, { plan, report }: SoakContext, cycles: readonly Cycle[]): void {
   const step = plan.cycles <= 10 ? 1 : Math.ceil(plan.cycles / 10);
   if (cycles.length % step !== 0 && cycles.length !== plan.cycles) return;

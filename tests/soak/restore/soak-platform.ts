@@ -8,7 +8,7 @@ export interface SoakPlatform {
 
 const MEMORY_MB = 1024;
 
-/** A platform of its own that has the soak's template. */
+/** Starts a platform with the soak's template. */
 export async function startSoakPlatform(): Promise<SoakPlatform> {
   const { system, goProgram } = await prepareSoakTemplate();
   const template = {

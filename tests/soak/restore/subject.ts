@@ -10,7 +10,7 @@ import { GUEST_DIR, GUEST_LOG, GUEST_SOURCES, type Workload } from "./workloads.
 const SANDBOX_TIMEOUT_MS = 3_600_000;
 const COMMAND_TIMEOUT_MS = 180_000;
 
-/** One sandbox with a workload in it, and what that said last. */
+/** A sandbox that runs a workload, and the last answer of the workload. */
 export class Subject {
   readonly workload: Workload;
   readonly #platform: Platform;
@@ -40,7 +40,7 @@ export class Subject {
     return this.#sandbox.sandboxId;
   }
 
-  /** Asks whether all is as it was. Throws SoakDifference. */
+  /** Checks that the workload's state is unchanged. Throws SoakDifference. */
   async check(deep = false): Promise<void> {
     const fromMs = Date.now();
     const now = parseCheck(await run(this.#sandbox, this.workload.check(deep)));
@@ -49,29 +49,29 @@ export class Subject {
   }
 
   async pause(keepMemory = true): Promise<void> {
-    if (!(await this.#sandbox.pause({ keepMemory }))) throw new SoakDifference("it was paused already");
+    if (!(await this.#sandbox.pause({ keepMemory }))) throw new SoakDifference("the sandbox was already paused");
   }
 
   async resume(): Promise<void> {
     this.#sandbox = await Sandbox.connect(this.sandboxId, { ...clientOptions(this.#platform), timeoutMs: SANDBOX_TIMEOUT_MS });
   }
 
-  /** Bytes that its memory takes on disk while it is paused. */
+  /** Size of its memory on disk while it is paused. */
   imageBytes(): number {
     const images = join(this.#platform.dataDir, "node/images");
     for (const id of readdirSync(images)) {
       const record = readImage(join(images, id, "image.json"));
       if (record?.identity.sandboxId !== this.sandboxId) continue;
       const { memory } = record;
-      if (!memory) throw new SoakDifference("it was paused without its memory");
+      if (!memory) throw new SoakDifference("the sandbox was paused without its memory");
       return memory.files.reduce((sum, { size }) => sum + size, 0);
     }
-    throw new SoakDifference("it is paused, and there is no image of it");
+    throw new SoakDifference("the paused sandbox has no image");
   }
 
   async fork(count: number): Promise<Subject[]> {
     const results = await this.#sandbox.fork({ count, timeoutMs: SANDBOX_TIMEOUT_MS });
-    if (results.length !== count) throw new SoakDifference(`${count} forks were asked for, ${results.length} came`);
+    if (results.length !== count) throw new SoakDifference(`requested ${count} forks, got ${results.length}`);
     return results.map((result) => {
       if (result instanceof Error) throw new SoakDifference(`a fork did not start: ${result.message}`);
       const { workload, mark } = { workload: this.workload, mark: this.#mark };
@@ -79,7 +79,7 @@ export class Subject {
     });
   }
 
-  /** Makes it differ from all others, in its memory or on its disk. */
+  /** Changes its memory or disk, so that it differs from all others. */
   async setMark(text: string): Promise<void> {
     await run(this.#sandbox, this.workload.mark(text));
     this.#mark = text;
@@ -89,14 +89,14 @@ export class Subject {
     await this.#sandbox.kill();
   }
 
-  /** What else is known when something is wrong: of the platform, and of the workload. */
+  /** Lines of the platform's and the workload's logs that may explain a failure. */
   async explain(): Promise<string[]> {
     const log = this.#platform.logs().split("\n");
     const platform = log.filter((line) => line.includes(this.sandboxId) && /"level":"?([45]0|warn|error)|memory_lost_reason/.test(line));
     const guest = await this.#sandbox.commands
       .run(`tail -n 20 ${GUEST_LOG} /home/user/soak/*.log 2>/dev/null | tail -n 30`, { timeoutMs: 10_000, requestTimeoutMs: 10_000 })
       .then(({ stdout }) => stdout.split("\n"))
-      .catch((error: unknown) => [`its log can't be read: ${asError(error).message}`]);
+      .catch((error: unknown) => [`the log of the workload is unreadable: ${asError(error).message}`]);
     return [...platform.slice(-5), ...guest].filter((line) => line.trim() !== "").map((line) => line.slice(0, 500));
   }
 }
@@ -110,7 +110,7 @@ function readImage(path: string): ImageFile | undefined {
   try {
     return JSON.parse(readFileSync(path, "utf8")) as ImageFile;
   } catch (error) {
-    // Those of others come and go.
+    // Images of other sandboxes are created and removed meanwhile.
     if (errnoOf(error) === "ENOENT") return undefined;
     throw error;
   }
@@ -125,7 +125,7 @@ async function run(sandbox: Sandbox, command: string): Promise<string> {
     return (await sandbox.commands.run(command, { timeoutMs: COMMAND_TIMEOUT_MS })).stdout;
   } catch (error) {
     if (error instanceof CommandExitError)
-      throw new SoakDifference(`its check failed (exit code ${error.exitCode}): ${error.stderr.slice(-500)}`);
+      throw new SoakDifference(`the check failed (exit code ${error.exitCode}): ${error.stderr.slice(-500)}`);
     throw error;
   }
 }

@@ -1,28 +1,28 @@
 import { join } from "node:path";
 
-/** A program that knows whether it is still what it was. */
+/** A program that can check its own state. */
 export interface Workload {
   readonly name: string;
   readonly title: string;
-  /** Files of guests/ that it consists of; sandboxes find them in `GUEST_DIR`. */
+  /** Its files in guests/. Sandboxes have them in `GUEST_DIR`. */
   readonly files: readonly string[];
-  /** Shell commands. `start` returns when `check` can be asked. */
+  /** Shell command that starts the program and returns when `check` works. */
   readonly start: string;
-  /** Prints a `Check` as JSON. A deep one looks at what takes long as well. */
+  /** Shell command that prints a `Check` as JSON. A deep check includes slow checks. */
   check(deep: boolean): string;
-  /** Makes it differ from its siblings. */
+  /** Shell command that makes the program differ from its siblings. */
   mark(text: string): string;
 }
 
 export const GUEST_SOURCES = join(import.meta.dirname, "guests");
 export const GUEST_DIR = "/home/user/guest";
-/** What it says that nobody else asks for. */
+/** Output of the program. */
 export const GUEST_LOG = "/home/user/soak.log";
 
-/** Answers on port 7000: the programs that we wrote ourselves. */
+/** A workload that answers on port 7000. */
 function server(about: { name: string; title: string; files: readonly string[]; command: string }): Workload {
   const { command, ...rest } = about;
-  // With pauses in each minute a connection may have to wait for one that was closed before them: see docs/lifecycle.md.
+  // With frequent pauses, a connection may wait for one that was closed before a pause: see docs/lifecycle.md.
   const ask = "curl --silent --show-error --fail --max-time 150";
   return {
     ...rest,
@@ -32,7 +32,7 @@ function server(about: { name: string; title: string; files: readonly string[]; 
   };
 }
 
-/** `ready` is asked until it agrees; two minutes are for machines that do other things as well. */
+/** Runs `ready` until it succeeds, for two minutes at most. */
 function inBackground(command: string, ready: string): string {
   const wait = `for i in $(seq 600); do ${ready} 2>/dev/null && exit 0; sleep 0.2; done; tail -n 5 ${GUEST_LOG} >&2; exit 1`;
   return `setsid ${command} >>${GUEST_LOG} 2>&1 </dev/null & ${wait}`;
@@ -40,7 +40,7 @@ function inBackground(command: string, ready: string): string {
 
 const CHROMIUM = [
   "/usr/lib/chromium/chromium-headless-shell",
-  // Its own sandbox needs namespaces that this one does not give.
+  // Chromium's own sandbox needs namespaces that are not available in a sandbox.
   "--no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update",
   "--user-data-dir=/home/user/soak/profile --remote-debugging-port=9222 http://127.0.0.1:7001/",
 ].join(" ");

@@ -7,7 +7,7 @@ import { MACHINE_CHECKS } from "../doctor/machine-checks.ts";
 import { TOOL_CHECKS } from "../doctor/tool-checks.ts";
 import { painter, printable } from "../terminal/text.ts";
 
-/** Checks what the platform stands on, by trying it. Exit code 4 when something is missing. */
+/** Checks what the platform needs from this host. Exit code 4 when a check failed. */
 export async function doctor(context: OperatorContext, options: { data?: string; json?: boolean }): Promise<void> {
   const folder = dataFolder(dataDirOf(options.data, context.env));
   const settings = resolveSettings({}, context.env, await readSettings(folder));
@@ -19,15 +19,16 @@ export async function doctor(context: OperatorContext, options: { data?: string;
     if (!options.json) process.stdout.write(formatFinding(finding));
   }
   const count = (outcome: Finding["outcome"]) => findings.filter((finding) => finding.outcome === outcome).length;
-  if (options.json) process.stdout.write(`${JSON.stringify({ healthy: count("bad") === 0, findings }, null, 2)}\n`);
-  else process.stdout.write(`\n${count("good")} good, ${count("warn")} to know about, ${count("bad")} to mend\n`);
-  if (count("bad") > 0) process.exitCode = EXIT_CODES.unfit.code;
+  if (options.json) process.stdout.write(`${JSON.stringify({ healthy: count("failed") === 0, findings }, null, 2)}\n`);
+  else process.stdout.write(`\n${count("passed")} passed, ${count("warning")} warnings, ${count("failed")} failed\n`);
+  if (count("failed") > 0) process.exitCode = EXIT_CODES.unfit.code;
 }
 
-const MARKS = { good: "✓", warn: "!", bad: "✗" } as const;
+const MARKS = { passed: ["good", "✓"], warning: ["warn", "!"], failed: ["bad", "✗"] } as const;
 
-function formatFinding({ name, outcome, found, mend }: { name: string } & Finding): string {
+function formatFinding({ name, outcome, found, fix }: { name: string } & Finding): string {
   const paint = painter(process.stdout);
-  const line = `${paint(outcome, MARKS[outcome])} ${name.padEnd(18)} ${printable(found)}\n`;
-  return mend === undefined ? line : `${line}${" ".repeat(21)}${paint("strong", "→")} ${printable(mend)}\n`;
+  const [tone, mark] = MARKS[outcome];
+  const line = `${paint(tone, mark)} ${name.padEnd(18)} ${printable(found)}\n`;
+  return fix === undefined ? line : `${line}${" ".repeat(21)}${paint("strong", "→")} ${printable(fix)}\n`;
 }

@@ -12,13 +12,13 @@ export interface DownOptions {
   readonly purge?: boolean;
 }
 
-/** Stops the platform and every sandbox; with `purge` the data folder goes too. */
+/** Stops the platform and kills every sandbox. With `purge` it also deletes the data folder. */
 export async function down(context: OperatorContext, options: DownOptions): Promise<void> {
   requireRoot("down");
   const dataDir = dataDirOf(options.data, context.env);
   const root = await realpath(dataDir).catch(() => undefined);
   if (root === undefined) {
-    process.stdout.write(`Nothing to stop: there is no ${dataDir}.\n`);
+    process.stdout.write(`Nothing to stop: ${dataDir} does not exist.\n`);
     return;
   }
   const folder = dataFolder(root);
@@ -29,11 +29,13 @@ export async function down(context: OperatorContext, options: DownOptions): Prom
     if (options.purge) await purge(folder, steps);
   }
   process.stdout.write(
-    options.purge ? "Skerry is down; its data is gone.\n" : `Skerry is down. Its data is in ${root} (remove it too: down --purge).\n`,
+    options.purge
+      ? "Skerry is down, and its data is deleted.\n"
+      : `Skerry is down. Its data stays in ${root}; ./skerry down --purge deletes it.\n`,
   );
 }
 
-/** The daemon first, so that nothing new appears; then everything it made on this machine. */
+/** Stops the daemon first, so that it creates nothing new, then removes everything it created on this host. */
 export async function shutDown(context: OperatorContext, folder: DataFolder, steps: Steps): Promise<void> {
   await makeRoom(folder);
   await steps.run(
@@ -41,26 +43,26 @@ export async function shutDown(context: OperatorContext, folder: DataFolder, ste
     () => stopDaemon(folder),
     (outcome) => outcome,
   );
-  await steps.run("this machine", () => context.cleanup(folder.root), describeCleanup);
+  await steps.run("cleanup", () => context.cleanup(folder.root), describeCleanup);
 }
 
 async function purge(folder: DataFolder, steps: Steps): Promise<void> {
-  // Only ever a folder that a platform was set up in: `--data /home` by mistake must not cost anybody their files.
+  // Deletes only a folder that contains a platform: `--data /home` by mistake must not delete anybody's files.
   const known = (await readSettings(folder)) !== undefined;
   if (!known || folder.root.split("/").length < 3) {
-    throw new OperatorError(`${folder.root} does not look like a data folder of ours, so it was not removed`, {
-      mend: [`A data folder (such as ${DEFAULT_DATA_DIR}) holds settings.json. Remove this one yourself if you are sure.`],
+    throw new OperatorError(`${folder.root} does not look like a data folder, so it was not deleted`, {
+      hints: [`A data folder, such as ${DEFAULT_DATA_DIR}, contains settings.json. If you are sure, delete this one yourself.`],
     });
   }
   await steps.run(
     "data",
     () => rm(folder.root, { recursive: true, force: true }),
-    () => `removed ${folder.root}`,
+    () => `deleted ${folder.root}`,
   );
 }
 
 function describeCleanup(counts: CleanupCounts): string {
   const found = Object.entries(counts).filter(([, count]) => Number(count) > 0);
-  if (found.length === 0) return "nothing was left";
-  return `removed ${found.map(([kind, count]) => (count === true ? kind : `${kind} ${count}`)).join(", ")}`;
+  if (found.length === 0) return "nothing to remove";
+  return `removed ${found.map(([kind, count]) => (count === true ? kind : `${count} ${kind}`)).join(", ")}`;
 }

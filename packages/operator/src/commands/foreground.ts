@@ -15,11 +15,11 @@ export interface ForegroundOptions {
   readonly signal: AbortSignal;
 }
 
-/** Shows the log and keeps the platform up until Ctrl-C, then stops it and every sandbox. */
+/** Shows the log and restarts the platform after a crash. On Ctrl-C it stops the platform and kills every sandbox. */
 export async function stayInForeground({ context, folder, settings, signal }: ForegroundOptions): Promise<void> {
   const paint = painter(process.stdout);
   const { mainScript, env } = context;
-  process.stdout.write(`${paint("dim", "The log follows; Ctrl-C stops the platform and every sandbox.")}\n`);
+  process.stdout.write(`${paint("dim", "Showing the log. Press Ctrl-C to stop the platform and kill every sandbox.")}\n`);
   const over = new AbortController();
   const following = followLog(folder.logFile, { lines: 0, follow: over.signal, json: false });
   following.catch(() => {});
@@ -27,7 +27,7 @@ export async function stayInForeground({ context, folder, settings, signal }: Fo
   try {
     outcome = await keepUp({
       folder,
-      // As `restart` may have set them meanwhile.
+      // `restart` may have changed them.
       start: async () => startDaemon(folder, { settings: (await readSettings(folder)) ?? settings, mainScript, env, signal }),
       say: (text) => process.stdout.write(`${paint("warn", "!")} ${text}\n`),
       signal,

@@ -10,21 +10,21 @@ export interface LogsOptions {
   readonly json?: boolean;
 }
 
-/** Shows the platform's log. */
+/** Prints the platform's log. */
 export async function logs(context: OperatorContext, options: LogsOptions): Promise<void> {
-  if (!/^\d{1,7}$/.test(options.lines)) throw new OperatorError(`-n takes a number of lines, not "${options.lines}"`, { exit: "usage" });
+  if (!/^\d{1,7}$/.test(options.lines)) throw new OperatorError(`invalid number of lines: -n "${options.lines}"`, { exit: "usage" });
   const { logFile } = dataFolder(dataDirOf(options.data, context.env));
   try {
     await access(logFile);
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code === "EACCES") {
-      throw new OperatorError(`${logFile} is for root alone`, { exit: "notRoot", mend: ["Run this as root (sudo)."], cause });
+      throw new OperatorError(`only root can read ${logFile}`, { exit: "notRoot", hints: ["Run this command as root (sudo)."], cause });
     }
-    throw new OperatorError(`there is no log: ${logFile}`, { exit: "notRunning", mend: ["Start the platform: ./skerry up"], cause });
+    throw new OperatorError(`${logFile} does not exist`, { exit: "notRunning", hints: ["To start the platform, run ./skerry up."], cause });
   }
   const stop = new AbortController();
   process.once("SIGINT", () => stop.abort());
-  // Read by `head` and the like: they end first, and that is fine.
+  // A reader such as `head` may close the pipe first.
   process.stdout.once("error", () => process.exit(0));
   await followLog(logFile, { lines: Number(options.lines), follow: options.follow ? stop.signal : undefined, json: options.json ?? false });
 }

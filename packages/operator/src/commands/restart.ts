@@ -1,6 +1,7 @@
-// Another version, or other settings, without an end of any sandbox: they do without a daemon, and the next one adopts them.
-// Failure policy: whatever can fail before is done while the old daemon still answers. A daemon that does not start with other settings is
-// started with those of before; where the code is at fault, sandboxes go on until a checkout that works is started.
+// Replaces the daemon with another version or with other settings. Sandboxes run without a daemon, and the next daemon adopts them.
+//
+// Failure policy: everything that can fail early runs while the old daemon still answers. If the new daemon does not start with changed
+// settings, it is started with the old ones. If it does not start at all, sandboxes keep running until a working checkout is started.
 
 import { realpath } from "node:fs/promises";
 import {
@@ -28,7 +29,7 @@ export interface RestartOptions extends SettingOptions {
   readonly data?: string;
 }
 
-/** Replaces the platform's process by one of this checkout, with new settings where some are given. */
+/** Replaces the platform's process with one of this checkout. Settings that are not given keep their values. */
 export async function restart(context: OperatorContext, options: RestartOptions): Promise<void> {
   const startedAt = performance.now();
   requireRoot("restart");
@@ -37,14 +38,14 @@ export async function restart(context: OperatorContext, options: RestartOptions)
   await interruptible(async (signal) => {
     await using _lock = await takeSetupLock(folder.lockFile);
     const start = { context, folder, settings, steps: createSteps(), signal };
-    // While the platform still answers: those that it has itself are free once it is stopped.
+    // Checked while the platform still runs. Its own ports become free when it stops.
     const isRunning = (await findDaemon(folder)) !== undefined;
     await assertPortsFree(settings, (port) => isRunning && (port === before.apiPort || port === before.edgePort));
     await prepareMachine(start);
     signal.throwIfAborted();
     await replaceDaemon(start, before);
     await tryFirstSandbox(start).catch((error: unknown) => {
-      start.steps.warn("The platform is up and has its sandboxes, but could not make another one:");
+      start.steps.warn("The platform runs and has its sandboxes, but could not create another one:");
       throw error;
     });
   });
@@ -55,11 +56,11 @@ async function lastStarted(dataDir: string): Promise<{ folder: DataFolder; befor
   const root = await realpath(dataDir).catch(() => undefined);
   const folder = root === undefined ? undefined : dataFolder(root);
   const before = folder && (await readSettings(folder));
-  if (!before) throw new OperatorError(`there is no platform in ${dataDir}`, { mend: ["To start one: ./skerry up"] });
+  if (!before) throw new OperatorError(`there is no platform in ${dataDir}`, { hints: ["To start one, run ./skerry up."] });
   return { folder, before };
 }
 
-/** Not to be interrupted from here on: it would leave the sandboxes without a platform. */
+/** Must not be interrupted: sandboxes would be left without a platform. */
 async function replaceDaemon({ context, folder, settings, steps }: StartOptions, before: PlatformSettings): Promise<void> {
   const startWith = async (wanted: PlatformSettings) => {
     await writeJsonFile(folder.settingsFile, wanted);
@@ -68,7 +69,7 @@ async function replaceDaemon({ context, folder, settings, steps }: StartOptions,
   };
   const started = (pid: number) => `process ${pid}`;
   await steps.run(
-    "former platform",
+    "old process",
     () => stopDaemon(folder),
     (outcome) => outcome,
   );
@@ -76,9 +77,11 @@ async function replaceDaemon({ context, folder, settings, steps }: StartOptions,
     await steps.run("platform", () => startWith(settings), started);
   } catch (error) {
     if (JSON.stringify(settings) === JSON.stringify(before)) {
-      steps.warn("Sandboxes go on running. To have them back: ./skerry restart from the checkout of before, or once this is mended.");
+      steps.warn(
+        "Sandboxes keep running without the platform. Run ./skerry restart from the previous checkout, or after fixing the cause.",
+      );
     } else {
-      steps.warn("It does not start with these settings. With those of before:");
+      steps.warn("The platform does not start with these settings. Starting it with the previous ones:");
       await steps.run("platform", () => startWith(before), started);
     }
     throw error;

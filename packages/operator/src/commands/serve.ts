@@ -9,10 +9,10 @@ export interface ServeOptions {
   readonly runtime?: string;
 }
 
-/** Runs the platform in this process until it is told to stop. Everything is a SKERRY_ setting; the options are short forms. */
+/** Runs the platform in this process until SIGTERM or SIGINT. The options are short forms of SKERRY_ settings. */
 export async function serve(context: OperatorContext, options: ServeOptions): Promise<void> {
   const { logFile, daemonLockFile } = dataFolder(dataDirOf(options.data, context.env));
-  // Without it, where it can't be had, the other commands know this process by the pid file alone.
+  // If the lock cannot be taken, the other commands find this process by the pid file alone.
   holdDaemonLock(daemonLockFile);
   using _rotation = rotateOwnLog(logFile);
   await context.serve({

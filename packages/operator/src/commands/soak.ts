@@ -15,7 +15,7 @@ export async function soakRestore(context: OperatorContext, options: RestoreSoak
   if (context.env.SKERRY_RUNTIME === "runc") {
     throw new OperatorError("soak restore needs gVisor: a pause on runc keeps no memory, so there is no state to check", {
       exit: "usage",
-      mend: ["Unset SKERRY_RUNTIME and run it again. It starts its own platform and does not touch a running one."],
+      hints: ["Unset SKERRY_RUNTIME and run it again. It starts its own platform and does not touch a running one."],
     });
   }
   const { cycles, forks, only, parallel, json } = options;

@@ -1,4 +1,4 @@
-// What `up` and `restart` have in common: the machine made ready, a first sandbox through the public API, how to connect.
+// What `up` and `restart` share: setting up the host, running a first sandbox through the public API, printing how to connect.
 
 import { agentTreesInUse } from "@skerry/node/folder";
 import type { CurrentAgent, Steps } from "@skerry/setup";
@@ -26,12 +26,12 @@ export interface StartOptions {
   readonly signal: AbortSignal;
 }
 
-/** Ctrl-C, a service manager, a closed terminal. */
+/** Sent by Ctrl-C, a service manager and a closed terminal. */
 const INTERRUPTIONS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 export async function interruptible(work: (signal: AbortSignal) => Promise<void>): Promise<void> {
   const interrupt = new AbortController();
-  const onSignal = () => interrupt.abort(new OperatorError("stopped; run it again to go on from here", { exit: "interrupted" }));
+  const onSignal = () => interrupt.abort(new OperatorError("interrupted; run the command again to continue", { exit: "interrupted" }));
   for (const name of INTERRUPTIONS) process.on(name, onSignal);
   try {
     await work(interrupt.signal);
@@ -40,7 +40,7 @@ export async function interruptible(work: (signal: AbortSignal) => Promise<void>
   }
 }
 
-/** Makes the machine and the data folder ready for this checkout's platform. A platform that runs is not touched. Needs the set-up lock. */
+/** Prepares the host and the data folder for this checkout's platform. Does not touch a running platform. Needs the set-up lock. */
 export async function prepareMachine({ context, folder, settings, steps, signal }: StartOptions): Promise<void> {
   await makeRoom(folder);
   const used = agentTreesInUse(folder.nodeDir);
@@ -57,11 +57,11 @@ export async function tryFirstSandbox({ folder, settings, steps }: Pick<StartOpt
     await steps.run(
       "first sandbox",
       () => runFirstSandbox({ ...clientUrls(settings), apiKey }),
-      ({ sandboxId, firstOutputMs }) => `${sandboxId} said hello after ${Math.round(firstOutputMs)} ms`,
+      ({ sandboxId, firstOutputMs }) => `${sandboxId}, first output after ${Math.round(firstOutputMs)} ms`,
     );
   } catch (error) {
     if (!(error instanceof NoRoomError)) throw error;
-    steps.warn(`The platform is up, but there is no room for another sandbox now: ${error.message}`);
+    steps.warn(`The platform runs, but this host has no room for another sandbox: ${error.message}`);
   }
 }
 
@@ -71,19 +71,19 @@ export function printConnection(folder: DataFolder, settings: PlatformSettings, 
   const flag = folder.root === dataFolder(dataDirOf(undefined, {})).root ? "" : ` --data ${folder.root}`;
   const lines = [
     "",
-    `${paint("strong", "Skerry is up")} after ${formatDuration(elapsedMs)}, on ${settings.runtime}.`,
+    `${paint("strong", "Skerry is running")} on ${settings.runtime}, started in ${formatDuration(elapsedMs)}.`,
     "",
-    `  API            ${api}`,
-    `  sandboxes      ${edge}  (or {port}-{sandboxID}.${settings.domain})`,
-    `  for a client   eval "$(./skerry env${flag})"`,
-    `  status, end    ./skerry status${flag}    ./skerry down${flag}`,
+    `  API        ${api}`,
+    `  sandboxes  ${edge} or http://{port}-{sandboxID}.${settings.domain}`,
+    `  connect    eval "$(./skerry env${flag})"`,
+    `  stop       ./skerry down${flag}`,
     "",
   ];
   if (settings.listen !== "127.0.0.1" && settings.listen !== "::1") {
     lines.splice(
       -1,
       0,
-      `  ${paint("warn", "!")} it listens on ${settings.listen}, without TLS: whoever sees this traffic sees the API key`,
+      `  ${paint("warn", "!")} The platform listens on ${settings.listen} without TLS. Anyone who can read this traffic can read the API key.`,
       "",
     );
   }

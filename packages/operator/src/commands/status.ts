@@ -28,7 +28,7 @@ interface Status {
   readonly baseTemplate: string | null;
 }
 
-/** Says what runs. Exit code 0 when the platform answers, 3 when it is not running, 1 when it runs and does not answer. */
+/** Prints the state of the platform. Exit code 0 when it answers, 3 when it is not running, 1 when it runs but does not answer. */
 export async function status(context: OperatorContext, options: { data?: string; json?: boolean }): Promise<void> {
   const state = await readStatus(dataFolder(dataDirOf(options.data, context.env)));
   process.stdout.write(options.json ? `${JSON.stringify(state, null, 2)}\n` : formatStatus(state));
@@ -65,7 +65,7 @@ async function countSandboxes(folder: DataFolder, api: string): Promise<number |
     const response = await fetch(`${api}/sandboxes`, { headers: { "X-API-Key": apiKey }, signal: AbortSignal.timeout(5_000) });
     return response.ok ? ((await response.json()) as unknown[]).length : null;
   } catch {
-    // Without root the key can't be read: the count stays unknown.
+    // Without root the API key is unreadable, so the count is unknown.
     return null;
   }
 }
@@ -73,23 +73,23 @@ async function countSandboxes(folder: DataFolder, api: string): Promise<number |
 function formatStatus(state: Status): string {
   const paint = painter(process.stdout);
   const headline = state.healthy
-    ? paint("good", "up")
+    ? paint("good", "running")
     : state.running
-      ? paint("bad", "the process runs but the API does not answer")
+      ? paint("bad", "running, but the API does not answer")
       : paint("warn", "not running");
   const rows: [string, string | number | null][] = [
     ["Skerry", headline],
     ["process", state.pid],
     ["API", state.running ? state.api : null],
-    ["sandboxes at", state.running ? state.sandboxes : null],
-    ["running now", state.runningSandboxes],
+    ["edge", state.running ? state.sandboxes : null],
+    ["sandboxes", state.runningSandboxes],
     ["runtime", state.runtime],
     ["runsc", state.runsc],
     ["agent", state.agent],
     ["base template", state.baseTemplate],
-    ["data", state.dataDir],
+    ["data folder", state.dataDir],
   ];
   const lines = rows.filter(([, value]) => value !== null).map(([name, value]) => `${name.padEnd(14)} ${value}`);
-  if (!state.running) lines.push("", "Start it: ./skerry up");
+  if (!state.running) lines.push("", "To start it, run ./skerry up.");
   return `${lines.join("\n")}\n`;
 }

@@ -20,10 +20,10 @@ export const testCacheDirOf = (env: OperatorContext["env"]): string => env.SKERR
 /** Where platforms of tests have their data folders, below the cache. */
 export const runsDirOf = (folder: DataFolder): string => join(folder.root, "runs");
 
-/** Aborts on Ctrl-C and SIGTERM, with an OperatorError that says `mend`. */
-export function interruptSignal(mend: readonly string[] = []): AbortSignal {
+/** Aborts on Ctrl-C and SIGTERM, with an OperatorError that has these hints. */
+export function interruptSignal(hints: readonly string[] = []): AbortSignal {
   const interrupt = new AbortController();
-  const onSignal = () => interrupt.abort(new OperatorError("interrupted", { exit: "interrupted", mend }));
+  const onSignal = () => interrupt.abort(new OperatorError("interrupted", { exit: "interrupted", hints }));
   process.on("SIGINT", onSignal).on("SIGTERM", onSignal);
   return interrupt.signal;
 }

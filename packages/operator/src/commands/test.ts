@@ -21,13 +21,13 @@ import { formatDuration, painter } from "../terminal/text.ts";
 import { interruptSignal, type Preparation, runsDirOf, setUpSoakTemplate, setUpTestCache, testCacheDirOf } from "./test-cache.ts";
 
 export interface TestOptions {
-  /** Every case of every matrix instead of a sample of each. */
+  /** Runs every case of every matrix instead of a sample. */
   readonly all?: boolean;
-  /** "2/4": the second of four parts that take about equally long. */
+  /** "2/4": the second of four parts, which take about equally long. */
   readonly part?: string;
-  /** Leaves out files that have passed at this depth since the checkout last changed. */
+  /** Skips files that have passed at this depth since the checkout last changed. */
   readonly resume?: boolean;
-  /** Writes how long each file took into the repository, for the order and the parts of later runs. */
+  /** Records how long each file took, for the order and the parts of later runs. */
   readonly saveDurations?: boolean;
 }
 
@@ -95,7 +95,7 @@ function leftovers(swept: readonly string[]): Tally {
   return { passed: 0, failed: 1, failures: swept.map((name) => `the platform of test ${name} was not removed`) };
 }
 
-/** The last line is for programs: `N passed, N failed`. */
+/** The last line, `N passed, N failed`, is stable: programs parse it. */
 function summarise(total: Tally, elapsedMs: number, scope: readonly string[]): void {
   const paint = painter(process.stdout);
   const lines = [

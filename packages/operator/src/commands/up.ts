@@ -28,7 +28,7 @@ export interface UpOptions extends SettingOptions {
   readonly detach?: boolean;
 }
 
-/** Sets up what is missing, starts the platform, runs a first sandbox and says how to connect. */
+/** Installs what is missing, starts the platform, runs a first sandbox and prints how to connect. */
 export async function up(context: OperatorContext, options: UpOptions): Promise<void> {
   const startedAt = performance.now();
   requireRoot("up");
@@ -46,7 +46,7 @@ export async function up(context: OperatorContext, options: UpOptions): Promise<
 async function start(options: StartOptions): Promise<void> {
   const { context, folder, settings, steps, signal } = options;
   await using _lock = await takeSetupLock(folder.lockFile);
-  // A first set-up takes minutes: not for ports that can't be had.
+  // Before the set-up, which takes minutes the first time.
   await assertPortsFree(settings);
   await prepareMachine(options);
   await writeJsonFile(folder.settingsFile, settings);
@@ -60,10 +60,10 @@ async function start(options: StartOptions): Promise<void> {
     await tryFirstSandbox(options);
     signal.throwIfAborted();
   } catch (error) {
-    // A platform that can't run a sandbox is of no use, and a half-started one would be in the way.
+    // A platform that cannot run a sandbox is stopped. If there were sandboxes before, they keep running without it.
     if (hadSandboxes && !signal.aborted) {
       await stopDaemon(folder);
-      steps.warn("The sandboxes from before go on running. To end them: ./skerry down");
+      steps.warn("Existing sandboxes keep running. To kill them, run ./skerry down.");
     } else {
       await shutDown(context, folder, steps);
     }
@@ -81,15 +81,15 @@ async function alreadyUp(options: {
   const current = await readSettings(folder);
   const wanted = resolveSettings(options.options, context.env, current);
   if (!current || JSON.stringify(wanted) !== JSON.stringify(current)) {
-    throw new OperatorError("the platform is up, with other settings", {
-      mend: [
-        "To change them: ./skerry restart, with the same options. Sandboxes go on running.",
-        "To begin anew: ./skerry down, which ends every sandbox, and then up.",
+    throw new OperatorError("the platform is already running with other settings", {
+      hints: [
+        "To change the settings, run ./skerry restart with the same options. Sandboxes keep running.",
+        "To start over, run ./skerry down, which kills every sandbox, and then ./skerry up.",
       ],
     });
   }
   process.stdout.write(
-    `The platform is up already (process ${running.pid}, API ${clientUrls(current).api}).\n` +
-      "After an update of this checkout: ./skerry restart. Sandboxes go on running.\n",
+    `Skerry is already running (process ${running.pid}, API ${clientUrls(current).api}).\n` +
+      "After an update of this checkout, run ./skerry restart. Sandboxes keep running.\n",
   );
 }

@@ -1,14 +1,14 @@
-// Who runs the platform of a data folder, known from the kernel: each `serve` has a shared lock on one file of the folder for as long
-// as it lives. A lock goes with its process, however that ends, so it is never stale, and no pid of it can be another's.
+// Each `serve` process holds a shared lock on one file of its data folder, so the kernel knows which processes run the platform. The
+// kernel releases the lock when the process ends, so it is never stale and never names the pid of another process.
 //
-// The file is for this alone: a POSIX lock also ends when its process closes any descriptor of the file. `flock` would not, but the
-// kernel tells nobody who has one.
+// The file has no other use: a POSIX lock also ends when its process closes any descriptor of the file. `flock` has no such rule, but
+// the kernel does not tell who holds one.
 
 import { closeSync, openSync } from "node:fs";
 import { errnoOf } from "@skerry/base";
 import { findSharer, shareFile } from "@skerry/base/linux";
 
-/** For the life of this process. False where that can't be: there is no such folder, or it can't be written to. */
+/** Takes the lock until this process ends. Returns false if the folder does not exist or is read-only. */
 export function holdDaemonLock(file: string): boolean {
   let fd: number;
   try {
@@ -19,7 +19,7 @@ export function holdDaemonLock(file: string): boolean {
   return shareFile(fd);
 }
 
-/** The pid of a process that has the lock, 0 for one that can't be seen from here. Undefined when nobody has it, or this user may not ask. */
+/** Pid of a process that holds the lock; 0 if the process is in another pid namespace. Undefined if nobody holds it or the file is unreadable. */
 export function findLockHolder(file: string): number | undefined {
   let fd: number;
   try {

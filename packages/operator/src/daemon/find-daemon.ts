@@ -4,15 +4,14 @@ import { describeProcess, OperatorError, type ProcessRecord, readLiveProcess } f
 import { findLockHolder } from "./daemon-lock.privileged.ts";
 
 /**
- * The process that runs the platform of this data folder. Its lock says so, whatever the pid file names. The pid file counts only for
- * a process without a lock: one that has just been started, or that an older version started. A user who may not ask for the lock has
- * the pid file alone.
+ * The process that runs the platform of this data folder, found by its lock. The pid file counts only for a process without a lock: one
+ * that has just been started, or one of an older version. A user who cannot read the lock file has the pid file alone.
  */
 export async function findDaemon(folder: DataFolder): Promise<ProcessRecord | undefined> {
   for (let pid = findLockHolder(folder.daemonLockFile); pid !== undefined; pid = findLockHolder(folder.daemonLockFile)) {
     if (pid === 0) throw outOfSight(folder);
     const found = await describeProcess(pid);
-    // Described while it had the lock: not another process that has got its pid since.
+    // Checked again, so that the description is not of another process that got the pid meanwhile.
     if (found && findLockHolder(folder.daemonLockFile) === pid) return found;
   }
   const recorded = await readLiveProcess(folder.pidFile).catch(() => undefined);
@@ -25,8 +24,8 @@ async function isServe(pid: number): Promise<boolean> {
 }
 
 function outOfSight(folder: DataFolder): OperatorError {
-  return new OperatorError(`the platform of ${folder.root} runs in a container whose processes can't be seen from here`, {
-    mend: ["Run this command in that container, or on the machine itself."],
+  return new OperatorError(`the platform of ${folder.root} runs in a container, and its process is not visible from here`, {
+    hints: ["Run this command in that container or on its host."],
   });
 }
 

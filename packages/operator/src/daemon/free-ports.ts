@@ -10,15 +10,15 @@ interface Listener {
   readonly port: (settings: PlatformSettings) => number;
 }
 
-/** What the platform listens with on this machine. The ports of split roles are settings of `serve`, which names them itself. */
+/** Listeners of a platform in one process. The ports of split roles are settings of `serve`, whose errors name them. */
 const LISTENERS: readonly Listener[] = [
   { what: "the API", option: "--api-port", port: ({ apiPort }) => apiPort },
   { what: "the edge", option: "--edge-port", port: ({ edgePort }) => edgePort },
 ];
 
 /**
- * Throws when the platform could not listen where it is told to, with the option that changes that. Ports that `mine` says are our
- * own running platform's are not looked at.
+ * Throws if the platform cannot listen on one of its addresses, and names the option that changes the address. Ports for which `mine`
+ * returns true belong to the running platform and are not checked.
  */
 export async function assertPortsFree(settings: PlatformSettings, mine: (port: number) => boolean = () => false): Promise<void> {
   for (const listener of LISTENERS) {
@@ -29,7 +29,7 @@ export async function assertPortsFree(settings: PlatformSettings, mine: (port: n
   }
 }
 
-/** As the platform will do it. The name of the system's error, when it can't. */
+/** Listens as the platform will. Returns the name of the system error, or undefined if it worked. */
 async function tryListening(host: string, port: number): Promise<string | undefined> {
   const server = createServer();
   try {
@@ -45,15 +45,15 @@ async function tryListening(host: string, port: number): Promise<string | undefi
 
 function refused(errno: string, { what, option }: Listener, { address, port }: { address: string; port: number }): OperatorError {
   if (errno === "EADDRNOTAVAIL") {
-    return new OperatorError(`${what} can't listen on ${address}: this machine has no such address`, {
-      mend: ["Choose one that it has: --listen 127.0.0.1, or 0.0.0.0 for all of them"],
+    return new OperatorError(`${what} can't listen on ${address}: this host has no such address`, {
+      hints: ["Choose an address of this host, such as --listen 127.0.0.1, or 0.0.0.0 for all of its addresses."],
     });
   }
   if (errno !== "EADDRINUSE") return new OperatorError(`${what} can't listen on ${address}, port ${port}: ${errno}`);
-  return new OperatorError(`${what} can't listen on ${address}, port ${port}: something else does already`, {
-    mend: [
-      `Another platform, or another server? Choose another port: ${option} ${port < 65_000 ? port + 100 : port - 100}`,
-      `What has it: ss -ltnp 'sport = :${port}'`,
+  return new OperatorError(`${what} can't listen on ${address}, port ${port}: the port is in use`, {
+    hints: [
+      `Choose another port, such as ${option} ${port < 65_000 ? port + 100 : port - 100}.`,
+      `To find the program that uses it, run ss -ltnp 'sport = :${port}'.`,
     ],
   });
 }

@@ -26,7 +26,7 @@ afterEach(() => {
   rmSync(folder.root, { recursive: true, force: true });
 });
 
-/** A process in the daemon's place: what it does is of no matter here. */
+/** Starts a process that takes the daemon's place. */
 async function start(): Promise<void> {
   const child = await startLockHolder(folder.daemonLockFile);
   children.push(child);
@@ -37,32 +37,32 @@ const keep = (begin: () => Promise<void> = start) =>
   keepUp({ folder, start: begin, say: (text) => said.push(text), signal: stop.signal, timing: TIMING });
 const pid = async () => (await readLiveProcess(folder.pidFile))?.pid;
 
-test("a killed daemon is started again, and nothing is ended", async () => {
+test("a killed daemon is restarted, and no sandbox is killed", async () => {
   await start();
   const keeping = keep();
   const first = await pid();
   children[0]?.kill("SIGKILL");
   await vi.waitFor(() => expect(said).toHaveLength(2), PATIENCE);
   expect(await pid()).not.toBe(first);
-  expect(said).toEqual([expect.stringMatching(/ended by itself. Its sandboxes go on/), "The platform is up again."]);
+  expect(said).toEqual([expect.stringMatching(/crashed. Sandboxes keep running/), "The platform is running again."]);
   stop.abort();
   expect(await keeping).toBe("interrupted");
   expect(await pid()).toBeDefined();
 });
 
-test("a pid file that is lost while the daemon runs is written again, so that its fall is not taken for an end on purpose", async () => {
+test("a pid file that is lost while the daemon runs is written again, so that a later crash does not look like a stop", async () => {
   await start();
   const first = await pid();
   const keeping = keep();
   rmSync(folder.pidFile);
   await vi.waitFor(async () => expect(await pid()).toBe(first), PATIENCE);
   children[0]?.kill("SIGKILL");
-  await vi.waitFor(() => expect(said).toContain("The platform is up again."), PATIENCE);
+  await vi.waitFor(() => expect(said).toContain("The platform is running again."), PATIENCE);
   stop.abort();
   expect(await keeping).toBe("interrupted");
 });
 
-test("a daemon that falls again and again is given up, with what to do", async () => {
+test("a daemon that keeps crashing is not restarted any more", async () => {
   await start();
   children[0]?.kill("SIGKILL");
   let starts = 0;
@@ -73,14 +73,14 @@ test("a daemon that falls again and again is given up, with what to do", async (
     throw new Error("no database");
   };
   await expect(keep(failing)).rejects.toMatchObject({
-    message: expect.stringMatching(/ended by itself 4 times in a row/),
-    mend: expect.arrayContaining([expect.stringMatching(/left as they are/), expect.stringMatching(/skerry up .*skerry down/)]),
+    message: expect.stringMatching(/crashed 4 times in a row/),
+    hints: expect.arrayContaining([expect.stringMatching(/keep running/), expect.stringMatching(/skerry up\. .*skerry down/)]),
   });
   expect(starts).toBe(3);
-  expect(said).toContain("It could not be started again: no database");
+  expect(said).toContain("The platform could not be restarted: no database");
 });
 
-test("a daemon that was ended on purpose stays down", async () => {
+test("a daemon that was stopped on purpose stays down", async () => {
   await start();
   const keeping = keep();
   {

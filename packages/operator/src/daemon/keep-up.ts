@@ -6,19 +6,20 @@ import { findDaemon } from "./find-daemon.ts";
 
 export interface KeepUpTiming {
   readonly pollMs: number;
-  /** Before the first new start; doubled each time it falls again soon. */
+  /** Delay before the first restart. Doubles with each crash that follows quickly. */
   readonly firstDelayMs: number;
-  /** A daemon that lived shorter fell at once. */
+  /** A daemon that ran for less time than this crashed quickly. */
   readonly quickFallMs: number;
+  /** Quick crashes in a row after which it is not restarted any more. */
   readonly quickFalls: number;
 }
 
 export interface KeepUpOptions {
   readonly folder: DataFolder;
-  /** Starts the daemon; answers when it is healthy. */
+  /** Starts the daemon. Resolves when it is healthy. */
   readonly start: () => Promise<unknown>;
   readonly say: (text: string) => void;
-  /** Somebody wants it to end. */
+  /** Fires when the user wants the platform to stop. */
   readonly signal: AbortSignal;
   readonly timing?: KeepUpTiming;
 }
@@ -26,8 +27,8 @@ export interface KeepUpOptions {
 const TIMING: KeepUpTiming = { pollMs: 500, firstDelayMs: 500, quickFallMs: 60_000, quickFalls: 5 };
 
 /**
- * Starts the daemon again whenever it falls. Never ends a sandbox: they do without a daemon, and the next one adopts them.
- * Answers `interrupted` when `signal` fires, and `ended` when `./skerry down` in another terminal ended the platform.
+ * Restarts the daemon whenever it crashes. Never kills a sandbox: they run without a daemon, and the next one adopts them.
+ * Returns `interrupted` when `signal` fires, and `ended` when `./skerry down` in another terminal stopped the platform.
  */
 export async function keepUp(options: KeepUpOptions): Promise<"interrupted" | "ended"> {
   const { folder, signal, say, timing = TIMING } = options;
@@ -45,7 +46,7 @@ export async function keepUp(options: KeepUpOptions): Promise<"interrupted" | "e
     if (state === "up") continue;
     if (falls > timing.quickFalls) throw fellTooOften(folder, falls);
     const delayMs = timing.firstDelayMs * 2 ** (falls - 1);
-    say(`The platform ended by itself. Its sandboxes go on; starting it again in ${delayMs / 1000} s.`);
+    say(`The platform crashed. Sandboxes keep running; restarting it in ${delayMs / 1000} s.`);
     await pause(delayMs, signal);
     if (signal.aborted) return "interrupted";
     if ((await underLock(folder, (record) => startAgain(options, record))) === "ended") return "ended";
@@ -56,16 +57,16 @@ async function startAgain({ folder, start, say, signal }: KeepUpOptions, fallen:
   if (await findDaemon(folder)) return;
   try {
     await start();
-    say("The platform is up again.");
+    say("The platform is running again.");
   } catch (error) {
     if (signal.aborted) return;
-    say(`It could not be started again: ${error instanceof Error ? error.message : String(error)}`);
-    // Where there is no record, somebody has ended the platform on purpose.
+    say(`The platform could not be restarted: ${error instanceof Error ? error.message : String(error)}`);
+    // A missing record would mean that the user stopped the platform.
     await writeJsonFile(folder.pidFile, fallen);
   }
 }
 
-/** Writes the record of a running daemon again where it was lost: without one, its next fall would look like the work of `./skerry down`. */
+/** Writes a lost record of a running daemon again. Without a record, the next crash would look like `./skerry down`. */
 async function restoreRecord(folder: DataFolder): Promise<void> {
   const isRecorded = async () => (await readLiveProcess(folder.pidFile).catch(() => undefined)) !== undefined;
   if (await isRecorded()) return;
@@ -73,11 +74,11 @@ async function restoreRecord(folder: DataFolder): Promise<void> {
   if (!lock) return;
   await using _lock = lock;
   const running = await findDaemon(folder);
-  // On a full disk it is written when there is room.
+  // On a full disk, the next round tries again.
   if (running && !(await isRecorded())) await writeJsonFile(folder.pidFile, running).catch(ignoreFullDisk);
 }
 
-/** `ended` without doing the work, when the record or the whole folder is gone: `./skerry down` removes them. */
+/** Runs `work` under the set-up lock. Returns `ended` if the record or the whole folder is gone: `./skerry down` removes them. */
 async function underLock<T>(folder: DataFolder, work: (record: ProcessRecord) => Promise<T>): Promise<T | "ended"> {
   const lock = await takeSetupLock(folder.lockFile, { wait: true }).catch(ignoreMissing);
   if (!lock) return "ended";
@@ -90,17 +91,17 @@ function ignoreFullDisk(error: unknown): void {
   if (!isOutOfSpace(error)) throw error;
 }
 
-/** The whole data folder is gone. */
+/** ENOENT: the data folder was deleted. */
 function ignoreMissing(error: unknown): undefined {
   if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
 }
 
 function fellTooOften(folder: DataFolder, falls: number): OperatorError {
-  return new OperatorError(`the platform ended by itself ${falls} times in a row; it is not started again`, {
-    mend: [
-      "Its sandboxes were left as they are, and go on running.",
-      `Why it ended: ${folder.logFile}`,
-      "To go on with them: ./skerry up    To end them all: ./skerry down",
+  return new OperatorError(`the platform crashed ${falls} times in a row and is not restarted`, {
+    hints: [
+      "Its sandboxes keep running.",
+      `See ${folder.logFile} for the cause.`,
+      "To start it again, run ./skerry up. To kill the sandboxes, run ./skerry down.",
     ],
   });
 }

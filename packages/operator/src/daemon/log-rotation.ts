@@ -1,17 +1,18 @@
-// The log is copied aside and emptied, never renamed: the daemon writes to it by the descriptor that it was started with,
-// and whoever follows it keeps the same file. All at once, so that nothing can be written in between.
+// The log is copied and truncated, never renamed: the daemon keeps writing through the descriptor that it inherited, and readers keep
+// the same file. Copying and truncating are synchronous, so this process writes nothing in between.
 
 import { chmodSync, copyFileSync, fstatSync, readFileSync, rmSync, statSync, truncateSync, writeSync } from "node:fs";
 import { isOutOfSpace } from "@skerry/base";
 
+/** Size above which the log is rotated. */
 const LOG_LIMIT_BYTES = 16 * 1024 * 1024;
 const LOOK_EVERY_MS = 60_000;
 const STDOUT = 1;
 const STDERR = 2;
 
 /**
- * One older log is kept beside the current one. The one before goes first: on a full disk it makes the room. Where that is not enough
- * the log stays as it is, until the next time.
+ * Keeps one older log (`<path>.1`). The previous one is deleted first, which frees space on a full disk. If the copy still does not fit,
+ * the log is not rotated this time.
  */
 export function rotateLog(path: string, limitBytes = LOG_LIMIT_BYTES): void {
   const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
@@ -29,7 +30,7 @@ export function rotateLog(path: string, limitBytes = LOG_LIMIT_BYTES): void {
   truncateSync(path);
 }
 
-/** Keeps this process's own log small, where it is that file: a service manager's or a person's terminal is none of ours. */
+/** Rotates the log regularly while standard output of this process is that file, and not a terminal or a service manager's pipe. */
 export function rotateOwnLog(path: string, options: { limitBytes?: number; everyMs?: number } = {}): Disposable {
   const timer = setInterval(() => {
     try {
@@ -42,16 +43,16 @@ export function rotateOwnLog(path: string, options: { limitBytes?: number; every
   return { [Symbol.dispose]: () => clearInterval(timer) };
 }
 
-/** Standard error is that log, which may not take it. */
+/** Standard error is usually the same log, and may fail as well. */
 function say(text: string): void {
   try {
     writeSync(STDERR, text);
   } catch {
-    // Then nobody hears it.
+    // There is nowhere left to report it.
   }
 }
 
-/** True when standard output goes there, and always to its end: else what comes next would leave a hole. */
+/** Whether standard output is that file, opened for appending. Without O_APPEND, the next write would leave a hole. */
 function isOwnLog(path: string): boolean {
   const [output, log] = [fstatSync(STDOUT), statSync(path, { throwIfNoEntry: false })];
   if (!log?.isFile() || output.ino !== log.ino || output.dev !== log.dev) return false;

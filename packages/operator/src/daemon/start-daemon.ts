@@ -17,20 +17,21 @@ import { assertPortsFree } from "./free-ports.ts";
 import { rotateLog } from "./log-rotation.ts";
 import { stopDaemon } from "./stop-daemon.ts";
 
+/** Time for the API to answer. Adopting many sandboxes takes most of it. */
 const START_LIMIT_MS = 60_000;
-/** How the message of a command that failed begins (report-failure.ts). */
+/** Prefix of the message that a failed command prints (report-failure.ts). */
 const SAID = "skerry: ";
 
 /**
- * Starts `skerry serve` in a session of its own and returns its pid when the API answers. Throws before that when its ports are taken.
- * Preconditions: no daemon of this folder runs.
+ * Starts `skerry serve` in a session of its own, waits until the API answers and returns the pid. Throws if a port is in use.
+ * Precondition: no daemon of this folder runs.
  */
 export async function startDaemon(
   folder: DataFolder,
   options: { settings: PlatformSettings; mainScript: string; env: Readonly<Record<string, string | undefined>>; signal: AbortSignal },
 ): Promise<number> {
   const { settings, mainScript, env, signal } = options;
-  // What answers on them afterwards is what is started here, not something that was there before.
+  // Otherwise another server that already answers on these ports would pass for the daemon.
   await assertPortsFree(settings);
   await makeRoom(folder);
   rotateLog(folder.logFile);
@@ -50,12 +51,12 @@ export async function startDaemon(
     const pid = child.pid;
     if (pid === undefined) return await startError;
     try {
-      // On a full disk its lock alone says who it is.
+      // On a full disk, the daemon is found by its lock alone.
       await writeProcessRecord(folder.pidFile, pid).catch(ignoreFullDisk);
       await untilHealthy({ pid, settings, signal });
     } catch (error) {
       await stopDaemon(folder);
-      // Without a record, and before it had its lock, nobody could find it.
+      // stopDaemon does not find a process that has neither a record nor the lock yet.
       child.kill("SIGKILL");
       signal.throwIfAborted();
       throw await explain(error, folder, logStart);
@@ -75,11 +76,11 @@ async function untilHealthy({ pid, settings, signal }: { pid: number; settings: 
   const deadline = performance.now() + START_LIMIT_MS;
   for (;;) {
     signal.throwIfAborted();
-    // A healthy answer only counts while our process lives: somebody else may hold the port.
+    // Checked after the health: another process may answer on the port.
     const healthy = await isHealthy(api);
-    if (!(await describeProcess(pid))) throw new Error("the platform's process ended while it started");
+    if (!(await describeProcess(pid))) throw new Error("the platform's process ended during the start");
     if (healthy) return;
-    if (performance.now() > deadline) throw new Error(`the platform did not answer on ${api} within ${START_LIMIT_MS / 1000} s`);
+    if (performance.now() > deadline) throw new Error(`the platform does not answer on ${api} after ${START_LIMIT_MS / 1000} s`);
     await sleep(50);
   }
 }
@@ -88,12 +89,12 @@ async function explain(cause: unknown, folder: DataFolder, logStart: number): Pr
   const text = (await readFile(folder.logFile)).subarray(logStart).toString("utf8");
   const lines = text.trim().split("\n");
   const said = lines.filter((line) => line.startsWith(SAID));
-  // What it said to whoever started it. Where it could not even do that, the end of its log.
+  // The last message of the command, or else the last lines of the log.
   const last = said.length > 0 ? said.slice(-1) : lines.filter((line) => !/^\s+at |\.\/skerry doctor$/.test(line)).slice(-8);
   return new OperatorError(cause instanceof Error ? cause.message : String(cause), {
-    mend: [
+    hints: [
       ...last.map((line) => `  ${formatLogLine(line)}`),
-      `The whole log: ${folder.logFile}    What this machine lacks: ./skerry doctor`,
+      `See ${folder.logFile} for the whole log, and run ./skerry doctor to check this host.`,
     ],
     cause,
   });

@@ -3,11 +3,12 @@ import type { DataFolder } from "@skerry/setup/folder";
 import { isAlive, OperatorError, type ProcessRecord, removeProcessRecord } from "@skerry/setup/folder";
 import { findDaemon } from "./find-daemon.ts";
 
+/** Time that a process gets to stop before it is killed. It answers requests under way for up to 15 s. */
 const STOP_LIMIT_MS = 30_000;
-/** One process has all roles, or each role has one. More than these come only from something that starts them again. */
+/** Processes of one folder: one per role at most. More can only come from a service manager that restarts them. */
 const MOST_PROCESSES = 3;
 
-/** Ends every `serve` of this data folder, by force where it does not end by itself. */
+/** Stops every `serve` process of this data folder, and kills those that do not stop in time. */
 export async function stopDaemon(folder: DataFolder): Promise<"was not running" | "stopped" | "killed"> {
   let outcome: "was not running" | "stopped" | "killed" = "was not running";
   for (let count = 0; ; count++) {
@@ -39,13 +40,13 @@ function signalProcess({ pid }: ProcessRecord, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
   } catch (error) {
-    // It has just ended by itself.
+    // The process has just ended.
     if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
   }
 }
 
 function startedAgain(folder: DataFolder, running: ProcessRecord): OperatorError {
-  return new OperatorError(`the platform of ${folder.root} was stopped, and started again by something else (process ${running.pid})`, {
-    mend: ["Stop what starts it first, such as a systemd service (systemctl stop …), then run this again."],
+  return new OperatorError(`something restarted the platform of ${folder.root} after it was stopped (process ${running.pid})`, {
+    hints: ["Stop its service manager first, for example with systemctl stop, then run this command again."],
   });
 }

@@ -1,14 +1,14 @@
 import { asError, runCommand } from "@skerry/base";
 import type { DataFolder, PlatformSettings } from "@skerry/setup/folder";
 
-/** `bad`: the platform won't work. `warn`: it works, with less than it could. */
-export type Outcome = "good" | "warn" | "bad";
+/** `failed`: the platform won't work. `warning`: it works with restrictions. */
+export type Outcome = "passed" | "warning" | "failed";
 
 export interface Finding {
   readonly outcome: Outcome;
   readonly found: string;
-  /** What to do about it; for everything that is not good. */
-  readonly mend?: string;
+  /** What to do about it. Present unless the check passed. */
+  readonly fix?: string;
 }
 
 export interface CheckContext {
@@ -22,20 +22,20 @@ export interface Check {
   run(context: CheckContext): Promise<Finding>;
 }
 
-export const good = (found: string): Finding => ({ outcome: "good", found });
-export const warn = (found: string, mend: string): Finding => ({ outcome: "warn", found, mend });
-export const bad = (found: string, mend: string): Finding => ({ outcome: "bad", found, mend });
+export const pass = (found: string): Finding => ({ outcome: "passed", found });
+export const warn = (found: string, fix: string): Finding => ({ outcome: "warning", found, fix });
+export const fail = (found: string, fix: string): Finding => ({ outcome: "failed", found, fix });
 
-/** A check that breaks is a failed check, and not the end of the others. */
+/** Runs a check. A check that throws has failed; the others still run. */
 export async function runCheck(check: Check, context: CheckContext): Promise<Finding> {
   try {
     return await check.run(context);
   } catch (error) {
-    return bad(`could not be checked: ${firstLine(error)}`, "Run ./skerry doctor as root; if it stays, please report it.");
+    return fail(`could not be checked: ${firstLine(error)}`, "Run ./skerry doctor as root. If this check still fails, please report it.");
   }
 }
 
-/** Tries something for real. Returns undefined when it works, else what the system said. */
+/** Runs a command. Returns undefined if it succeeds, otherwise the first line of its error. */
 export async function failureOf(command: string, args: readonly string[]): Promise<string | undefined> {
   try {
     await runCommand(command, args, { timeoutMs: 20_000 });
@@ -45,6 +45,6 @@ export async function failureOf(command: string, args: readonly string[]): Promi
   }
 }
 
-export function firstLine(error: unknown): string {
+function firstLine(error: unknown): string {
   return asError(error).message.split("\n")[0]?.slice(0, 200) ?? "";
 }

@@ -1,11 +1,11 @@
-// What the kernel must be able to do. Each is tried for real, in namespaces of its own, so that nothing stays.
+// Kernel features that the platform needs. Each check uses the feature in namespaces of its own, which end with the check.
 
 import { existsSync, readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { runCommand } from "@skerry/base";
 import { chooseDiskLimit } from "@skerry/layers";
-import { bad, type Check, failureOf, good, warn } from "./check.ts";
+import { type Check, fail, failureOf, pass, warn } from "./check.ts";
 
 export const KERNEL_CHECKS: readonly Check[] = [
   {
@@ -15,32 +15,32 @@ export const KERNEL_CHECKS: readonly Check[] = [
       if (existsSync(join(root, "cgroup.controllers"))) {
         const has = readFileSync(join(root, "cgroup.controllers"), "utf8").trim().split(" ");
         const missing = ["cpu", "memory", "pids"].filter((name) => !has.includes(name));
-        return missing.length === 0 ? good(`version 2 (${has.join(" ")})`) : bad(`version 2, without ${missing.join(", ")}`, CGROUP_MEND);
+        return missing.length === 0
+          ? pass(`version 2 (${has.join(" ")})`)
+          : fail(`version 2, but no controller for ${missing.join(", ")}`, CGROUP_FIX);
       }
       const missing = ["cpu", "memory", "pids"].filter((name) => !existsSync(join(root, name, "cgroup.procs")));
-      return missing.length === 0 ? good("version 1 (cpu memory pids)") : bad(`no controller for ${missing.join(", ")}`, CGROUP_MEND);
+      return missing.length === 0 ? pass("version 1 (cpu memory pids)") : fail(`no controller for ${missing.join(", ")}`, CGROUP_FIX);
     },
   },
   {
     name: "namespaces",
     run: async () => {
       const failure = await failureOf("unshare", ["--mount", "--net", "--ipc", "--uts", "--pid", "--fork", "true"]);
-      return failure
-        ? bad(failure, "This machine forbids namespaces. In a container it must be privileged; a virtual machine works.")
-        : good("work");
+      return failure ? fail(failure, "This host forbids namespaces. Use a privileged container or a virtual machine.") : pass("available");
     },
   },
   {
     name: "user namespaces",
     run: async () => {
       const failure = await failureOf("unshare", ["--user", "--map-root-user", "true"]);
-      if (!failure) return good("work");
+      if (!failure) return pass("available");
       const limit = readFileSync("/proc/sys/user/max_user_namespaces", "utf8").trim();
-      const mend =
+      const fix =
         limit === "0"
-          ? "sysctl -w user.max_user_namespaces=10000"
-          : "gVisor and runc need them; a plain chroot forbids them (pivot_root does not).";
-      return bad(failure, mend);
+          ? "Run: sysctl -w user.max_user_namespaces=10000"
+          : "gVisor and runc need user namespaces. A plain chroot forbids them; pivot_root allows them.";
+      return fail(failure, fix);
     },
   },
   {
@@ -52,11 +52,8 @@ export const KERNEL_CHECKS: readonly Check[] = [
         const script =
           'cd "$1" && mkdir l u w m && mount -t overlay overlay -o lowerdir=l,upperdir=u,workdir=w m && touch m/file && test -f u/file';
         const failure = await failureOf("unshare", ["--mount", "sh", "-c", script, "sh", dir]);
-        if (!failure) return good(`works in ${where}`);
-        return bad(
-          failure,
-          `The data folder must be on a file system that overlayfs can write to (ext4, XFS, btrfs): choose one with --data.`,
-        );
+        if (!failure) return pass(`writable in ${where}`);
+        return fail(failure, "Overlayfs cannot write here. Choose a data folder on ext4, XFS or btrfs with --data.");
       } finally {
         await rm(dir, { recursive: true, force: true });
       }
@@ -69,10 +66,10 @@ export const KERNEL_CHECKS: readonly Check[] = [
       const dir = await mkdtemp(join(where, ".doctor-"));
       try {
         const { missing } = await chooseDiskLimit({ dir, setting: "auto" });
-        if (missing === undefined) return good(`disk files work in ${where}`);
+        if (missing === undefined) return pass(`disk files work in ${where}`);
         return warn(
           `none: ${missing}`,
-          "Sandboxes can fill the disk of this machine. They need mkfs.ext4 (apt-get install e2fsprogs) and loop devices (modprobe loop; in a container, /dev/loop-control).",
+          "Without limits, a sandbox can fill the host's disk. Limits need mkfs.ext4 (apt-get install e2fsprogs) and loop devices (modprobe loop; in a container, /dev/loop-control).",
         );
       } finally {
         await rm(dir, { recursive: true, force: true });
@@ -85,40 +82,41 @@ export const KERNEL_CHECKS: readonly Check[] = [
       const rules = "table inet doctor { chain post { type nat hook postrouting priority 100; masquerade; }; }";
       const failure = await failureOf("unshare", ["--net", "nft", rules]);
       return failure
-        ? bad(failure, "apt-get install nftables; the kernel needs nf_tables and nft_masq (modprobe nf_tables).")
-        : good("work, with NAT");
+        ? fail(failure, "Run: apt-get install nftables. The kernel needs the modules nf_tables and nft_masq (modprobe nf_tables).")
+        : pass("available, with NAT");
     },
   },
   {
     name: "virtual Ethernet",
     run: async () => {
       const failure = await failureOf("unshare", ["--net", "ip", "link", "add", "doctor0", "type", "veth", "peer", "name", "doctor1"]);
-      return failure ? bad(failure, "apt-get install iproute2; the kernel needs the veth module (modprobe veth).") : good("works");
+      return failure
+        ? fail(failure, "Run: apt-get install iproute2. The kernel needs the module veth (modprobe veth).")
+        : pass("available");
     },
   },
   {
     name: "IP forwarding",
     run: async () => {
       const on = readFileSync("/proc/sys/net/ipv4/ip_forward", "utf8").trim() === "1";
-      return on ? good("on") : good("off; the platform turns it on when it starts");
+      return on ? pass("on") : pass("off; the platform enables it when it starts");
     },
   },
   {
     name: "other firewalls",
     run: async () => {
-      // Docker and ufw drop forwarded packets by default; an accept in our table does not outvote their drop.
+      // Docker and ufw drop forwarded packets by default. An accept in our table does not override a drop in theirs.
       const drops = await droppingForwardChains();
-      if (drops.length === 0) return good("none drops forwarded packets");
+      if (drops.length === 0) return pass("none of them drops forwarded packets");
       return warn(
-        `forwarded packets are dropped by default in: ${drops.join(", ")}`,
-        "If sandboxes have no internet: iptables -I FORWARD -i 'sk+' -j ACCEPT; iptables -I FORWARD -o 'sk+' -j ACCEPT (with Docker: in DOCKER-USER).",
+        `forwarded packets are dropped by default by ${drops.join(", ")}`,
+        "If sandboxes have no internet access, run: iptables -I FORWARD -i 'sk+' -j ACCEPT; iptables -I FORWARD -o 'sk+' -j ACCEPT (with Docker: in DOCKER-USER).",
       );
     },
   },
 ];
 
-const CGROUP_MEND =
-  "Boot with the controllers enabled (cgroup_enable=memory), or mount /sys/fs/cgroup; in a container it must be writable.";
+const CGROUP_FIX = "Boot with the controllers enabled (cgroup_enable=memory) and mount /sys/fs/cgroup. In a container it must be writable.";
 
 async function droppingForwardChains(): Promise<string[]> {
   const { stdout } = await runCommand("nft", ["-j", "list", "chains"], { maxOutputBytes: 16 * 1024 * 1024 });

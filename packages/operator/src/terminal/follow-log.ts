@@ -5,7 +5,7 @@ import { formatLogLine } from "./log-line.ts";
 const CHUNK_BYTES = 64 * 1024;
 const POLL_MS = 200;
 
-/** Prints the last lines of a log file, then, with `follow`, what is added until that signal fires. */
+/** Prints the last lines of a log file. With `follow`, keeps printing new lines until that signal fires. */
 export async function followLog(path: string, options: { lines: number; follow: AbortSignal | undefined; json: boolean }): Promise<void> {
   const { lines, follow, json } = options;
   const print = (line: string) => process.stdout.write(`${json ? line : formatLogLine(line)}\n`);
@@ -18,7 +18,7 @@ export async function followLog(path: string, options: { lines: number; follow: 
   while (!follow.aborted) {
     const { bytesRead, buffer } = await file.read(Buffer.alloc(CHUNK_BYTES), 0, CHUNK_BYTES, position);
     if (bytesRead === 0) {
-      // The daemon empties its log when that gets long.
+      // The daemon truncates its log when it rotates it.
       if ((await file.stat()).size < position) position = 0;
       else await sleep(POLL_MS, undefined, { signal: follow }).catch(() => {});
       continue;
@@ -30,7 +30,7 @@ export async function followLog(path: string, options: { lines: number; follow: 
   }
 }
 
-/** Reads backwards in blocks, so that a long log costs nothing. */
+/** Reads backwards in blocks, so that the cost does not depend on the size of the log. */
 async function lastLines(file: Awaited<ReturnType<typeof open>>, size: number, count: number): Promise<string[]> {
   if (count === 0) return [];
   let text = Buffer.alloc(0);

@@ -3,7 +3,7 @@ import { printable } from "./text.ts";
 const LEVELS: Readonly<Record<number, string>> = { 10: "trace", 20: "debug", 30: "info", 40: "warn", 50: "error", 60: "fatal" };
 const SHOWN_ELSEWHERE = new Set(["level", "time", "component", "msg", "pid", "hostname"]);
 
-/** One line of the platform's JSON log as people read it; a line that is not JSON stays as it is. */
+/** Formats one line of the platform's JSON log for people. A line that is not JSON is returned as it is. */
 export function formatLogLine(line: string): string {
   let entry: Record<string, unknown>;
   try {

@@ -1,5 +1,5 @@
-// Shows the steps of a set-up, each with its time. On a terminal the step under way has a moving line; elsewhere
-// (a log file, CI) a step gets one line when it ends, and one when it starts taking long.
+// Prints the steps of a set-up, each with its duration. On a terminal, the current step has a spinner. Elsewhere (a log file, CI), a step
+// gets one line when it ends, and one when it takes longer than SLOW_MS.
 
 import type { Report, Steps } from "@skerry/setup";
 import { formatDuration, painter } from "./text.ts";

@@ -23,7 +23,7 @@ export function parseBaseImage(wanted: string): OciImageReference | undefined {
   } catch (cause) {
     throw new OperatorError(`SKERRY_BASE_IMAGE: ${asError(cause).message}`, {
       exit: "usage",
-      mend: [`Name an image of Debian or Ubuntu, such as ${DEFAULT_BASE_IMAGE}, or say "${NO_IMAGE}".`],
+      hints: [`Set it to an image of Debian or Ubuntu, such as ${DEFAULT_BASE_IMAGE}, or to "${NO_IMAGE}".`],
       cause,
     });
   }

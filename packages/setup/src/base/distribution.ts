@@ -36,9 +36,9 @@ export async function detectDistribution(): Promise<Distribution> {
   const release = await readOwnOsRelease();
   const distribution = await findDistribution(release);
   if (distribution) return distribution;
-  throw new OperatorError(`the base template can't be made on ${release.PRETTY_NAME ?? "this system"}`, {
+  throw new OperatorError(`the base template can't be built on ${release.PRETTY_NAME ?? "this system"}`, {
     exit: "unfit",
-    mend: ["Use Debian 12 or 13, or Ubuntu 22.04 or 24.04.", "Or make it from an image: SKERRY_BASE_IMAGE=<reference> ./skerry up"],
+    hints: ["Use Debian 12 or 13, or Ubuntu 22.04 or 24.04.", "Or build it from an OCI image: SKERRY_BASE_IMAGE=<reference> ./skerry up"],
   });
 }
 

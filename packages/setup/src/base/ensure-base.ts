@@ -66,7 +66,7 @@ export async function ensureBaseTemplate(
   const setupDir = join(folder.workDir, "base-setup");
   const newTarget = () => store.stagingDir();
   const built = await buildBase({ newTarget, setupDir, image, nodeBinary: process.execPath, npmDir, report, signal });
-  report("taking the digest");
+  report("computing the digest");
   const digest = await store.adopt(built.target).catch(async (error: unknown) => {
     await removeTree(built.target);
     throw error;

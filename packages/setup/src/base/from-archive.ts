@@ -42,12 +42,12 @@ export async function fillFromArchive(options: {
     // It may leave these mounted when it is killed: nobody may walk into them.
     await runCommand("umount", ["--recursive", ...["proc", "sys", "dev"].map((name) => join(target, name))]).catch(() => {});
     signal.throwIfAborted();
-    throw new OperatorError("the template could not be made: mmdebstrap failed", {
-      mend: [
+    throw new OperatorError("could not build the template: mmdebstrap failed", {
+      hints: [
         ...String(cause instanceof Error ? cause.message : cause)
           .split("\n")
           .slice(-10),
-        "Check that apt-get update works here; the template is made from the archives in /etc/apt.",
+        "Check that apt-get update works. The template is built from the archives in /etc/apt.",
       ],
       cause,
     });

@@ -31,7 +31,7 @@ export async function fillFromImage(options: {
   const { image, target, tree, setupDir, report, signal } = options;
   const dir = join(setupDir, "pull");
   await mkdir(dir, { mode: 0o700 });
-  report("asking the registry, pulling the image");
+  report("pulling the image");
   const pulled = await pullOciImage(image, { dir, env: toolEnvironment(), signal });
   report("unpacking the image");
   await unpackOciImage(pulled, { target, signal });

@@ -1,7 +1,7 @@
 import type { Secrets } from "./secrets.ts";
 import { clientUrls, type PlatformSettings } from "./settings.ts";
 
-/** What an E2B client reads from its environment; with `all` also what administration needs. */
+/** The environment variables of an E2B client. With `all`, also the credentials for administration. */
 export function clientVariables(secrets: Secrets, settings: PlatformSettings, all: boolean): Record<string, string> {
   const { api, edge } = clientUrls(settings);
   return {
@@ -18,7 +18,7 @@ export function clientVariables(secrets: Secrets, settings: PlatformSettings, al
   };
 }
 
-/** Quoted so that any POSIX shell reads exactly this value. */
+/** Quotes a value for POSIX shells. */
 export function shellQuote(value: string): string {
   return /^[A-Za-z0-9_.:/@%+,=-]+$/.test(value) ? value : `'${value.replaceAll("'", "'\\''")}'`;
 }

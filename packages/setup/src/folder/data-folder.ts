@@ -1,16 +1,16 @@
 import { chmod, mkdir, realpath } from "node:fs/promises";
 import { join } from "node:path";
 
-/** Every path that the operator's side reads or writes in a data folder. */
+/** The paths in a data folder that the command reads or writes. */
 export interface DataFolder {
   readonly root: string;
   readonly secretsFile: string;
-  /** A copy of it that is as good. */
+  /** A copy of the secrets. */
   readonly secretsBackupFile: string;
   readonly toolsFile: string;
   readonly settingsFile: string;
   readonly pidFile: string;
-  /** Every `serve` of this folder has a lock on it while it lives (daemon-lock.privileged.ts). */
+  /** Every `serve` process of this folder holds a lock on it (operator/src/daemon/daemon-lock.privileged.ts). */
   readonly daemonLockFile: string;
   readonly lockFile: string;
   readonly logFile: string;
@@ -49,11 +49,11 @@ export function dataFolder(root: string): DataFolder {
   };
 }
 
-/** Makes the folder and returns it by its real path: instance names and container configurations are made from that. */
+/** Creates the folder. Its root is a real path: instance names and container configurations are derived from it. */
 export async function createDataFolder(path: string): Promise<DataFolder> {
   await mkdir(path, { recursive: true, mode: 0o711 });
   const root = await realpath(path);
-  // A sandbox's mapped root has to pass through to its root file system, but may not look around.
+  // The mapped root of a sandbox must be able to traverse the folder, but not to list it.
   await chmod(root, 0o711);
   const folder = dataFolder(root);
   for (const dir of [folder.binDir, folder.agentDir, folder.layersDir, join(root, "templates")]) {

@@ -3,7 +3,7 @@ import { chmod, open, readFile, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import { OperatorError } from "../operator-error.ts";
 
-/** The parsed file, or undefined when there is none. */
+/** Returns the parsed file, or undefined if it does not exist. Throws OperatorError if it is not JSON. */
 export async function readJsonFile<T>(path: string): Promise<T | undefined> {
   let text: string;
   try {
@@ -15,13 +15,13 @@ export async function readJsonFile<T>(path: string): Promise<T | undefined> {
   try {
     return JSON.parse(text) as T;
   } catch (cause) {
-    throw new OperatorError(`${path} is damaged: it is not JSON`, { mend: [`Restore it from a backup, or remove it: rm ${path}`], cause });
+    throw new OperatorError(`${path} is damaged: it is not JSON`, { hints: [`Restore it from a backup or delete it: rm ${path}`], cause });
   }
 }
 
 /**
- * Replaces the file as a whole: readers see the old one or the new one, also after a crash. What was written is on the disk then. What is
- * there already is not written again: a platform that was set up can be started on a full disk.
+ * Replaces the file atomically and durably: readers see the old or the new content, also after a crash. Unchanged content is not written
+ * again, so that a platform can be started on a full disk.
  */
 export async function writeJsonFile(path: string, value: unknown, mode = 0o644): Promise<void> {
   const text = `${JSON.stringify(value, null, 2)}\n`;
@@ -43,7 +43,7 @@ export async function writeJsonFile(path: string, value: unknown, mode = 0o644):
   }
 }
 
-/** Without it, a power cut may bring the former file back, or none. */
+/** Makes the rename durable. Otherwise a loss of power could bring the old file back. */
 async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, "r");
   try {

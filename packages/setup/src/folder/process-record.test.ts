@@ -40,7 +40,7 @@ test("one set-up at a time; what a dead process has left does not hold", async (
   const path = join(dir, "lock");
   {
     await using _lock = await takeSetupLock(path);
-    await expect(takeSetupLock(path)).rejects.toThrow(/another \.\/skerry \(process \d+\)/);
+    await expect(takeSetupLock(path)).rejects.toThrow(/another \.\/skerry command \(process \d+\)/);
   }
   writeFileSync(path, JSON.stringify({ pid: 1, startTicks: -1, bootId: "x" }));
   await using lock = await takeSetupLock(path);
@@ -71,7 +71,7 @@ test("a lock ends with its process, and needs no room on the disk", async () => 
     writeFileSync(full, "");
     expect(() => writeFileSync(join(disk, "rest"), Buffer.alloc(64 * 1024))).toThrow(/ENOSPC/);
     await using _lock = await takeSetupLock(full);
-    await expect(takeSetupLock(full)).rejects.toThrow(/another \.\/skerry is setting up/);
+    await expect(takeSetupLock(full)).rejects.toThrow(/another \.\/skerry command is setting up/);
   } finally {
     await runCommand("umount", [disk]);
   }

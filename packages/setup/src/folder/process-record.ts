@@ -1,5 +1,5 @@
-// A pid alone may belong to somebody else by now. A process is known by its pid, its start time and the boot it
-// started in; only a process that matches all three is ever signalled.
+// The kernel reuses pids, so a record identifies a process by its pid, its start time and the boot. Only a process that matches all three
+// is ever signalled.
 
 import { readFile, rm } from "node:fs/promises";
 import { readJsonFile, writeJsonFile } from "./json-file.ts";
@@ -11,7 +11,7 @@ export interface ProcessRecord {
   readonly bootId: string;
 }
 
-/** The record of a process that runs now; undefined when there is none (a zombie counts as none). */
+/** The record of a running process. Undefined if there is none, or only a zombie. */
 export async function describeProcess(pid: number): Promise<ProcessRecord | undefined> {
   let stat: string;
   try {
@@ -19,7 +19,7 @@ export async function describeProcess(pid: number): Promise<ProcessRecord | unde
   } catch {
     return undefined;
   }
-  // The second field is the program's name in parentheses, which may hold anything.
+  // The second field is the program's name in parentheses, which may contain any character.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   if (fields[0] === "Z" || fields[0] === "X") return undefined;
   const bootId = (await readFile("/proc/sys/kernel/random/boot_id", "utf8")).trim();
@@ -31,7 +31,7 @@ export async function isAlive(record: ProcessRecord): Promise<boolean> {
   return now !== undefined && now.startTicks === record.startTicks && now.bootId === record.bootId;
 }
 
-/** The process that the file names, when it still runs. */
+/** The process that the file names, if it still runs. */
 export async function readLiveProcess(path: string): Promise<ProcessRecord | undefined> {
   const record = await readJsonFile<ProcessRecord>(path);
   return record !== undefined && (await isAlive(record)) ? record : undefined;

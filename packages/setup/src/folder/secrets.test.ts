@@ -32,7 +32,7 @@ test("they never change once they are there", async () => {
 });
 
 test("without a set-up it says what to do", async () => {
-  await expect(readSecrets(folder)).rejects.toMatchObject({ exit: "notRunning", mend: [expect.stringContaining("./skerry up")] });
+  await expect(readSecrets(folder)).rejects.toMatchObject({ exit: "notRunning", hints: [expect.stringContaining("./skerry up")] });
 });
 
 const RUINS: Record<string, (file: string) => void> = {
@@ -48,8 +48,8 @@ const failureOf = async (work: Promise<unknown>): Promise<OperatorError> => {
   expect(error).toBeInstanceOf(OperatorError);
   return error as OperatorError;
 };
-/** The command of a line such as `To put that back: cp …`. */
-const commandIn = ({ mend }: OperatorError, name: string) => mend.join("\n").match(new RegExp(`: (${name} .*)`))?.[1] ?? "";
+/** The command of a line such as `To restore it, run: cp …`. */
+const commandIn = ({ hints }: OperatorError, name: string) => hints.join("\n").match(new RegExp(`: (${name} .*)`))?.[1] ?? "";
 
 test.each(Object.entries(RUINS))("a file that is %s: the command that the message gives puts the copy back", async (_name, ruin) => {
   const { secrets } = await ensureSecrets(folder);
@@ -84,8 +84,8 @@ test.each(Object.entries(RUINS))(
     ruin(folder.secretsFile);
     ruin(folder.secretsBackupFile);
     const former = name === "gone" ? undefined : readFileSync(folder.secretsFile);
-    const { mend } = await failureOf(ensureSecrets(folder));
-    expect(mend.join("\n")).toMatch(/\.\/skerry renew-secrets --data .*\n.*Lost are/);
+    const { hints } = await failureOf(ensureSecrets(folder));
+    expect(hints.join("\n")).toMatch(/\.\/skerry renew-secrets --data .*\n.*replace the API key/);
     const { setAside } = await renewSecrets(folder, secrets);
     const renewed = await readSecrets(folder);
     expect(renewed).toMatchObject({ teamId: secrets.teamId, userId: secrets.userId });
@@ -99,7 +99,8 @@ test.each(Object.entries(RUINS))(
 
 test("secrets that are good and belong to the database are not replaced; those of another database are", async () => {
   const { secrets } = await ensureSecrets(folder);
-  for (const owner of [undefined, secrets]) expect((await failureOf(renewSecrets(folder, owner))).message).toContain("nothing is wrong");
+  for (const owner of [undefined, secrets])
+    expect((await failureOf(renewSecrets(folder, owner))).message).toContain("is valid and belongs to this database");
   const owner = { teamId: "another team", userId: "another user" };
   await renewSecrets(folder, owner);
   expect(await readSecrets(folder)).toMatchObject(owner);

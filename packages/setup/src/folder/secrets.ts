@@ -1,6 +1,6 @@
-// The clear values that were made at first start. The database has hashes only, so what is lost here is lost for good: the file is
-// written durably, and a copy lies beside it. Nothing is ever put back by itself: a file that can't be read may be one that somebody
-// edited to replace a key, and the copy would bring the former key back.
+// Keys and tokens in clear, made at the first start. The database has only their hashes, so a lost value cannot be recovered. The file
+// is therefore written durably, with a copy beside it. The copy is never restored automatically: an unreadable file may be one that the
+// operator edited to replace a key, and the copy would bring the old key back.
 
 import { randomBytes, randomUUID } from "node:crypto";
 import { chmod, copyFile, readFile, stat } from "node:fs/promises";
@@ -10,7 +10,7 @@ import { OperatorError } from "../operator-error.ts";
 import type { DataFolder } from "./data-folder.ts";
 import { writeJsonFile } from "./json-file.ts";
 
-/** This file is for root alone. */
+/** secrets.json, readable by root alone. */
 export interface Secrets {
   readonly apiKey: string;
   readonly accessToken: string;
@@ -19,28 +19,28 @@ export interface Secrets {
   readonly userId: string;
   /** Shared by the roles of one platform. */
   readonly internalSecret: string;
-  /** What sandbox tokens are derived from. */
+  /** Sandbox tokens are derived from this seed. */
   readonly tokenSeed: string;
 }
 
 const NAMES: readonly (keyof Secrets)[] = ["apiKey", "accessToken", "adminToken", "teamId", "userId", "internalSecret", "tokenSeed"];
 
-/** Who owns what a platform's database has. */
+/** The team and user that own the contents of a platform's database. */
 export type PlatformOwner = Pick<Secrets, "teamId" | "userId">;
 
 export interface EnsuredSecrets {
   readonly secrets: Secrets;
   readonly created: boolean;
-  /** Why there is no copy that is up to date. */
+  /** Why the copy could not be brought up to date. */
   readonly copyProblem: string | undefined;
 }
 
-/** The secrets of this data folder, made where there have never been any. Throws for those that are damaged or gone, with the way on. */
+/** The secrets of this data folder, made at the first start. Throws OperatorError if they are damaged or lost. */
 export async function ensureSecrets(folder: DataFolder): Promise<EnsuredSecrets> {
   const found = await look(folder.secretsFile);
   if (found.kind === "good") {
     await chmod(folder.secretsFile, 0o600);
-    // A platform starts without one, as on a full disk.
+    // A platform starts without a copy, for example on a full disk.
     const copyProblem = await keepCopy(folder, found.secrets)
       .then(() => undefined)
       .catch((error: unknown) => asError(error).message);
@@ -50,7 +50,7 @@ export async function ensureSecrets(folder: DataFolder): Promise<EnsuredSecrets>
   return { secrets: await createSecrets(folder, newOwner()), created: true, copyProblem: undefined };
 }
 
-/** Other secrets for a platform whose own are lost; what its database has stays with its owner. */
+/** Writes new secrets. The contents of the database stay with `owner`. */
 async function createSecrets(folder: DataFolder, { teamId, userId }: PlatformOwner): Promise<Secrets> {
   const hex = (bytes: number) => randomBytes(bytes).toString("hex");
   const secrets: Secrets = {
@@ -68,14 +68,14 @@ async function createSecrets(folder: DataFolder, { teamId, userId }: PlatformOwn
 }
 
 /**
- * New secrets where those of before are lost, or belong to another database than that of `owner`. Throws where nothing is wrong with them.
- * The former file is kept beside the new one.
+ * Makes new secrets if the present ones are lost, or do not belong to `owner`'s database. Keeps the old file beside the new one. Throws
+ * OperatorError if the present secrets or their copy are valid.
  */
 export async function renewSecrets(folder: DataFolder, owner: PlatformOwner | undefined): Promise<{ setAside: string | undefined }> {
   const found = await look(folder.secretsFile);
   if (found.kind === "good" && (owner === undefined || isOwner(found.secrets, owner))) {
-    throw new OperatorError(`nothing is wrong with ${folder.secretsFile}, and it belongs to this database`, {
-      mend: ["To replace a key or a token, change it in that file, then: ./skerry restart"],
+    throw new OperatorError(`${folder.secretsFile} is valid and belongs to this database`, {
+      hints: ["To replace a key or a token, change it in that file and run ./skerry restart."],
     });
   }
   const copy = await look(folder.secretsBackupFile);
@@ -93,18 +93,22 @@ export async function renewSecrets(folder: DataFolder, owner: PlatformOwner | un
 const isOwner = ({ teamId, userId }: Secrets, owner: PlatformOwner) => teamId === owner.teamId && userId === owner.userId;
 const newOwner = (): PlatformOwner => ({ teamId: randomUUID(), userId: randomUUID() });
 
-/** The secrets of a platform that was set up before. */
+/** The secrets of a platform that is set up. Throws OperatorError otherwise. */
 export async function readSecrets(folder: DataFolder): Promise<Secrets> {
   let found: Found;
   try {
     found = await look(folder.secretsFile);
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code !== "EACCES") throw cause;
-    throw new OperatorError(`${folder.secretsFile} is for root alone`, { exit: "notRoot", mend: ["Run this as root (sudo)."], cause });
+    throw new OperatorError(`only root can read ${folder.secretsFile}`, {
+      exit: "notRoot",
+      hints: ["Run this command as root (sudo)."],
+      cause,
+    });
   }
   if (found.kind === "good") return found.secrets;
   if (found.kind === "damaged" || (await wasSetUp(folder))) throw await lost(folder, found);
-  throw new OperatorError(`nothing has been set up in ${folder.root}`, { exit: "notRunning", mend: ["Start the platform: ./skerry up"] });
+  throw new OperatorError(`there is no platform in ${folder.root}`, { exit: "notRunning", hints: ["To start one, run ./skerry up."] });
 }
 
 type Found =
@@ -132,14 +136,14 @@ async function look(path: string): Promise<Found> {
   return { kind: "good", secrets: values as Secrets };
 }
 
-/** Also after somebody has replaced a key in the file. */
+/** Writes the copy if it differs, for example because the operator replaced a key in the file. */
 async function keepCopy(folder: DataFolder, secrets: Secrets): Promise<void> {
   const copy = await look(folder.secretsBackupFile);
   if (copy.kind === "good" && NAMES.every((name) => copy.secrets[name] === secrets[name])) return;
   await writeJsonFile(folder.secretsBackupFile, secrets, 0o600);
 }
 
-/** A platform that was started has settings, one that served has a database; a copy of secrets says that there were some. */
+/** Whether there has been a platform: it leaves settings, a copy of its secrets, or a database. */
 async function wasSetUp(folder: DataFolder): Promise<boolean> {
   const signs = [folder.settingsFile, folder.secretsBackupFile, join(folder.root, "skerry.db")];
   const found = await Promise.all(signs.map((path) => stat(path).catch(() => undefined)));
@@ -152,17 +156,17 @@ async function lost(folder: DataFolder, found: Exclude<Found, { kind: "good" }>)
   const copy = await look(secretsBackupFile);
   if (copy.kind === "good") {
     return new OperatorError(what, {
-      mend: [
-        `Its copy of ${(await stat(secretsBackupFile)).mtime.toISOString()} is good. To put that back: cp -p ${secretsBackupFile} ${secretsFile}`,
-        "Then run this again. A key that was replaced in the file since then has to be replaced once more.",
+      hints: [
+        `Its copy of ${(await stat(secretsBackupFile)).mtime.toISOString()} is valid. To restore it, run: cp -p ${secretsBackupFile} ${secretsFile}`,
+        "Then run this command again. Keys that were replaced in the file since then must be replaced again.",
       ],
     });
   }
-  return new OperatorError(`${what}, and there is no good copy of it (${secretsBackupFile})`, {
-    mend: [
-      `If you have a copy of your own, put it there. Else make new secrets: ./skerry renew-secrets --data ${root}`,
-      "Sandboxes, snapshots, templates and other keys stay. Lost are: the API key, the access token and the admin token of this file,",
-      "and the tokens of sandboxes that exist, which get new ones when they are paused and resumed.",
+  return new OperatorError(`${what}, and it has no valid copy (${secretsBackupFile})`, {
+    hints: [
+      `Restore it from a backup of your own, or make new secrets: ./skerry renew-secrets --data ${root}`,
+      "New secrets replace the API key, the access token and the admin token. Sandboxes, snapshots, templates and other keys stay.",
+      "Existing sandboxes get new tokens when they are paused and resumed.",
     ],
   });
 }

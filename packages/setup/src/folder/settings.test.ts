@@ -25,12 +25,12 @@ test("another edge port makes another domain", () => {
 });
 
 test.each([
-  [{ runtime: "docker" }, /runtime is gvisor or runc/],
-  [{ listen: "everywhere" }, /--listen takes an address/],
-  [{ apiPort: "0" }, /--api-port takes a port/],
-  [{ apiPort: "08000" }, /--api-port takes a port/],
-  [{ edgePort: "65536" }, /--edge-port takes a port/],
-  [{ apiPort: "4681" }, /can't share port 4681/],
+  [{ runtime: "docker" }, /use gvisor or runc/],
+  [{ listen: "everywhere" }, /--listen takes an IP address/],
+  [{ apiPort: "0" }, /--api-port takes a number/],
+  [{ apiPort: "08000" }, /--api-port takes a number/],
+  [{ edgePort: "65536" }, /--edge-port takes a number/],
+  [{ apiPort: "4681" }, /can't both use port 4681/],
 ])("refuses %j", (options, message) => {
   expect(() => resolveSettings(options, {}, undefined)).toThrow(message);
 });

@@ -5,7 +5,7 @@ import { readJsonFile } from "./json-file.ts";
 
 export type RuntimeName = "gvisor" | "runc";
 
-/** How the platform of a data folder listens and runs: what `up` was told, kept for `env`, `status` and the next `up`. */
+/** settings.json: how the platform listens and runs. `up` and `restart` write it; `env`, `status` and the next start read it. */
 export interface PlatformSettings {
   readonly runtime: RuntimeName;
   readonly listen: string;
@@ -14,7 +14,7 @@ export interface PlatformSettings {
   readonly domain: string;
 }
 
-/** The options that commands share, as commander hands them over. */
+/** Options of several commands, as commander passes them. */
 export interface SettingOptions {
   readonly runtime?: string;
   readonly listen?: string;
@@ -31,16 +31,16 @@ export function dataDirOf(option: string | undefined, env: Environment): string 
 
 export const readSettings = (folder: DataFolder) => readJsonFile<PlatformSettings>(folder.settingsFile);
 
-/** Command line first, then the environment, then what this data folder was last started with, then the defaults. */
+/** Takes each setting from the command line, the environment, the last start or the defaults, in this order. */
 export function resolveSettings(options: SettingOptions, env: Environment, last: PlatformSettings | undefined): PlatformSettings {
   const pick = (option: string | undefined, name: string) => option ?? (env[name] || undefined);
   const runtime = pick(options.runtime, "SKERRY_RUNTIME") ?? last?.runtime ?? "gvisor";
-  if (runtime !== "gvisor" && runtime !== "runc") throw usage(`the runtime is gvisor or runc, not "${runtime}"`);
+  if (runtime !== "gvisor" && runtime !== "runc") throw usage(`invalid runtime "${runtime}": use gvisor or runc`);
   const listen = pick(options.listen, "SKERRY_LISTEN") ?? last?.listen ?? "127.0.0.1";
-  if (isIP(listen) === 0) throw usage(`--listen takes an address (127.0.0.1, 0.0.0.0, ::1 ...), not "${listen}"`);
+  if (isIP(listen) === 0) throw usage(`invalid address "${listen}": --listen takes an IP address such as 127.0.0.1, 0.0.0.0 or ::1`);
   const apiPort = parsePort("--api-port", pick(options.apiPort, "SKERRY_API_PORT")) ?? last?.apiPort ?? 4680;
   const edgePort = parsePort("--edge-port", pick(options.edgePort, "SKERRY_EDGE_PORT")) ?? last?.edgePort ?? 4681;
-  if (apiPort === edgePort) throw usage(`the API and the edge can't share port ${apiPort}`);
+  if (apiPort === edgePort) throw usage(`the API and the edge can't both use port ${apiPort}`);
   const lastDomain = last && last.edgePort === edgePort ? last.domain : undefined;
   const domain = pick(options.domain, "SKERRY_DOMAIN") ?? lastDomain ?? `localhost:${edgePort}`;
   return { runtime, listen, apiPort, edgePort, domain };
@@ -49,13 +49,13 @@ export function resolveSettings(options: SettingOptions, env: Environment, last:
 function parsePort(name: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const port = /^[1-9]\d{0,4}$/.test(text) ? Number(text) : 0;
-  if (port < 1 || port > 65535) throw usage(`${name} takes a port from 1 to 65535, not "${text}"`);
+  if (port < 1 || port > 65535) throw usage(`invalid port "${text}": ${name} takes a number from 1 to 65535`);
   return port;
 }
 
 const usage = (message: string) => new OperatorError(message, { exit: "usage" });
 
-/** The settings as `skerry serve` reads them, with whatever other SKERRY_ settings the operator has in the environment. */
+/** The environment of `skerry serve`: these settings, and the other SKERRY_ variables of the operator's environment. */
 export function serveEnvironment(folder: DataFolder, settings: PlatformSettings, env: Environment): Record<string, string> {
   const passed = Object.entries(env).filter(
     (entry): entry is [string, string] => entry[0].startsWith("SKERRY_") && !isOperatorOnly(entry[0]) && entry[1] !== undefined,
@@ -64,7 +64,7 @@ export function serveEnvironment(folder: DataFolder, settings: PlatformSettings,
     PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     HOME: env.HOME ?? "/root",
     LANG: "C.UTF-8",
-    // Types stripped and code compiled once: a third off each later start.
+    // Compiled code is kept, which makes later starts a third faster.
     NODE_COMPILE_CACHE: folder.compileCacheDir,
     ...Object.fromEntries(passed),
     SKERRY_DATA: folder.root,
@@ -76,11 +76,11 @@ export function serveEnvironment(folder: DataFolder, settings: PlatformSettings,
   };
 }
 
-/** Read by ./skerry itself, or printed by `./skerry env`: the platform does not know them. */
+/** Variables of ./skerry itself, which the platform does not know. */
 const OPERATOR_ONLY: ReadonlySet<string> = new Set(["SKERRY_BASE_IMAGE", "SKERRY_ADMIN_TOKEN"]);
 const isOperatorOnly = (name: string) => OPERATOR_ONLY.has(name) || name.startsWith("SKERRY_TEST_");
 
-/** Where a client on this machine reaches the platform. */
+/** Addresses at which a client on this host reaches the platform. */
 export function clientUrls(settings: PlatformSettings): { api: string; edge: string } {
   const any: Readonly<Record<string, string>> = { "0.0.0.0": "127.0.0.1", "::": "::1" };
   const address = any[settings.listen] ?? settings.listen;

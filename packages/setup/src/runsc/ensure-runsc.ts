@@ -9,13 +9,13 @@ import { buildFromModules, fetchRelease, findRunsc, type RunscBinary } from "./s
 
 export interface EnsureRunscOptions {
   readonly recordedSha512: string | undefined;
-  /** Another data folder of this machine, which may have it already. */
+  /** Another data folder on this host, which may have the binary. */
   readonly otherBinDir: string | undefined;
   readonly report: Report;
   readonly signal: AbortSignal;
 }
 
-/** The pinned runsc in the data folder's bin/, from the first place that has it. */
+/** Puts the pinned runsc into the data folder's bin/, from the first source that has it. */
 export async function ensureRunsc(folder: DataFolder, options: EnsureRunscOptions): Promise<RunscBinary> {
   const { report, signal } = options;
   const present = await findRunsc(folder.binDir, options.recordedSha512);
@@ -36,7 +36,7 @@ export async function ensureRunsc(folder: DataFolder, options: EnsureRunscOption
         await runCommand(staging, ["--version"]);
         const path = join(folder.binDir, `runsc-${binary.sha512.slice(0, 12)}`);
         await rename(staging, path);
-        // The Go toolchain and caches of a build: hundreds of megabytes that nobody needs again.
+        // The Go toolchain of a build takes hundreds of megabytes and is not needed again.
         await rm(join(folder.workDir, `go${GO_VERSION}`), { recursive: true, force: true });
         return { ...binary, path };
       } catch (error) {
@@ -47,13 +47,12 @@ export async function ensureRunsc(folder: DataFolder, options: EnsureRunscOption
   } finally {
     await rm(staging, { force: true });
   }
-  throw new OperatorError("gVisor (runsc) can't be had on this machine", {
+  throw new OperatorError("could not install gVisor (runsc)", {
     exit: "unfit",
-    mend: [
+    hints: [
       ...failures.map((failure) => `- ${failure instanceof Error ? failure.message.slice(0, 400) : String(failure)}`),
-      "Without gVisor a guest talks to the host's own kernel: one kernel bug away from the host. There is no checkpoint, pause with memory or fork.",
-      `Give this machine a way to the gVisor release server or to a Go module proxy (GOPROXY), or put the pinned binary into ${folder.binDir}.`,
-      "Or run on runc, knowing that: ./skerry up --runtime runc",
+      `Allow this host to reach the gVisor release server or a Go module proxy (GOPROXY), or copy the pinned binary into ${folder.binDir}.`,
+      "Or use runc: ./skerry up --runtime runc. Guests then use the host's kernel directly, and a pause keeps no memory.",
     ],
     cause: new AggregateError(failures),
   });

@@ -9,7 +9,7 @@ import { toolEnvironment } from "../tool-environment.ts";
 import { moduleProxies } from "./module-proxies.ts";
 import { GO_TOOLCHAIN_SHA256, GO_VERSION, goArch } from "./pinned.ts";
 
-/** The root of the pinned Go: this machine's own when it is exactly that one, else unpacked into `dir`. */
+/** The root of the pinned Go: this host's installation if it has exactly that version, or else a download in `dir`. */
 export async function ensureGo(options: { dir: string; report: Report; signal: AbortSignal }): Promise<string> {
   const { dir, report, signal } = options;
   const unpacked = join(dir, `go${GO_VERSION}`);
@@ -22,13 +22,13 @@ export async function ensureGo(options: { dir: string; report: Report; signal: A
   await rm(staging, { recursive: true, force: true });
   await mkdir(staging, { recursive: true });
   await ensureDebianPackages(["unzip"], { report, signal });
-  report(`fetching Go ${GO_VERSION} (70 MB)`);
+  report(`downloading Go ${GO_VERSION} (70 MB)`);
   const archive = join(staging, "toolchain.zip");
   await downloadFromProxies({ path: `golang.org/toolchain/@v/${name}.zip`, target: archive, signal });
   const digest = await fileDigest(archive, "sha256");
   if (digest !== GO_TOOLCHAIN_SHA256[arch]) {
-    throw new OperatorError(`the Go toolchain that was downloaded is not the expected one (SHA-256 ${digest})`, {
-      mend: ["Somebody between here and the module proxy changes what it serves. Set GOPROXY to one you trust."],
+    throw new OperatorError(`the downloaded Go toolchain has the wrong SHA-256 ${digest}`, {
+      hints: ["The module proxy, or something on the way to it, changed the file. Set GOPROXY to a proxy that you trust."],
     });
   }
   await runCommand("unzip", ["-q", archive, "-d", staging], { signal, timeoutMs: 300_000 });
@@ -59,13 +59,13 @@ async function downloadFromProxies(options: { path: string; target: string; sign
       failures.push(error);
     }
   }
-  throw new OperatorError("Go could not be fetched from a Go module proxy", {
-    mend: [`Install Go ${GO_VERSION} in /usr/local/go, or set GOPROXY to a module proxy that can be reached from here.`],
+  throw new OperatorError("could not download Go from a Go module proxy", {
+    hints: [`Install Go ${GO_VERSION} in /usr/local/go, or set GOPROXY to a module proxy that this host can reach.`],
     cause: new AggregateError(failures),
   });
 }
 
-/** Module archives carry no modes; the go command sets these bits itself when it unpacks a toolchain. */
+/** Module archives contain no file modes. The go command sets these bits when it unpacks a toolchain. */
 async function makeExecutable(tree: string): Promise<void> {
   for (const dir of ["bin", "pkg/tool"]) {
     const entries = await readdir(join(tree, dir), { recursive: true, withFileTypes: true });

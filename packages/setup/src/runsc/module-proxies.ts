@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 const PUBLIC_PROXY = "https://proxy.golang.org";
 
-/** Go's own order: the environment, the user's go/env file, the installation's go.env, the public default. */
+/** The proxies in Go's order: from the environment, the user's go/env, the installation's go.env, or the public default. */
 export async function moduleProxies(env: Readonly<Record<string, string | undefined>> = process.env): Promise<string[]> {
   const files = [join(env.XDG_CONFIG_HOME ?? join(env.HOME ?? "/root", ".config"), "go/env"), "/usr/local/go/go.env", "/usr/lib/go/go.env"];
   let value = env.GOPROXY;
@@ -13,7 +13,7 @@ export async function moduleProxies(env: Readonly<Record<string, string | undefi
   return parseModuleProxies(value || PUBLIC_PROXY);
 }
 
-/** The addresses in a GOPROXY value; `direct` and `off` name no server. */
+/** The addresses in a GOPROXY value. `direct` and `off` are not addresses. */
 export function parseModuleProxies(value: string): string[] {
   return value
     .split(/[,|]/)

@@ -1,4 +1,4 @@
-// The three places runsc can come from. Each leaves a binary in `staging` and says what it is, or says why it can't.
+// The three sources of runsc: the data folder, the official release and a build from source.
 
 import { chmod, copyFile, mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -23,7 +23,7 @@ interface SourceOptions {
   readonly signal: AbortSignal;
 }
 
-/** A binary that is in the data folder already and whose digest is a pinned one, or the recorded one. */
+/** The binary in the data folder whose digest is the pinned or the recorded one. */
 export async function findRunsc(binDir: string, recorded: string | undefined): Promise<RunscBinary | undefined> {
   const names = (await readdir(binDir).catch(() => [])).filter((name) => /^runsc-[0-9a-f]{12}$/.test(name));
   const pinned = GVISOR_BUILD_SHA512[goArch()];
@@ -32,39 +32,38 @@ export async function findRunsc(binDir: string, recorded: string | undefined): P
     const name = `runsc-${sha512.slice(0, 12)}`;
     if (!names.includes(name)) continue;
     const path = join(binDir, name);
-    // A damaged file is not an error: the next source replaces it.
+    // A damaged file is replaced from the next source.
     if ((await fileDigest(path, "sha512")) !== sha512) continue;
     return { path, version: sha512 === pinned ? GVISOR_VERSION : `release-${GVISOR_RELEASE}`, sha512, source: "data folder" };
   }
   return undefined;
 }
 
-/** The official release, checked against the SHA-512 that is published beside it. */
+/** Downloads the official release and compares it with its published SHA-512. */
 export async function fetchRelease(options: SourceOptions): Promise<RunscBinary> {
   const { staging, report, signal } = options;
   const arch = goArch() === "arm64" ? "aarch64" : "x86_64";
   const base = `${GVISOR_RELEASE_BASE}/${GVISOR_RELEASE}/${arch}/runsc`;
-  report("asking the gVisor release server");
+  report("contacting the gVisor release server");
   const sumFile = `${staging}.sha512`;
   await download({ url: `${base}.sha512`, target: sumFile, maxSeconds: 10, signal });
   const expected = /^([0-9a-f]{128})\b/.exec(await readFile(sumFile, "utf8"))?.[1];
   await rm(sumFile, { force: true });
-  if (expected === undefined) throw new Error("the release server's checksum file holds no SHA-512");
+  if (expected === undefined) throw new Error("the checksum file of the release server contains no SHA-512");
   report(`downloading gVisor ${GVISOR_RELEASE}`);
   await download({ url: base, target: staging, maxSeconds: 300, signal });
   const sha512 = await fileDigest(staging, "sha512");
-  if (sha512 !== expected) throw new Error(`the download's SHA-512 is ${sha512}, not the published one`);
+  if (sha512 !== expected) throw new Error(`the download has SHA-512 ${sha512}, which is not the published one`);
   await chmod(staging, 0o755);
   return { path: staging, version: `release-${GVISOR_RELEASE}`, sha512, source: "official release" };
 }
 
-/** A module that needs gVisor, with the digests of all that it needs in turn. */
+/** A Go module that depends on gVisor and pins the digests of all dependencies. */
 const BUILD_MODULE = join(import.meta.dirname, "module");
 
 /**
- * Built from the Go module proxy with the pinned Go. The result has to be the pinned binary, bit for bit. As a tool of a module of
- * ours and not by `go install`: that would take the versions that gVisor's own go.mod names, one of which is a commit between two
- * releases that not every proxy serves.
+ * Builds runsc from the Go module proxy with the pinned Go. The result must be the pinned binary, bit for bit. It is built as a tool of
+ * our own module: `go install` would use the versions in gVisor's go.mod, and not every proxy serves all of them.
  */
 export async function buildFromModules(options: SourceOptions): Promise<RunscBinary> {
   const { staging, workDir, report, signal } = options;
@@ -83,7 +82,7 @@ export async function buildFromModules(options: SourceOptions): Promise<RunscBin
     GOFLAGS: "-modcacherw",
     GOWORK: "off",
     GOAMD64: "v1",
-    // With cgo the sandbox process needs libraries that its empty root does not have.
+    // With cgo, the sandbox process would need libraries that its empty root does not have.
     CGO_ENABLED: "0",
   });
   const flags = ["-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", built];
@@ -95,7 +94,7 @@ export async function buildFromModules(options: SourceOptions): Promise<RunscBin
     signal,
   });
   const sha512 = await fileDigest(built, "sha512");
-  if (sha512 !== GVISOR_BUILD_SHA512[goArch()]) throw new Error(`the build's SHA-512 is ${sha512}, not the pinned one`);
+  if (sha512 !== GVISOR_BUILD_SHA512[goArch()]) throw new Error(`the build has SHA-512 ${sha512}, which is not the pinned one`);
   await copyFile(built, staging);
   await chmod(staging, 0o755);
   await rm(work, { recursive: true, force: true });

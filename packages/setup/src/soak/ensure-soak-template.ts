@@ -106,5 +106,5 @@ async function fillSystem(work: {
   } finally {
     await rm(setupDir, { recursive: true, force: true });
   }
-  report("taking the digest");
+  report("computing the digest");
 }
