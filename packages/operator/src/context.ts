@@ -3,7 +3,7 @@ import type { PlatformOwner } from "@skerry/setup/folder";
 /** What a cleanup removed, by kind: `{ sandboxes: 2, mounts: 5, firewall: true }`. */
 export type CleanupCounts = Readonly<Record<string, number | boolean>>;
 
-/** What services/skerry passes to the commands. The platform itself is not a dependency of this package. */
+/** What services/skerry passes to the commands: everything that needs more than a node's folder of the platform. */
 export interface OperatorContext {
   readonly version: string;
   /** The checkout that contains the running program. */

@@ -55,7 +55,7 @@ test("an output that does not go to its end is left alone", async () => {
   expect(readFileSync(path, "utf8").trim().split("\n")).toHaveLength(250);
 });
 
-test("who follows a log goes on after it was emptied", async () => {
+test("following a log continues after it was truncated", async () => {
   writeFileSync(path, "before\n");
   const written = vi.spyOn(process.stdout, "write").mockReturnValue(true);
   const stop = new AbortController();

@@ -20,7 +20,7 @@ import { stopDaemon } from "./stop-daemon.ts";
 /** Time for the API to answer. Adopting many sandboxes takes most of it. */
 const START_LIMIT_MS = 60_000;
 /** Prefix of the message that a failed command prints (report-failure.ts). */
-const SAID = "skerry: ";
+const MESSAGE_PREFIX = "skerry: ";
 
 /**
  * Starts `skerry serve` in a session of its own, waits until the API answers and returns the pid. Throws if a port is in use.
@@ -88,9 +88,9 @@ async function untilHealthy({ pid, settings, signal }: { pid: number; settings: 
 async function explain(cause: unknown, folder: DataFolder, logStart: number): Promise<OperatorError> {
   const text = (await readFile(folder.logFile)).subarray(logStart).toString("utf8");
   const lines = text.trim().split("\n");
-  const said = lines.filter((line) => line.startsWith(SAID));
+  const messages = lines.filter((line) => line.startsWith(MESSAGE_PREFIX));
   // The last message of the command, or else the last lines of the log.
-  const last = said.length > 0 ? said.slice(-1) : lines.filter((line) => !/^\s+at |\.\/skerry doctor$/.test(line)).slice(-8);
+  const last = messages.length > 0 ? messages.slice(-1) : lines.filter((line) => !/^\s+at |run \.\/skerry doctor\.$/.test(line)).slice(-8);
   return new OperatorError(cause instanceof Error ? cause.message : String(cause), {
     hints: [
       ...last.map((line) => `  ${formatLogLine(line)}`),
