@@ -9,7 +9,7 @@ it.each([
   expect(parseServeConfig({ SKERRY_LISTEN: listen }).nodeUrl).toBe(url);
 });
 
-it.each(["0.0.0.0", "::"])("edges elsewhere have to be told where a node is that listens on %s", (listen) => {
+it.each(["0.0.0.0", "::"])("a node that listens on %s needs an address for edges", (listen) => {
   const split = { SKERRY_LISTEN: listen, SKERRY_ROLES: "api,node" };
   expect(() => parseServeConfig(split)).toThrow("SKERRY_NODE_URL must be the address at which edges reach this node");
   const url = "http://10.0.0.7:4682";
@@ -17,7 +17,7 @@ it.each(["0.0.0.0", "::"])("edges elsewhere have to be told where a node is that
   expect(parseServeConfig({ SKERRY_LISTEN: listen }).roles.size).toBe(3);
 });
 
-it.each(["SKERRY_NODE_URL", "SKERRY_CONTROL_URL", "SKERRY_NODES"])("%s takes addresses of HTTP and nothing else", (name) => {
+it.each(["SKERRY_NODE_URL", "SKERRY_CONTROL_URL", "SKERRY_NODES"])("%s takes only HTTP addresses", (name) => {
   for (const url of ["10.0.0.7:4682", "ftp://10.0.0.7", "http://"]) expect(() => parseServeConfig({ [name]: url })).toThrow(`not "${url}"`);
 });
 

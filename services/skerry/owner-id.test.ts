@@ -7,7 +7,7 @@ import { ownerIdOf } from "./owner-id.ts";
 
 const logger = createLogger({ name: "test", level: "error" });
 
-test("a process keeps its name, and no two data folders or ports have the same", () => {
+test("an api process keeps its id, which differs between data folders and ports", () => {
   const dirs = ["a", "b"].map((name) => mkdtempSync(join(tmpdir(), `skerry-${name}-`)));
   const nameOf = (dir = "", port = 1) => ownerIdOf({ dataDir: dir, port, logger });
   const first = nameOf(dirs[0]);
@@ -20,7 +20,7 @@ test("a process keeps its name, and no two data folders or ports have the same",
   for (const dir of dirs) rmSync(dir, { recursive: true });
 });
 
-test("where nothing can be kept, each start has a name of its own", () => {
+test("without a writable data folder, each start has a new id", () => {
   const nameOf = () => ownerIdOf({ dataDir: "/proc/nowhere", port: 1, logger });
   expect(nameOf()).not.toBe(nameOf());
 });

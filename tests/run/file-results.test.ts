@@ -32,7 +32,7 @@ export default { test: { globals: true, include: ["files/*.test.ts"], exclude: [
 }, 90_000);
 afterAll(() => rmSync(dir, { recursive: true }));
 
-test("every file is reported, with the time that it took", () => {
+test("every file is reported with its duration", () => {
   expect([...results.keys()].sort()).toEqual(Object.keys(FILES).sort());
   for (const { seconds } of results.values()) expect(seconds).toBeGreaterThanOrEqual(0);
 });

@@ -37,11 +37,11 @@ test("help names every command and every exit code", async () => {
   for (const { meaning } of Object.values(EXIT_CODES)) expect(output).toContain(meaning);
 });
 
-test.each([[["up", "--fast"]], [["fly"]], [["logs", "-n", "many"]]])("%j is a wrong command line", async (args) => {
+test.each([[["up", "--fast"]], [["fly"]], [["logs", "-n", "many"]]])("%j is an invalid command line", async (args) => {
   expect((await run(...args)).exitCode).toBe(EXIT_CODES.usage.code);
 });
 
-test("where nothing was set up, env and status say so", async () => {
+test("without a platform, env and status say so", async () => {
   const answers = [await run("env"), await run("status"), await run("logs")];
   for (const { exitCode, output } of answers) {
     expect(exitCode).toBe(EXIT_CODES.notRunning.code);

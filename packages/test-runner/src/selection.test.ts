@@ -33,28 +33,28 @@ const select = (options: SelectionOptions["options"] = {}, pattern?: string) =>
 const namesOf = ({ run }: { run: { readPlan(): { files: readonly string[] } } }) =>
   run.readPlan().files.map((file) => file.replace(/.*\/|\.test\.ts/g, ""));
 
-test("everything, or what a pattern names", async () => {
+test("selects all files, or those that match a pattern", async () => {
   expect(namesOf(await select())).toEqual(["slow", "middle", "quick"]);
   expect(namesOf(await select({}, "mid"))).toEqual(["middle"]);
   await expect(select({}, "nothing")).rejects.toMatchObject({ exit: "usage" });
 });
 
-test("one of several parts; the checks that are no tests belong to the first", async () => {
+test("selects one of several parts; the first includes the static checks", async () => {
   const [first, second] = [await select({ part: "1/2" }), await select({ part: "2/2" })];
   expect([namesOf(first), namesOf(second)]).toEqual([["slow"], ["middle", "quick"]]);
   expect([first.withStaticChecks, second.withStaticChecks]).toEqual([true, false]);
   expect(describeScope(second)).toContain("left out: the other parts (this was part 2 of 2)");
 });
 
-test("parts stay what they are while they are run", async () => {
+test("parts do not change while they run", async () => {
   await expect(select({ part: "1/2", saveDurations: true })).rejects.toMatchObject({ exit: "usage" });
 });
 
-test.each(["", "2", "0/2", "3/2", "1/0", "a/b", "1/2/3", "-1/2"])("%j is no part", async (part) => {
+test.each(["", "2", "0/2", "3/2", "1/0", "a/b", "1/2/3", "-1/2"])("%j is not a part", async (part) => {
   await expect(select({ part })).rejects.toMatchObject({ exit: "usage", message: expect.stringContaining("2/4") });
 });
 
-test("what has passed at this depth is left out when a run is resumed, until the checkout changes", async () => {
+test("a resumed run skips files that passed at this depth, until the checkout changes", async () => {
   const before = await select();
   before.run.addResult({ file: "tests/e2e/slow.test.ts", seconds: 1, passed: 3, failures: [] });
   before.run.addResult({ file: "tests/e2e/middle.test.ts", seconds: 1, passed: 2, failures: ["x"] });
@@ -74,7 +74,7 @@ test("what has passed at this depth is left out when a run is resumed, until the
   expect(namesOf(await select({ resume: true }))).toHaveLength(3);
 });
 
-test("says what a sample left out, once for each thing", async () => {
+test("describes what a sample left out, with one line for each matrix", async () => {
   const selection = await select();
   for (const ran of [2, 2]) selection.run.addLeftOut({ what: "crash points", ran, of: 9 });
   for (const suite of ["lists", "forks", "lists"]) selection.run.addLeftOut({ what: "databases", suite, ran: 1, of: 2 });

@@ -19,7 +19,7 @@ test("a file that was to run and has no result counts as one failure", () => {
   });
 });
 
-test("an exit code that no test explains counts as one failure", () => {
+test("an exit code without a failed test counts as one failure", () => {
   expect(tallyResults([result("a.test.ts", 1)], ["a.test.ts"], 1)).toMatchObject({ passed: 1, failed: 1 });
   expect(tallyResults([], [], null)).toMatchObject({ failed: 1 });
 });

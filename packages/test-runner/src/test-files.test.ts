@@ -7,7 +7,7 @@ const REPO_ROOT = join(import.meta.dirname, "../../..");
 const DURATIONS = { "tests/e2e/slow.test.ts": 90, "packages/api/test/middle.test.ts": 30 };
 const FILES = ["packages/base/src/a.test.ts", "packages/api/test/middle.test.ts", "tests/e2e/new.test.ts", "tests/e2e/slow.test.ts"];
 
-test("files start longest first, and one that was never measured not last", () => {
+test("files start longest first, and an unmeasured file does not start last", () => {
   expect(slowestFirst(FILES, DURATIONS)).toEqual([
     "tests/e2e/slow.test.ts",
     "packages/api/test/middle.test.ts",
@@ -21,7 +21,7 @@ test("parts take about equally long", () => {
   expect(filesOfPart(FILES, DURATIONS, { number: 2, of: 2 })).toHaveLength(3);
 });
 
-test("together the parts are all files, each once, whatever is known of their durations", () => {
+test("the parts contain each file exactly once, whatever the durations", () => {
   const files = listTestFiles(REPO_ROOT);
   expect(files.length).toBeGreaterThan(150);
   fc.assert(

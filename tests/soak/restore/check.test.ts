@@ -16,7 +16,7 @@ const check = (overrides: Partial<Check> = {}): Check => ({
 const compared = (now: Partial<Check>, seen = new Set<string>()) =>
   compare(check(), check({ ticks: 2, ...now }), { asked: { fromMs: 4_900, toMs: 5_100 }, seen, mark: "" });
 
-test("a program that went on is as it was", () => {
+test("a program that continued has no difference", () => {
   expect(() => compared({})).not.toThrow();
 });
 
@@ -32,13 +32,13 @@ test.each<[string, Partial<Check>, RegExp]>([
   expect(() => compared(now)).toThrow(message);
 });
 
-test("a random number comes once, whoever it comes to", () => {
+test("a random number may occur only once", () => {
   const seen = new Set<string>();
   compared({ random: "1".repeat(32) }, seen);
   expect(() => compared({ random: "1".repeat(32) }, seen)).toThrow(/twice/);
 });
 
-test("an answer that is none, or that names problems, is a difference", () => {
+test("an invalid answer, or one with problems, is a difference", () => {
   expect(parseCheck(JSON.stringify(check()))).toEqual(check());
   expect(() => parseCheck("")).toThrow(/not JSON/);
   expect(() => parseCheck(JSON.stringify(check({ memory: "" })))).toThrow(/no memory/);

@@ -30,7 +30,7 @@ async function holder(): Promise<number> {
   return child.pid ?? 0;
 }
 
-test("the process with the lock is it, without a pid file and whatever that names", async () => {
+test("the daemon is the process with the lock, whatever the pid file names", async () => {
   expect(await findDaemon(folder)).toBeUndefined();
   const pid = await holder();
   expect(await findDaemon(folder)).toMatchObject({ pid });
@@ -40,7 +40,7 @@ test("the process with the lock is it, without a pid file and whatever that name
   expect(await findDaemon(folder)).toMatchObject({ pid });
 });
 
-test("a daemon without a lock, of an older version, is known by the pid file; another process that it names is not one", async () => {
+test("a daemon of an older version, without a lock, is found by the pid file; another process in the pid file is ignored", async () => {
   const old = spawn("tail", "-f", "/dev/null", "serve").pid;
   await writeProcessRecord(folder.pidFile, old);
   expect(await findDaemon(folder)).toMatchObject({ pid: old });
@@ -48,7 +48,7 @@ test("a daemon without a lock, of an older version, is known by the pid file; an
   expect(await findDaemon(folder)).toBeUndefined();
 });
 
-test("all that serve the folder are stopped, and a bystander in the pid file is not", async () => {
+test("every process that serves the folder is stopped, and another process in the pid file is not", async () => {
   const bystander = spawn("tail", "-f", "/dev/null");
   await writeProcessRecord(folder.pidFile, bystander.pid);
   await holder();

@@ -14,7 +14,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(dir, { recursive: true }));
 
-test("a long log is kept aside once", () => {
+test("one older log is kept", () => {
   rotateLog(path, 5);
   for (const text of ["first log\n", "second log\n"]) {
     writeFileSync(path, text);
@@ -43,14 +43,14 @@ function startWriter(flags: "a" | "w"): ReturnType<typeof spawnCommand> {
 
 const ended = (child: ReturnType<typeof spawnCommand>) => new Promise((resolve) => child.once("exit", resolve));
 
-test("a process keeps its own log small and loses no line", async () => {
+test("a process rotates its own log and loses no line", async () => {
   await ended(startWriter("a"));
   expect(statSync(path).size).toBeLessThan(2_000);
   const lines = [`${path}.1`, path].flatMap((file) => readFileSync(file, "utf8").trim().split("\n"));
   expect(lines).toEqual(Array.from({ length: 250 }, (_, i) => `line ${i}`));
 });
 
-test("an output that does not go to its end is left alone", async () => {
+test("a log that is not opened for appending is not rotated", async () => {
   await ended(startWriter("w"));
   expect(readFileSync(path, "utf8").trim().split("\n")).toHaveLength(250);
 });

@@ -15,11 +15,11 @@ test.each([
   expect(formatDuration(milliseconds)).toBe(text);
 });
 
-test("text from elsewhere can't move the cursor", () => {
+test("foreign text cannot move the cursor", () => {
   expect(printable("a\u001b[2Jb\u009bc\td\ne")).toBe("a\\x1b[2Jb\\x9bc\td\ne");
 });
 
-test("a log line reads as a sentence with its facts", () => {
+test("a log line is formatted with its fields", () => {
   const line = '{"level":30,"time":"2026-11-20T12:00:01.234Z","component":"node","sandbox_id":"iabc","msg":"sandbox created"}';
   expect(formatLogLine(line)).toBe("12:00:01.234 info  node: sandbox created sandbox_id=iabc");
   expect(formatLogLine("plain \u001b[31mtext")).toBe("plain \\x1b[31mtext");
@@ -31,7 +31,7 @@ async function shown(work: (steps: ReturnType<typeof createSteps>) => Promise<un
   return String(stream.read());
 }
 
-test("a step is one line with its result and time, without colours where nobody sees them", async () => {
+test("a step is one line with its result and duration, without colours outside of a terminal", async () => {
   const text = await shown((steps) =>
     steps.run(
       "a step",

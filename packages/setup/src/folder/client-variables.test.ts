@@ -23,14 +23,14 @@ test("a client needs four variables", () => {
   });
 });
 
-test("what never leaves the secrets file is in neither form", () => {
+test("neither form contains internal secrets", () => {
   const all = Object.values(clientVariables(SECRETS, SETTINGS, true));
   expect(all).toEqual(expect.arrayContaining(["sk_e2b_2", "team", "user", "admin"]));
   expect(all).not.toContain("internal");
   expect(all).not.toContain("seed");
 });
 
-test("a shell reads every value as it was", () => {
+test("a shell reads every quoted value unchanged", () => {
   const hostile = ["", "a b", "it's", "$(id)", "`id`", "a\nb", '"; rm -rf /', "\\", "*"];
   for (const value of hostile) expect(execFileSync("sh", ["-c", `printf %s ${shellQuote(value)}`]).toString()).toBe(value);
   fc.assert(

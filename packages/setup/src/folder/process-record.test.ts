@@ -12,23 +12,23 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(dir, { recursive: true }));
 
-test("a process is known again", async () => {
+test("a running process matches its record", async () => {
   await writeProcessRecord(join(dir, "pid"), process.pid);
   expect(await readLiveProcess(join(dir, "pid"))).toMatchObject({ pid: process.pid });
 });
 
-test("another process with the same pid is not it", async () => {
+test("another process with the same pid does not match", async () => {
   const record = await describeProcess(process.pid);
   writeFileSync(join(dir, "pid"), JSON.stringify({ ...record, startTicks: (record?.startTicks ?? 0) - 1 }));
   expect(await readLiveProcess(join(dir, "pid"))).toBeUndefined();
 });
 
-test("a process from before the last boot is not it", async () => {
+test("a process of an earlier boot does not match", async () => {
   writeFileSync(join(dir, "pid"), JSON.stringify({ ...(await describeProcess(process.pid)), bootId: "another" }));
   expect(await readLiveProcess(join(dir, "pid"))).toBeUndefined();
 });
 
-test("a process that ended is gone", async () => {
+test("a process that has ended does not match", async () => {
   const child = spawnCommand("sleep", ["100"]);
   await writeProcessRecord(join(dir, "pid"), child.pid ?? 0);
   child.kill("SIGKILL");
@@ -36,7 +36,7 @@ test("a process that ended is gone", async () => {
   expect(await readLiveProcess(join(dir, "pid"))).toBeUndefined();
 });
 
-test("one set-up at a time; what a dead process has left does not hold", async () => {
+test("only one process holds the lock; a dead process holds none", async () => {
   const path = join(dir, "lock");
   {
     await using _lock = await takeSetupLock(path);
@@ -47,7 +47,7 @@ test("one set-up at a time; what a dead process has left does not hold", async (
   expect(lock).toBeDefined();
 });
 
-test("who waits gets the lock when it is free", async () => {
+test("a waiting process gets the lock when it is free", async () => {
   const path = join(dir, "lock");
   const first = await takeSetupLock(path);
   const order: string[] = [];
@@ -61,7 +61,7 @@ test("who waits gets the lock when it is free", async () => {
   expect(order).toEqual(["first is done", "second"]);
 });
 
-test("a lock ends with its process, and needs no room on the disk", async () => {
+test("a lock ends with its process and needs no disk space", async () => {
   const path = join(dir, "lock");
   const disk = join(dir, "disk");
   mkdirSync(disk);
@@ -85,7 +85,7 @@ test("a lock ends with its process, and needs no room on the disk", async () => 
   expect(lock).toBeDefined();
 });
 
-test("of many who want the lock at the same moment one gets it", async () => {
+test("of many concurrent processes, one gets the lock", async () => {
   const path = join(dir, "lock");
   const taken = await Promise.allSettled(Array.from({ length: 20 }, () => takeSetupLock(path)));
   expect(taken.filter(({ status }) => status === "fulfilled")).toHaveLength(1);

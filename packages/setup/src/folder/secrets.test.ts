@@ -15,7 +15,7 @@ beforeEach(async () => {
 });
 afterEach(() => rmSync(dir, { recursive: true }));
 
-test("they have the forms that clients expect, and only the owner reads them", async () => {
+test("secrets have the formats that clients expect, and only root can read the file", async () => {
   const { secrets, created } = await ensureSecrets(folder);
   expect(created).toBe(true);
   expect(secrets.apiKey).toMatch(/^e2b_[0-9a-f]{40}$/);
@@ -24,14 +24,14 @@ test("they have the forms that clients expect, and only the owner reads them", a
   expect(statSync(folder.secretsFile).mode & 0o777).toBe(0o600);
 });
 
-test("they never change once they are there", async () => {
+test("existing secrets never change", async () => {
   const { secrets } = await ensureSecrets(folder);
   expect(await ensureSecrets(folder)).toEqual({ secrets, created: false });
   expect(await readSecrets(folder)).toEqual(secrets);
   expect(readFileSync(folder.secretsFile, "utf8")).toContain(secrets.tokenSeed);
 });
 
-test("without a set-up it says what to do", async () => {
+test("without a set-up, the error says what to do", async () => {
   await expect(readSecrets(folder)).rejects.toMatchObject({ exit: "notRunning", hints: [expect.stringContaining("./skerry up")] });
 });
 
@@ -51,7 +51,7 @@ const failureOf = async (work: Promise<unknown>): Promise<OperatorError> => {
 /** The command of a line such as `To restore it, run: cp …`. */
 const commandIn = ({ hints }: OperatorError, name: string) => hints.join("\n").match(new RegExp(`: (${name} .*)`))?.[1] ?? "";
 
-test.each(Object.entries(RUINS))("a file that is %s: the command that the message gives puts the copy back", async (_name, ruin) => {
+test.each(Object.entries(RUINS))("a file that is %s: the command in the message restores the copy", async (_name, ruin) => {
   const { secrets } = await ensureSecrets(folder);
   expect(statSync(folder.secretsBackupFile).mode & 0o777).toBe(0o600);
   ruin(folder.secretsFile);
@@ -64,7 +64,7 @@ test.each(Object.entries(RUINS))("a file that is %s: the command that the messag
   expect(statSync(folder.secretsFile).mode & 0o777).toBe(0o600);
 });
 
-test("the copy follows a key that is replaced in the file, and is made where there is none", async () => {
+test("the copy is updated when a key is replaced in the file, and made if it is missing", async () => {
   const { secrets } = await ensureSecrets(folder);
   const copy = () => JSON.parse(readFileSync(folder.secretsBackupFile, "utf8")) as Secrets;
   const replaced = { ...secrets, apiKey: `e2b_${"0".repeat(40)}` };
@@ -97,7 +97,7 @@ test.each(Object.entries(RUINS))(
   },
 );
 
-test("secrets that are good and belong to the database are not replaced; those of another database are", async () => {
+test("valid secrets of the same database are not replaced; those of another database are", async () => {
   const { secrets } = await ensureSecrets(folder);
   for (const owner of [undefined, secrets])
     expect((await failureOf(renewSecrets(folder, owner))).message).toContain("is valid and belongs to this database");

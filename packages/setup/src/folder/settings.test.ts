@@ -4,7 +4,7 @@ import { clientUrls, type PlatformSettings, resolveSettings, serveEnvironment } 
 
 const LAST: PlatformSettings = { runtime: "runc", listen: "10.0.0.5", apiPort: 5000, edgePort: 5001, domain: "boxes.example" };
 
-test("without anything said it is gVisor on loopback", () => {
+test("the defaults are gVisor and loopback", () => {
   expect(resolveSettings({}, {}, undefined)).toEqual({
     runtime: "gvisor",
     listen: "127.0.0.1",
@@ -14,13 +14,13 @@ test("without anything said it is gVisor on loopback", () => {
   });
 });
 
-test("the command line wins over the environment, that over the last start", () => {
+test("the command line wins over the environment, and the environment over the last start", () => {
   expect(resolveSettings({}, {}, LAST)).toEqual(LAST);
   expect(resolveSettings({}, { SKERRY_API_PORT: "6000" }, LAST).apiPort).toBe(6000);
   expect(resolveSettings({ apiPort: "7000" }, { SKERRY_API_PORT: "6000" }, LAST).apiPort).toBe(7000);
 });
 
-test("another edge port makes another domain", () => {
+test("another edge port changes the domain", () => {
   expect(resolveSettings({ edgePort: "6001" }, {}, LAST).domain).toBe("localhost:6001");
 });
 
@@ -44,7 +44,7 @@ test.each([
   expect(clientUrls({ ...LAST, listen }).api).toBe(url);
 });
 
-test("the platform's process gets its own settings and other SKERRY_ ones, and nothing else of the environment", () => {
+test("the platform's process gets its settings and other SKERRY_ variables, and nothing else of the environment", () => {
   const environment = serveEnvironment(dataFolder("/data"), LAST, {
     SKERRY_DNS: "9.9.9.9",
     SKERRY_TEST_CACHE: "/cache",

@@ -20,7 +20,7 @@ test("a recorded binary is found by its digest", async () => {
   expect(await findRunsc(dir, sha512)).toMatchObject({ sha512, source: "data folder" });
 });
 
-test("a binary that is neither pinned nor recorded is not run", async () => {
+test("a binary that is neither pinned nor recorded is not used", async () => {
   writeFileSync(join(dir, `runsc-${sha512.slice(0, 12)}`), "a binary");
   expect(await findRunsc(dir, undefined)).toBeUndefined();
 });
@@ -30,7 +30,7 @@ test("a damaged binary counts as none", async () => {
   expect(await findRunsc(dir, sha512)).toBeUndefined();
 });
 
-test("a folder that is not there holds none", async () => {
+test("a missing folder has no binary", async () => {
   expect(await findRunsc(join(dir, "none"), sha512)).toBeUndefined();
 });
 
