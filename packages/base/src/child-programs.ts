@@ -1,4 +1,4 @@
-// Programs that the daemon starts and waits for, without copying the daemon: see posix-spawn.ts.
+// Runs programs for the daemon and waits for them, without a copy of the address space of the daemon (posix-spawn.ts).
 
 import { accessSync, closeSync, constants as fs, openSync } from "node:fs";
 import { Socket } from "node:net";
@@ -28,7 +28,7 @@ export interface ProgramEnd {
 
 export interface Program {
   readonly pid: number;
-  /** Undefined where its output goes elsewhere. */
+  /** Undefined when the output goes to `outputFd`. */
   readonly stdout: Socket | undefined;
   readonly stderr: Socket | undefined;
   readonly stdin: Socket | undefined;
@@ -40,15 +40,15 @@ export interface ProgramRequest {
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly cwd?: string | undefined;
-  /** Whether it gets a pipe as its standard input; else there is nothing to read. */
+  /** Whether standard input is a pipe; otherwise it is empty. */
   readonly hasInput: boolean;
-  /** Where stdout and stderr go; undefined: to pipes. */
+  /** Descriptor for stdout and stderr. Default: pipes. */
   readonly outputFd?: number | undefined;
-  /** Handed on as 3, 4, … */
+  /** Become descriptors 3, 4, … of the program. */
   readonly extraFds: readonly number[];
 }
 
-/** Starts a program as the leader of a session of its own. Throws an error with the code of execve or of the search in PATH. */
+/** Starts a program as the leader of a new session. Throws an error with the code of execve or of the search in PATH. */
 export async function startProgram(request: ProgramRequest): Promise<Program> {
   const texts = [request.command, ...request.args, ...Object.entries(request.env).flat()];
   if (texts.some((text) => text.includes("\0"))) throw withCode(`spawn ${request.command}: a NUL byte in its arguments`, "EINVAL");
@@ -92,7 +92,7 @@ function pipe(libc: SpawnLibc): [read: number, write: number] {
   return [fds[0] ?? 0, fds[1] ?? 0];
 }
 
-/** Not among Node's own constants; the same on x86-64 and arm64. */
+/** Node.js has no constant for it. The value is the same on x86-64 and arm64. */
 const O_CLOEXEC = 0o2000000;
 
 function findProgram(command: string, path: string): string {
@@ -119,12 +119,12 @@ function withCode(message: string, code: string): NodeJS.ErrnoException {
 
 const awaited = new Map<number, (end: ProgramEnd) => void>();
 
-/** Each is waited for by its own number: others of this process's children are Node's. */
+/** Waits for each program by its pid, because Node.js waits for the other children of this process. */
 function whenEnded(libc: SpawnLibc, pid: number): Promise<ProgramEnd> {
   if (!isListening) process.on("SIGCHLD", () => collect(libc));
   isListening = true;
   const ended = new Promise<ProgramEnd>((resolve) => awaited.set(pid, resolve));
-  // It may have ended before anybody listened.
+  // The program may have ended before the listener was added.
   collect(libc);
   return ended;
 }

@@ -1,4 +1,4 @@
-/** Time as a dependency, so that deadlines can be tested without waiting. Milliseconds since the epoch. */
+/** Injected time, so that tests of deadlines need not wait. Milliseconds since the epoch. */
 export interface Clock {
   now(): number;
 }

@@ -2,8 +2,8 @@ import { PlatformError } from "./error.ts";
 import { Secret } from "./secret.ts";
 
 /**
- * Reads settings strictly: garbage is an error and never the default, every problem is reported at once, and a
- * variable with our prefix that nobody asked for is an error too (it is nearly always a misspelling).
+ * Reads settings strictly. An invalid value is an error and never becomes the default. A variable with the prefix that is not a setting
+ * is an error as well, because it is nearly always a misspelling. All problems are reported at once.
  */
 export class ConfigReader {
   readonly #env: Readonly<Record<string, string | undefined>>;
@@ -64,7 +64,7 @@ export class ConfigReader {
     this.#problems.push(message);
   }
 
-  /** Call once, last. Throws one PlatformError("config_invalid") that names every problem. */
+  /** Call once, after all settings were read. Throws one PlatformError("config_invalid") that names every problem. */
   finish(): void {
     for (const name of Object.keys(this.#env)) {
       if (name.startsWith(this.#prefix) && !this.#seen.has(name)) {

@@ -1,14 +1,14 @@
-// For tests alone: this process ends itself with SIGKILL at a named point, as the kernel or an operator might at any time.
-// Nothing happens unless a point was armed.
+// For tests only: the process kills itself with SIGKILL at a named point, as the kernel or an operator could at any time.
+// Nothing happens unless a test has armed a point.
 
 let armed: string | undefined;
 
-/** The next time that `name` is reached is this process's end. `undefined` disarms. */
+/** Kills this process the next time that it reaches `name`. `undefined` disarms. */
 export function armCrashPoint(name: string | undefined): void {
   armed = name;
 }
 
-/** A point that tests end this process at. Costs one comparison. */
+/** A point at which a test can kill this process. Costs one comparison. */
 export function reachCrashPoint(name: string): void {
   if (armed === name) process.kill(process.pid, "SIGKILL");
 }

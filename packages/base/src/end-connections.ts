@@ -1,9 +1,9 @@
-// How a server that was told to stop ends what is still connected. Node.js's own `closeAllConnections` knows nothing of tunnels
-// and upgraded connections, for which `close` then waits as long as they last.
+// Closes the connections of a server that stops. Node.js's `closeAllConnections` does not know tunnels and upgraded connections, so
+// `close` would wait until these end by themselves.
 
 import type { Server, Socket } from "node:net";
 
-/** For a server that does not listen yet. The answer takes no more connections and resets all that are open, tunnels too. */
+/** Call before the server listens. The returned function stops the server from accepting and resets all open connections, including tunnels. */
 export function endingConnections(server: Server): () => Promise<void> {
   const open = new Set<Socket>();
   server.on("connection", (socket: Socket) => {

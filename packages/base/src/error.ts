@@ -1,9 +1,9 @@
 import { constants } from "node:os";
 
 export interface PlatformErrorOptions {
-  /** What a caller may see. Absent on failures of the platform's own: those show only the catalog's status. */
+  /** The message for callers. Absent for internal failures, of which callers see only the status. */
   readonly publicMessage?: string;
-  /** A machine-readable detail beside the status, when clients know one (`error_code` on the wire). */
+  /** A machine-readable detail that clients know (`error_code` on the wire). */
   readonly detailCode?: string;
   readonly cause?: unknown;
 }
@@ -37,7 +37,7 @@ export function asError(value: unknown): Error {
   return value instanceof Error ? value : new Error(String(value));
 }
 
-/** The `ENOENT`-like code of a system error, found along the cause chain; undefined when there is none. */
+/** The code of a system error, such as `ENOENT`, from the error or one of its causes; undefined when there is none. */
 export function errnoOf(value: unknown): string | undefined {
   for (let error = value; error instanceof Error; error = error.cause) {
     const code = (error as NodeJS.ErrnoException).code;
@@ -46,12 +46,12 @@ export function errnoOf(value: unknown): string | undefined {
   return undefined;
 }
 
-/** Whether something failed because a disk, or what a user may have of it, is full. */
+/** Whether an operation failed because a disk or a quota is full. */
 export function isOutOfSpace(error: unknown): boolean {
   return ["ENOSPC", "EDQUOT"].includes(errnoOf(error) ?? "");
 }
 
-/** What a system call's number is called, such as `ENOENT`. */
+/** The name of an error number, such as `ENOENT`. */
 export function errnoName(errno: number): string {
   return Object.entries(constants.errno).find(([, value]) => value === errno)?.[0] ?? `errno ${errno}`;
 }

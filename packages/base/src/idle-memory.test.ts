@@ -24,7 +24,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-it("gives memory back once, some seconds after the last work", () => {
+it("returns memory once, some seconds after the last work", () => {
   memory.touch();
   vi.advanceTimersByTime(2_000);
   memory.touch();
@@ -39,7 +39,7 @@ it("gives memory back once, some seconds after the last work", () => {
   expect(givenBack).toBe(2);
 });
 
-it("waits while something is computed that nobody asked for", () => {
+it("waits while the process uses the CPU without a request", () => {
   memory.touch();
   for (let second = 0; second < 30; second++) {
     processorUs += 200_000;
@@ -50,13 +50,16 @@ it("waits while something is computed that nobody asked for", () => {
   expect(givenBack).toBe(1);
 });
 
-it.each([2_550, 2_650, 2_750, 2_850, 2_950])("counts anew what came back from an image that was taken after %i ms of quiet", (quietMs) => {
-  memory.touch();
-  vi.advanceTimersByTime(quietMs);
-  standstillMs = 200;
-  // Whoever was brought back is told who it is within this.
-  vi.advanceTimersByTime(400);
-  expect(givenBack).toBe(0);
-  vi.advanceTimersByTime(3_500);
-  expect(givenBack).toBe(1);
-});
+it.each([2_550, 2_650, 2_750, 2_850, 2_950])(
+  "restarts the idle period in a process that was restored from an image, taken after %i ms without work",
+  (quietMs) => {
+    memory.touch();
+    vi.advanceTimersByTime(quietMs);
+    standstillMs = 200;
+    // A restored agent gets its identity within this time.
+    vi.advanceTimersByTime(400);
+    expect(givenBack).toBe(0);
+    vi.advanceTimersByTime(3_500);
+    expect(givenBack).toBe(1);
+  },
+);

@@ -1,26 +1,29 @@
-// Gives memory that work has left behind back to the host when there is no work. V8 collects when it needs room, and an idle program
-// never does: a quarter of an agent's memory is rubbish after its start alone, and half of the platform's after a busy hour.
+// Collects garbage while the process is idle, and returns the freed memory to the host. V8 collects only when it needs memory, so an idle
+// process never collects: a quarter of an agent's memory is garbage after its start, and half of the platform's after a busy hour.
 
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 
-/** So long has no work begun or ended, and next to nothing was computed. */
+/** Idle period before a collection: no work started or finished, and CPU use stayed below QUIET_SHARE. */
 const QUIET_MS = 2_500;
+/** Share of one CPU below which the process counts as idle. */
 const QUIET_SHARE = 0.05;
 /**
- * Before it collects it looks again, so often, so soon: a look that comes late comes from an image, or the machine is busy, and the quiet
- * of before does not count. Or else all forks of a sandbox collect at the moment in which all of them start.
+ * Number of further checks before a collection, and the time between them. A check that runs late means that the process was restored
+ * from an image or that the host is busy, so the idle period starts again. Without these checks, all forks of a sandbox would collect at
+ * the moment in which they all start.
  */
 const LOOKS = 5;
 const LOOK_MS = 100;
+/** Delay above which a check counts as late. */
 const LATE_MS = 50;
 
 type Collect = (options: { type: "major"; execution: "sync"; flavor: "last-resort" }) => void;
 
 export interface IdleMemoryOptions {
-  /** A collection takes 30 ms of a processor and more, and what works next has to ask for memory again: not for less growth than this. */
+  /** Minimum growth of the process that justifies a collection, which costs at least 30 ms of CPU time. */
   readonly worthBytes: number;
-  /** Gives back what the C library keeps of freed memory, which costs next to nothing. */
+  /** Returns memory that the C library has freed and kept. This is cheap. */
   readonly trim?: () => void;
 }
 
@@ -38,7 +41,7 @@ export class IdleMemory {
     this.#options = options;
   }
 
-  /** Work begins or ends. */
+  /** Call when work starts and when it ends. */
   touch(): void {
     this.#touchedAt = performance.now();
     this.#quietLooks = 0;
@@ -67,7 +70,7 @@ export class IdleMemory {
     }
   }
 
-  // Streams, watched directories and relayed ports work on between requests: a collection would hold them up.
+  // Streams, watched directories and relayed ports use the CPU between requests, and a collection would delay them.
   #worked(now: number): boolean {
     const { user, system } = process.cpuUsage();
     const before = this.#processor;
@@ -86,7 +89,7 @@ export class IdleMemory {
   }
 }
 
-// The function that V8 gives to contexts that are made while the flag is set; ours was made before.
+// V8 adds `gc` only to contexts that are created while the flag is set. The main context was created before.
 function loadCollect(): Collect {
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc") as Collect;

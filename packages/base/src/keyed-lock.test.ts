@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { KeyedLock } from "./keyed-lock.ts";
 
-it("runs work of one key in order, and goes on after a failure", async () => {
+it("runs work with the same key in order, and continues after a failure", async () => {
   const lock = new KeyedLock();
   const events: string[] = [];
   const first = Promise.withResolvers<void>();

@@ -1,4 +1,4 @@
-/** One at a time for each key, in the order of the calls; different keys do not wait for each other. */
+/** Runs work with the same key one at a time, in the order of the calls. Work with different keys runs concurrently. */
 export class KeyedLock {
   readonly #tails = new Map<string, Promise<void>>();
 

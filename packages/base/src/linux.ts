@@ -1,5 +1,6 @@
-// System calls that Node.js does not offer, through koffi. Only files ending in `.privileged.ts` import this.
-// The calls block for the time of the call (tens of microseconds to a few milliseconds), and run on the caller's thread.
+// System calls that Node.js does not offer, called through koffi. Only files whose names end in `.privileged.ts` import this module.
+// A call blocks the calling thread, for tens of microseconds to a few milliseconds. Functions with the suffix `InBackground` run on the
+// thread pool instead, because they may wait for a disk.
 
 import { openSync } from "node:fs";
 import koffi from "koffi";
@@ -12,7 +13,7 @@ const syscallFn = libc.func("long syscall(long number, ...)");
 const lgetxattrFn = libc.func("long lgetxattr(const char *path, const char *name, _Out_ uint8_t *value, size_t size)");
 const llistxattrFn = libc.func("long llistxattr(const char *path, _Out_ uint8_t *list, size_t size)");
 
-// From linux/mount.h and asm-generic/unistd.h: these numbers are the same on x86-64 and arm64.
+// From linux/mount.h and asm-generic/unistd.h. The numbers are the same on x86-64 and arm64.
 const SYS_OPEN_TREE = 428;
 const SYS_MOVE_MOUNT = 429;
 const SYS_MOUNT_SETATTR = 442;
@@ -47,7 +48,7 @@ export function mount(options: { source: string; target: string; type: string; f
   if (mountFn(source, target, type, flags, data) !== 0) fail(`mount ${type}`, target);
 }
 
-/** Unmounts; `detach` takes it out of sight now and lets go when the last user does. Returns false when nothing is mounted there. */
+/** Unmounts. With `detach` the mount disappears at once, and is released with its last user. Returns false when nothing is mounted there. */
 export function unmount(target: string, options: { detach?: boolean } = {}): boolean {
   if (umountFn(target, options.detach ? MNT_DETACH : 0) === 0) return true;
   const errno = koffi.errno();
@@ -55,7 +56,7 @@ export function unmount(target: string, options: { detach?: boolean } = {}): boo
   return fail("umount", target);
 }
 
-/** Runs a call on a thread of the pool: for those that wait for a disk. The errno of its failure is read before anything else can run. */
+/** Runs a call on the thread pool. Reads the errno of a failure before other calls can change it. */
 function inBackground(fn: typeof mountFn, args: readonly unknown[]): Promise<{ value: number; errno: number }> {
   return new Promise((resolve, reject) => {
     fn.async(...args, (error: Error | null, value: number) =>
@@ -64,7 +65,7 @@ function inBackground(fn: typeof mountFn, args: readonly unknown[]): Promise<{ v
   });
 }
 
-/** Like `mount`, on a thread of the pool. */
+/** Like `mount`, on the thread pool. */
 export async function mountInBackground(options: {
   source: string;
   target: string;
@@ -77,7 +78,7 @@ export async function mountInBackground(options: {
   if (value !== 0) fail(`mount ${type}`, target, errno);
 }
 
-/** Like `unmount`, on a thread of the pool: the last unmount of a file system writes what is not on the disk yet. */
+/** Like `unmount`, on the thread pool. The last unmount of a file system writes its dirty pages to the disk. */
 export async function unmountInBackground(target: string, options: { detach?: boolean } = {}): Promise<boolean> {
   const { value, errno } = await inBackground(umountFn, [target, options.detach ? MNT_DETACH : 0]);
   if (value === 0) return true;
@@ -87,7 +88,7 @@ export async function unmountInBackground(target: string, options: { detach?: bo
 
 const ioctlFn = libc.func("int ioctl(int fd, unsigned long request, _Inout_ uint8_t *argument)");
 
-/** Answers what the call returns; what the kernel writes into `argument` is there afterwards. On a thread of the pool. */
+/** Returns the result of the call. The kernel may write into `argument`. */
 export async function ioctlInBackground(options: { fd: number; request: number; argument?: Uint8Array; subject: string }): Promise<number> {
   const { fd, request, argument = null, subject } = options;
   const { value, errno } = await inBackground(ioctlFn, [fd, request, argument]);
@@ -97,7 +98,7 @@ export async function ioctlInBackground(options: { fd: number; request: number; 
 
 const syncfsFn = libc.func("int syncfs(int fd)");
 
-/** Writes everything of the file system that an open file is on to its disk. On a thread of the pool. */
+/** Writes all dirty pages of the file system of an open file to its disk. */
 export async function syncFilesystemInBackground(fd: number, subject: string): Promise<void> {
   const { value, errno } = await inBackground(syncfsFn, [fd]);
   if (value !== 0) fail("syncfs", subject, errno);
@@ -107,8 +108,8 @@ const fallocateFn = libc.func("int fallocate64(int fd, int mode, int64_t offset,
 const FALLOC_FL_KEEP_SIZE = 1;
 
 /**
- * Takes room on the disk for a file, from its beginning, without writing any of it. With `keepSize` the file does not grow. On a thread of
- * the pool. Fails with EOPNOTSUPP where the file system can't do that.
+ * Allocates disk space for the first `bytes` bytes of a file without writing them. With `keepSize` the length of the file stays the same.
+ * Fails with EOPNOTSUPP on file systems without fallocate.
  */
 export async function allocateInBackground(fd: number, room: { bytes: number; keepSize?: boolean; subject: string }): Promise<void> {
   const { value, errno } = await inBackground(fallocateFn, [fd, room.keepSize ? FALLOC_FL_KEEP_SIZE : 0, 0, room.bytes]);
@@ -118,7 +119,7 @@ export async function allocateInBackground(fd: number, room: { bytes: number; ke
 const memfdFn = libc.func("int memfd_create(const char *name, unsigned int flags)");
 const MFD_CLOEXEC = 1;
 
-/** A file that is nowhere but in memory, and only as long as it is open. The caller closes it. */
+/** Opens a new file that exists in memory only, until it is closed. The caller closes it. */
 export function openMemoryFile(name: string): number {
   const fd = memfdFn(name, MFD_CLOEXEC);
   return fd < 0 ? fail("memfd_create", name) : fd;
@@ -128,14 +129,14 @@ const lseekFn = libc.func("int64_t lseek(int fd, int64_t offset, int whence)");
 const SEEK_DATA = 3;
 const SEEK_HOLE = 4;
 
-/** Where the next data, or the next hole, of a file begins at or after `offset`; undefined when there is none. */
+/** The offset of the next data, or of the next hole, at or after `offset`; undefined when there is none. */
 export function seekDataOrHole(fd: number, offset: number, what: "data" | "hole"): number | undefined {
   const found = Number(lseekFn(fd, offset, what === "data" ? SEEK_DATA : SEEK_HOLE));
   if (found >= 0) return found;
   return koffi.errno() === koffi.os.errno.ENXIO ? undefined : fail("lseek", `descriptor ${fd}`);
 }
 
-/** Takes the blocks for the first `bytes` of an open file without writing them; it has at least that length then. What it took before a failure stays. */
+/** Allocates disk space for the first `bytes` bytes of an open file, and extends the file to that length. A failure keeps what was allocated. */
 export function allocate(fd: number, bytes: number): void {
   if (fallocateFn(fd, 0, 0, bytes) !== 0) fail("fallocate", `descriptor ${fd}`);
 }
@@ -143,7 +144,7 @@ export function allocate(fd: number, bytes: number): void {
 const mknodFn = libc.func("int mknod(const char *path, unsigned int mode, unsigned long device)");
 const S_IFBLK = 0o060000;
 
-/** Makes a block device node that only root can open; one that is there already is left as it is. */
+/** Creates the node of a block device, for root only. An existing file stays as it is. */
 export function makeBlockDeviceNode(path: string, { major, minor }: { major: number; minor: number }): void {
   const device = ((major & 0xfff) << 8) | (minor & 0xff) | ((minor & ~0xff) << 12);
   if (mknodFn(path, S_IFBLK | 0o600, device) === 0 || koffi.errno() === koffi.os.errno.EEXIST) return;
@@ -216,7 +217,7 @@ export function mountInNamespaceOf(pid: number, options: { source: string; targe
 const flockFn = libc.func("int flock(int fd, int operation)");
 const LOCK_EX_NB = 2 | 4;
 
-/** Takes the kernel's exclusive lock on an open file; false when somebody else has it. It lasts until the file is closed. */
+/** Takes the exclusive lock (flock) of an open file, until the file is closed. Returns false when another process holds it. */
 export function lockFile(fd: number): boolean {
   if (flockFn(fd, LOCK_EX_NB) === 0) return true;
   return koffi.errno() === koffi.os.errno.EWOULDBLOCK ? false : fail("flock", `descriptor ${fd}`);
@@ -237,8 +238,8 @@ function flockOf(type: number): Buffer {
 }
 
 /**
- * Takes a shared lock (POSIX) for this process. It ends with the process, and also when the process closes any descriptor of that
- * file. False when somebody has an exclusive one.
+ * Takes a shared POSIX lock of a file. The lock ends with the process, or when the process closes any descriptor of the file.
+ * Returns false when another process holds an exclusive lock.
  */
 export function shareFile(fd: number): boolean {
   if (fcntlFn(fd, F_SETLK, flockOf(F_RDLCK)) === 0) return true;
@@ -247,8 +248,8 @@ export function shareFile(fd: number): boolean {
 }
 
 /**
- * The process that has a lock of `shareFile`, one of them where there are several; undefined when nobody else has. 0 when it is in
- * another PID namespace, where it can't be named from here.
+ * The pid of a process that holds a lock of `shareFile`; undefined when no other process does. 0 when the process is in another PID
+ * namespace and has no pid here.
  */
 export function findSharer(fd: number): number | undefined {
   const lock = flockOf(F_WRLCK);
@@ -261,7 +262,7 @@ function closeFd(fd: number): void {
   closeFn(fd);
 }
 
-/** Names of the extended attributes of a path (of the link itself); [] where the file system has none. */
+/** Names of the extended attributes of a path. [] on file systems without extended attributes. Does not follow links. */
 export function listXattrs(path: string): string[] {
   const size = Number(llistxattrFn(path, null, 0));
   if (size === 0) return [];
@@ -287,19 +288,19 @@ export function readXattr(path: string, name: string): Buffer {
 
 const lremovexattrFn = libc.func("int lremovexattr(const char *path, const char *name)");
 
-/** Takes an extended attribute off a path (off the link itself). */
+/** Removes an extended attribute of a path. Does not follow links. */
 export function removeXattr(path: string, name: string): void {
   if (lremovexattrFn(path, name) !== 0) fail(`lremovexattr ${name}`, path);
 }
 
 const lsetxattrFn = libc.func("int lsetxattr(const char *path, const char *name, const char *value, size_t size, int flags)");
 
-/** Gives a path (a link itself) an extended attribute, or another value of it. */
+/** Sets an extended attribute of a path. Does not follow links. */
 export function writeXattr(path: string, name: string, value: string): void {
   if (lsetxattrFn(path, name, value, Buffer.byteLength(value), 0) !== 0) fail(`lsetxattr ${name}`, path);
 }
 
-// The same by bytes: names in a guest's folders need not be text.
+// The same functions for paths as bytes, because file names of a guest need not be valid UTF-8. None of them follows links.
 const llistxattrBytesFn = libc.func("long llistxattr(const uint8_t *path, _Out_ uint8_t *list, size_t size)");
 const lgetxattrBytesFn = libc.func("long lgetxattr(const uint8_t *path, const uint8_t *name, _Out_ uint8_t *value, size_t size)");
 const lsetxattrBytesFn = libc.func("int lsetxattr(const uint8_t *path, const uint8_t *name, const uint8_t *value, size_t size, int flags)");
@@ -308,7 +309,7 @@ const utimensatFn = libc.func("int utimensat(int folder, const uint8_t *path, co
 const AT_SYMLINK_NOFOLLOW = 0x100;
 const terminated = (bytes: Uint8Array) => Buffer.concat([bytes, Buffer.alloc(1)]);
 
-/** An extended attribute of a path (of the link itself); undefined where it has none of that name. */
+/** The value of an extended attribute; undefined when the path has none of this name. */
 export function findXattr(path: Uint8Array, name: string): Buffer | undefined {
   const [source, wanted] = [terminated(path), terminated(Buffer.from(name))];
   const size = Number(lgetxattrBytesFn(source, wanted, null, 0));
@@ -319,25 +320,25 @@ export function findXattr(path: Uint8Array, name: string): Buffer | undefined {
   return value;
 }
 
-/** Sets an extended attribute of a path (of the link itself). */
+/** Sets an extended attribute. */
 export function setXattr(path: Uint8Array, name: string | Uint8Array, value: Uint8Array): void {
   if (lsetxattrBytesFn(terminated(path), terminated(Buffer.from(name)), value, value.length, 0) !== 0)
     fail(`lsetxattr ${name.toString()}`, path.toString());
 }
 
-/** Gives `to` every extended attribute of `from` (of links themselves). */
+/** Copies all extended attributes. */
 export function copyXattrs(from: Uint8Array, to: Uint8Array): void {
   for (const [name, value] of readXattrs(from)) setXattr(to, name, value);
 }
 
-/** Every extended attribute of a path (of the link itself), in the order in which the file system lists them. */
+/** All extended attributes of a path, in the order in which the file system lists them. */
 export function readXattrs(path: Uint8Array): [name: Buffer, value: Buffer][] {
   const source = terminated(path);
   const size = Number(llistxattrBytesFn(source, null, 0));
   if (size < 0 && koffi.errno() === koffi.os.errno.EOPNOTSUPP) return [];
   if (size < 0) fail("llistxattr", path.toString());
   const room = Buffer.alloc(size);
-  // An overlay gives fewer than it has said.
+  // An overlay returns fewer bytes than it announced.
   const length = size > 0 ? Number(llistxattrBytesFn(source, room, size)) : 0;
   if (length < 0) fail("llistxattr", path.toString());
   const list = room.subarray(0, length);
@@ -352,12 +353,12 @@ export function readXattrs(path: Uint8Array): [name: Buffer, value: Buffer][] {
   return found;
 }
 
-/** Makes a device, a pipe or a socket's file; `device` as in the status of a file. */
+/** Creates a device, a named pipe or a socket file. `mode` and `device` are as in a file's status. */
 export function makeNode(path: Uint8Array, { mode, device }: { mode: number; device: number }): void {
   if (mknodBytesFn(terminated(path), mode, device) !== 0) fail("mknod", path.toString());
 }
 
-/** In nanoseconds, which Node.js can't; of a link itself. */
+/** Sets the times of a path with nanoseconds, which Node.js cannot do. Does not follow links. */
 export function setTimes(path: Uint8Array, { atimeNs, mtimeNs }: { atimeNs: bigint; mtimeNs: bigint }): void {
   const billion = 1_000_000_000n;
   const times = new BigInt64Array([atimeNs, mtimeNs].flatMap((ns) => [ns / billion, ns % billion]));
@@ -368,8 +369,8 @@ const openByHandleFn = libc.func("int open_by_handle_at(int folder, const uint8_
 const O_PATH_CLOEXEC = 0o12000000;
 
 /**
- * Finds a file by what a file system calls it whatever its names are: `folder` is any open folder of that file system. Opens without reading,
- * and the caller closes it; undefined where there is no such file.
+ * Opens a file by its handle, which identifies it within its file system whatever its names are. `folder` is any open folder of that file
+ * system. Returns a descriptor that cannot be read from, which the caller closes; undefined when there is no such file.
  */
 export function openByHandle(folder: number, { type, id }: { type: number; id: Uint8Array }): number | undefined {
   const handle = Buffer.alloc(8 + id.length);

@@ -12,12 +12,12 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(dir, { recursive: true }));
 
-test("lines that there is no room for are counted, and nothing throws", () => {
+test("lines that a full disk drops are counted, and nothing throws", () => {
   const logger = createLogger({ name: "test", level: "info", fd: openSync("/dev/full", "w") });
   for (let i = 0; i < 10_000; i += 1) logger.info({ i }, "a line");
 });
 
-/** A pipe with somebody at its other end who does not read. */
+/** A pipe whose other end is open and is not read. */
 async function openPipe(): Promise<{ reader: number; writer: number }> {
   const path = join(dir, "pipe");
   await runCommand("mkfifo", [path]);
@@ -36,7 +36,7 @@ function readAll(fd: number): string {
   return text;
 }
 
-test("nobody waits for a reader; when one comes it gets whole lines in order, and hears how many are missing", async () => {
+test("writing never waits for a reader, which later gets whole lines in order and the number of dropped lines", async () => {
   const { reader, writer } = await openPipe();
   let dropped = 0;
   const output = new LogOutput({
@@ -62,7 +62,7 @@ test("nobody waits for a reader; when one comes it gets whole lines in order, an
   closeSync(writer);
 });
 
-test("a process that ends leaves nothing unsaid to a slow reader", async () => {
+test("a process that ends still writes the rest to a slow reader", async () => {
   const script = join(dir, "writer.ts");
   const module = JSON.stringify(join(import.meta.dirname, "log.ts"));
   writeFileSync(
@@ -86,7 +86,7 @@ test("a process that ends leaves nothing unsaid to a slow reader", async () => {
   closeSync(reader);
 });
 
-test("lines go to a file at once", () => {
+test("lines are written to a file at once", () => {
   const path = join(dir, "log");
   const logger = createLogger({ name: "test", level: "info", fd: openSync(path, "a") });
   logger.info({ a: 1 }, "first");

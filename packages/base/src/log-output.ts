@@ -1,18 +1,19 @@
-// Where log lines go. Whoever logs is in the middle of something that matters more, so nothing here throws, and nothing waits for a disk
-// with room or for somebody who reads: what can't be written now is kept for later, up to a limit, and what is over that is counted.
+// Writes log lines. Logging must not disturb the operation that logs, so nothing here throws or waits for a full disk or a slow reader.
+// Lines that cannot be written now are kept for later, up to a limit; further lines are dropped and counted.
 
 import { constants, fstatSync, openSync, writeSync } from "node:fs";
 
 const KEPT_BYTES = 256 * 1024;
 const RETRY_MS = 200;
+/** How long the process waits at its exit for a slow reader, and the interval of its attempts. */
 const LAST_CHANCE_MS = 500;
 const LAST_CHANCE_STEP_MS = 10;
 
 export interface LogOutputOptions {
   readonly fd: number;
-  /** Hears, when lines can be written again, how many were not. What it logs then is written at once. */
+  /** Called with the number of dropped lines as soon as lines can be written again. A line that it logs is written at once. */
   readonly onDropped: (lines: number) => void;
-  /** How much is kept of what can't be written. Default 256 KiB. */
+  /** Limit of the lines that are kept for later. Default 256 KiB. */
   readonly keptBytes?: number;
 }
 
@@ -20,7 +21,7 @@ export class LogOutput {
   readonly #options: LogOutputOptions;
   readonly #fd: number;
   readonly #keptBytes: number;
-  /** The first may have been written in part. */
+  /** A part of the first line may have been written. */
   readonly #lines: Buffer[] = [];
   #bytes = 0;
   #dropped = 0;
@@ -32,7 +33,7 @@ export class LogOutput {
     this.#keptBytes = options.keptBytes ?? KEPT_BYTES;
   }
 
-  /** Never throws. `line` has its line break. */
+  /** Never throws. `line` ends with a line break. */
   write(line: string): void {
     const bytes = Buffer.from(line);
     if (this.#retry && this.#bytes + bytes.length > this.#keptBytes) {
@@ -71,7 +72,7 @@ export class LogOutput {
     return true;
   }
 
-  /** A reader that is only slow gets the rest. */
+  /** Gives a slow reader the chance to read the rest. */
   readonly #atExit = (): void => {
     const clock = new Int32Array(new SharedArrayBuffer(4));
     for (let waited = 0; waited < LAST_CHANCE_MS && !this.#writeAll(); waited += LAST_CHANCE_STEP_MS) {
@@ -80,22 +81,22 @@ export class LogOutput {
   };
 }
 
-/** 0: not now. */
+/** Returns the number of bytes written; 0 when nothing can be written now. */
 function tryToWrite(fd: number, bytes: Buffer): number {
   try {
     return writeSync(fd, bytes);
   } catch {
-    // No room (ENOSPC), nobody who reads (EAGAIN, EPIPE), a disk that is broken (EIO): there is no better place to say so.
+    // The disk is full (ENOSPC) or broken (EIO), or nobody reads (EAGAIN, EPIPE). There is no better place to report it.
     return 0;
   }
 }
 
-/** A pipe that nobody reads would stop this whole process. Its other end, and whoever else writes to it, keep the mode that they chose. */
+/** Reopens a pipe as non-blocking, because a full pipe would stop the whole process. Other users of the pipe keep their mode. */
 function withoutWaiting(fd: number): number {
   try {
     if (fstatSync(fd).isFIFO()) return openSync(`/proc/self/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK);
   } catch {
-    // As it is, then.
+    // The descriptor is used as it is.
   }
   return fd;
 }

@@ -1,6 +1,6 @@
-// Starting programs with posix_spawn: glibc makes the child with CLONE_VM|CLONE_VFORK, so the address space of the one who asks is
-// not copied, as Node's own spawn does. In gVisor that copy is most of what a start costs; for a daemon of 200 MB it is 4 ms of its
-// only thread. What is needed of glibc is handed in, because the agent and the daemon load it at different times.
+// Starts programs with posix_spawn. glibc creates the child with CLONE_VM|CLONE_VFORK and so does not copy the address space of the
+// parent, unlike Node.js's spawn. In gVisor that copy is most of the cost of a start; a daemon of 200 MB spends 4 ms of its main thread on
+// it. Callers pass the functions of glibc, because the agent and the daemon load glibc at different times.
 
 import { constants as fs } from "node:fs";
 import { errnoName } from "./error.ts";
@@ -32,7 +32,7 @@ export interface SpawnLibc {
 
 type Bind = (signature: string) => (...args: never[]) => unknown;
 
-/** What starting programs takes of a glibc that somebody has loaded: `bind` makes a function of a C signature. */
+/** Binds the functions of glibc that start programs. `bind` returns the function with a C signature. */
 export function bindSpawnLibc(bind: Bind, address: SpawnLibc["address"]): SpawnLibc {
   return {
     posixSpawn: bind(
@@ -59,11 +59,11 @@ export interface SpawnTarget {
   readonly path: string;
   readonly argv: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  /** Ours when it is left out. */
+  /** Default: the working directory of this process. */
   readonly cwd?: string | undefined;
   /**
-   * Descriptors of the child by number, from 0 on, each above their count; or the path of a terminal that becomes 0, 1 and 2 and the
-   * controlling one of a new session.
+   * Either the descriptors of the child from 0 on, each of which must be greater than their count. Or the path of a terminal, which
+   * becomes 0, 1 and 2 and the controlling terminal of a new session.
    */
   readonly stdio: readonly number[] | { readonly terminal: string };
   readonly newSession?: boolean;
@@ -79,7 +79,7 @@ export class SpawnError extends Error {
   }
 }
 
-/** Starts the program and returns its pid. Throws SpawnError when execve refuses it. */
+/** Starts the program and returns its pid. Throws SpawnError when execve fails. */
 export function posixSpawn(c: SpawnLibc, target: SpawnTarget): number {
   const actions = new Uint8Array(ACTIONS_BYTES);
   c.actionsInit(actions);
@@ -102,21 +102,21 @@ export function posixSpawn(c: SpawnLibc, target: SpawnTarget): number {
   }
 }
 
-/** How a process ended: one of the two is set. */
+/** How a process ended. Exactly one of `exitCode` and `signal` is set. */
 export interface ExitStatus {
   readonly exitCode: number | undefined;
   readonly signal: number | undefined;
   readonly coreDumped: boolean;
 }
 
-/** The wait(2) status word. */
+/** Decodes the status word of wait(2). */
 export function decodeStatus(word: number): ExitStatus {
   const signal = word & 0x7f;
   if (signal === 0) return { exitCode: (word >> 8) & 0xff, signal: undefined, coreDumped: false };
   return { exitCode: undefined, signal, coreDumped: (word & 0x80) !== 0 };
 }
 
-/** The attributes are the same for all programs of a kind, and posix_spawn only reads them. */
+/** Attributes by `newSession`. They are the same for all programs, and posix_spawn only reads them. */
 const made = new Map<boolean, Uint8Array>();
 
 function attributesOf(c: SpawnLibc, newSession: boolean): Uint8Array {
@@ -132,7 +132,7 @@ function makeAttributes(c: SpawnLibc, flags: number): Uint8Array {
   const attributes = new Uint8Array(ATTRIBUTES_BYTES);
   c.attributesInit(attributes);
   c.attributesFlags(attributes, flags);
-  // Node.js ignores SIGPIPE; a program must not inherit that, nor a blocked signal.
+  // Node.js ignores SIGPIPE. A program must inherit neither that nor a blocked signal.
   c.attributesSignalDefault(attributes, new Uint8Array(SIGNAL_SET_BYTES).fill(0xff));
   c.attributesSignalMask(attributes, new Uint8Array(SIGNAL_SET_BYTES));
   return attributes;
@@ -140,7 +140,7 @@ function makeAttributes(c: SpawnLibc, flags: number): Uint8Array {
 
 function addStdio(c: SpawnLibc, actions: Uint8Array, stdio: SpawnTarget["stdio"]): void {
   if ("terminal" in stdio) {
-    // A session leader without a controlling terminal gets one by opening it.
+    // A session leader without a controlling terminal acquires the first one that it opens.
     c.actionsOpen(actions, 0, stdio.terminal, fs.O_RDWR, 0);
     c.actionsDup2(actions, 0, 1);
     c.actionsDup2(actions, 0, 2);
@@ -152,12 +152,12 @@ function addStdio(c: SpawnLibc, actions: Uint8Array, stdio: SpawnTarget["stdio"]
   }
 }
 
-// The kernel reads these through bare addresses, which the garbage collector does not see.
+// The kernel reads these buffers through addresses that the garbage collector does not know.
 function keepReachable(...buffers: readonly Uint8Array[]): number {
   return buffers.reduce((total, buffer) => total + buffer.length, 0);
 }
 
-// A NULL-terminated char*[]; `bytes` has to stay reachable for as long as `pointers` is used.
+// A NULL-terminated char*[]. `bytes` must stay reachable for as long as `pointers` is used.
 function stringVector(c: SpawnLibc, strings: readonly string[]): { pointers: Uint8Array; bytes: Uint8Array } {
   const bytes = Buffer.from(strings.map((text) => `${text}\0`).join(""), "utf8");
   const pointers = new BigUint64Array(strings.length + 1);

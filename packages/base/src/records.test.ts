@@ -20,7 +20,7 @@ test("a record of an earlier version is upgraded, and one without a version is o
   expect(parsed({ rooms: ["hall"] })).toEqual({ record: { version: 3, rooms: 1 } });
 });
 
-test("what has not the shape of its version is damaged", () => {
+test("a record that does not match the schema of its version is damaged", () => {
   for (const damaged of [null, 7, {}, [], { version: "3", rooms: 1 }, { version: 3 }, { version: 3, rooms: "4" }, { version: 2 }]) {
     expect(parsed(damaged), JSON.stringify(damaged)).toBe("damaged");
   }

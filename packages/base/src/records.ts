@@ -9,7 +9,7 @@ import type { Static, TSchema } from "typebox";
 import { Compile } from "typebox/compile";
 import { PlatformError } from "./error.ts";
 
-/** What a step gets: a record of the version before. Only the newest version is checked against a schema. */
+/** The argument of a step: a record of the version before. Only the newest version is checked against a schema. */
 // biome-ignore lint/suspicious/noExplicitAny: the shapes of earlier versions live on in their steps and fixtures alone
 export type EarlierRecord = any;
 

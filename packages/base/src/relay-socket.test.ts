@@ -48,7 +48,7 @@ async function createSink(): Promise<AsyncDisposable & { to: Socket; from: Socke
   };
 }
 
-test("it is a stream like any other: both directions, both ends apart", async () => {
+test("works as an ordinary stream in both directions, and can be half-open", async () => {
   await using pair = await createPair();
   pair.relay.write("a");
   pair.relay.cork();
@@ -65,7 +65,7 @@ test("it is a stream like any other: both directions, both ends apart", async ()
   expect(got).toBe("answer");
 });
 
-test("a reader that does not read holds the other end back", async () => {
+test("a reader that does not read stops the sender", async () => {
   await using pair = await createPair();
   const block = Buffer.alloc(1024 * 1024);
   for (let n = 0; n < 64; n++) pair.peer.write(block);
@@ -74,7 +74,7 @@ test("a reader that does not read holds the other end back", async () => {
   expect(pair.relay.readableLength).toBeLessThan(1024 * 1024);
 });
 
-test("poured bytes arrive unchanged and exactly as many, also at a slow reader; what follows stays", async () => {
+test("pours exactly the requested bytes, also to a slow reader, and keeps the bytes after them", async () => {
   await using pair = await createPair();
   await using sink = await createSink();
   const block = Buffer.alloc(1_000_003, "0123456789");

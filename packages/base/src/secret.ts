@@ -1,6 +1,6 @@
 import { inspect } from "node:util";
 
-/** A value that prints and serialises as `[redacted]`; `reveal()` is the one way to it, so that a search finds every use. */
+/** A value that prints and serialises as `[redacted]`. Only `reveal()` returns it, so a search finds every use. */
 export class Secret<T = string> {
   readonly #value: T;
   constructor(value: T) {

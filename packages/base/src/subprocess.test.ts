@@ -15,12 +15,12 @@ const failureOf = (running: Promise<unknown>) =>
     (error: unknown) => error as SubprocessError,
   );
 
-it("collects both outputs, and finds programs on the path that they get", async () => {
+it("collects both outputs, and finds programs in the PATH of the child", async () => {
   expect(await shell("printf out; printf err >&2")).toEqual({ stdout: "out", stderr: "err" });
   expect((await runCommand("echo", ["a b", "", "ü"])).stdout).toBe("a b  ü\n");
 });
 
-it("has only the environment that it is given, the folder, a session of its own, and nothing to read", async () => {
+it("gives a program the requested environment and folder, a new session and empty input", async () => {
   const { stdout } = await shell('env -0 | sort -z | tr "\\0" " "; pwd; ps -o sid= -p $$; echo $$; cat', {
     env: { PATH: "/usr/bin:/bin", A: "b" },
     cwd: folder,
@@ -31,7 +31,7 @@ it("has only the environment that it is given, the folder, a session of its own,
   expect(rest).toEqual([""]);
 });
 
-it("hands input and descriptors on, and no others", async () => {
+it("passes the requested input and descriptors, and no others", async () => {
   const file = join(folder, "handed");
   writeFileSync(file, "handed on");
   const fd = openSync(file, "r");
@@ -44,22 +44,22 @@ it("hands input and descriptors on, and no others", async () => {
   expect((await runCommand("true", [], { input: "nobody reads this".repeat(100_000) })).stdout).toBe("");
 });
 
-it("has no signal blocked or ignored", async () => {
+it("starts programs with no signal blocked or ignored", async () => {
   const { stdout } = await shell("grep -E '^Sig(Blk|Ign)' /proc/self/status");
   expect(stdout).toBe("SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
 });
 
-it("leaves no more in a log than the end of what a program said", async () => {
+it("logs no more than the end of the output of a program", async () => {
   const failure = await failureOf(shell("i=0; while [ $((i += 1)) -le 20000 ]; do echo line-$i >&2; done; exit 1"));
   expect(failure.stderr.length).toBeGreaterThan(100_000);
   const fields: string[] = [];
-  // As the log goes through an error.
+  // The log serialises an error in the same way.
   for (const name in failure) fields.push(String(failure[name as keyof SubprocessError]));
   expect([failure.message, failure.stack, ...fields].join("").length).toBeLessThan(10_000);
   expect(failure.message).toContain("line-20000");
 });
 
-it("says how it failed", async () => {
+it("reports how a program failed", async () => {
   expect(await failureOf(shell("echo why >&2; exit 7"))).toMatchObject({ exitCode: 7, signalName: null, stderr: "why\n", timedOut: false });
   expect(await failureOf(shell("kill -TERM $$"))).toMatchObject({ exitCode: null, signalName: "SIGTERM" });
   const missing = await failureOf(runCommand("no-such-program", []));
@@ -71,7 +71,7 @@ it("says how it failed", async () => {
   expect(await failureOf(runCommand("echo", ["a\0b"]))).toMatchObject({ cause: { code: "EINVAL" } });
 });
 
-it("ends all that it has started when its time is over, or when it is not wanted any more", async () => {
+it("kills all processes of a program at its time limit, and when the caller aborts", async () => {
   const startedAt = performance.now();
   expect(await failureOf(shell("sleep 60 & sleep 60; wait", { timeoutMs: 200 }))).toMatchObject({ signalName: "SIGKILL", timedOut: true });
   expect(await failureOf(shell("sleep 60", { signal: AbortSignal.timeout(100) }))).toMatchObject({
@@ -82,13 +82,13 @@ it("ends all that it has started when its time is over, or when it is not wanted
   expect(performance.now() - startedAt).toBeLessThan(20_000);
 });
 
-it("keeps the end of what it says, and takes too much output for an error", async () => {
+it("keeps the end of stderr, and fails when stdout exceeds its limit", async () => {
   expect(await failureOf(shell("head -c 5000000 /dev/zero", { maxOutputBytes: 1_000_000 }))).toMatchObject({ exitCode: 0 });
   const { stderr } = await failureOf(shell("yes x | head -n 1000000 >&2; echo last >&2; exit 1", { maxOutputBytes: 1_000 }));
   expect(stderr.endsWith("last\n")).toBe(true);
 });
 
-it("waits for output that a child of its own still writes, but not where it goes elsewhere", async () => {
+it("waits until the processes that a program started have closed its output, unless the output goes to a descriptor", async () => {
   expect((await shell("(sleep 0.3; echo late) & echo early")).stdout).toBe("early\nlate\n");
   const file = join(folder, "output");
   const fd = openSync(file, "w");
@@ -102,7 +102,7 @@ it("waits for output that a child of its own still writes, but not where it goes
   }
 });
 
-it("runs many at once, and leaves neither descriptors nor zombies", async () => {
+it("runs many programs at once, and leaves neither descriptors nor zombies", async () => {
   const count = () => process.getActiveResourcesInfo().filter((name) => name === "PipeWrap").length;
   const before = count();
   const outcomes = await Promise.all(Array.from({ length: 100 }, (_, index) => shell(`echo ${index}`)));

@@ -1,23 +1,23 @@
-// The only importer of node:child_process: programs that run for long, with streams. Those that are waited for are started without it.
-// Argument arrays, an explicit environment, a time limit, bounded output, and an end for the whole process group.
+// Runs programs with argument arrays, an explicit environment, a time limit and bounded output, and kills the whole process group.
+// This is the only module that imports node:child_process, and only for long-running programs with streams.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Writable } from "node:stream";
 import { type Program, type ProgramEnd, startProgram } from "./child-programs.ts";
 
 export interface RunOptions {
-  /** Whole environment of the child; nothing is inherited. Default: only PATH, HOME and LANG of a plain system. */
+  /** The complete environment of the child, which inherits nothing. Default: PATH, HOME and LANG of a plain system. */
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
-  /** Milliseconds until the process group gets SIGKILL. Default 60,000. */
+  /** Milliseconds until the process group is killed. Default 60,000. */
   readonly timeoutMs?: number;
-  /** Bytes of stdout and of stderr that are kept; what is over is dropped from the front of stderr, and is an error on stdout. Default 1 MiB. */
+  /** Limit of stdout and of stderr. More output drops the beginning of stderr, and is an error on stdout. Default 1 MiB. */
   readonly maxOutputBytes?: number;
   readonly input?: string | Uint8Array;
   readonly signal?: AbortSignal;
-  /** Descriptors handed on as 3, 4, … */
+  /** Become descriptors 3, 4, … of the child. */
   readonly extraFds?: readonly number[];
-  /** Send stdout and stderr to this descriptor instead of collecting them: for children that leave processes behind. */
+  /** Descriptor for stdout and stderr, which are then not collected. For children that leave processes behind. */
   readonly outputFd?: number;
 }
 
@@ -49,7 +49,7 @@ export class SubprocessError extends Error {
     this.#stderr = fields.stderr;
     this.timedOut = fields.timedOut;
   }
-  /** No field of its own: a log line has the end of it in the message, and not a megabyte. */
+  /** Not a plain field, so that a log line contains the end of it in the message, and not a megabyte. */
   get stderr(): string {
     return this.#stderr;
   }
@@ -57,7 +57,7 @@ export class SubprocessError extends Error {
 
 const PLAIN_ENV = { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", HOME: "/root", LANG: "C.UTF-8" };
 
-/** Runs a program to its end. Throws SubprocessError when it fails, cannot start or takes too long. */
+/** Runs a program and waits for its end. Throws SubprocessError when the program fails, cannot start or exceeds its time limit. */
 export async function runCommand(command: string, args: readonly string[], options: RunOptions = {}): Promise<RunResult> {
   const maxBytes = options.maxOutputBytes ?? 1024 * 1024;
   const stdout = new Tail(maxBytes);
@@ -65,7 +65,7 @@ export async function runCommand(command: string, args: readonly string[], optio
   const child = await start(command, args, options);
   child.stdout?.on("data", (chunk: Buffer) => stdout.push(chunk));
   child.stderr?.on("data", (chunk: Buffer) => stderr.push(chunk));
-  // A child may end without reading its input; its exit code says what matters.
+  // A child may end without reading its input. Its exit code decides.
   child.stdin?.on("error", () => {});
   child.stdin?.end(options.input ?? "");
 
@@ -96,11 +96,11 @@ export interface SpawnOptions {
   readonly stdout?: number | "ignore" | "pipe";
   readonly stderr?: number | "ignore" | "pipe";
   readonly stdin?: "ignore" | "pipe" | Writable;
-  /** True: the child gets a session of its own and outlives us. */
+  /** True: the child gets a new session and outlives this process. */
   readonly detached?: boolean;
 }
 
-/** Starts a long-lived program; the caller owns it from here on. */
+/** Starts a long-lived program, which the caller owns from then on. */
 export function spawnCommand(command: string, args: readonly string[], options: SpawnOptions = {}): ChildProcess {
   return spawn(command, args, {
     cwd: options.cwd,
@@ -126,19 +126,19 @@ async function start(command: string, args: readonly string[], options: RunOptio
   }
 }
 
-/** Its end, and that of its output: a child of its own may go on writing to that. */
+/** Waits for the end of the child and of its output, because processes that the child started may still write. */
 async function ended(child: Program): Promise<ProgramEnd> {
   const outputs = [child.stdout, child.stderr].map((stream) => stream && new Promise((resolve) => stream.once("close", resolve)));
   const [end] = await Promise.all([child.ended, ...outputs]);
   return end;
 }
 
-/** Also those that it has left behind in its group. */
+/** Kills the child and every process that it left behind in its group. */
 function killGroup({ pid }: Program): void {
   try {
     process.kill(-pid, "SIGKILL");
   } catch {
-    // Already gone.
+    // The group has ended.
   }
 }
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { untilAborted } from "./until-aborted.ts";
 
-test("waits for the outcome, or until it is no longer wanted", async () => {
+test("settles with the promise, or with the abort", async () => {
   const { signal } = new AbortController();
   expect(await untilAborted(Promise.resolve(1), signal)).toBe(1);
   await expect(untilAborted(Promise.reject(new Error("failed")), signal)).rejects.toThrow("failed");
@@ -12,7 +12,7 @@ test("waits for the outcome, or until it is no longer wanted", async () => {
   await expect(waiting).rejects.toThrow("the caller went away");
 });
 
-test("what fails after its caller left is nobody's error", async () => {
+test("a failure after the abort is not an unhandled rejection", async () => {
   const leaving = new AbortController();
   const late = Promise.withResolvers<void>();
   const waiting = untilAborted(late.promise, leaving.signal);

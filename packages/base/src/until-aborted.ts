@@ -1,4 +1,4 @@
-/** The promise's outcome, or an error as soon as the signal is aborted. Whatever the promise stands for goes on. */
+/** Settles like the promise, or rejects as soon as the signal is aborted. The work behind the promise continues. */
 export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const onAbort = () => reject(new Error("the caller went away"));
