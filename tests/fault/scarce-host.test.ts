@@ -245,7 +245,7 @@ describe("memory of the machine", () => {
     async (operation) => {
       await proves(operation, without);
       const starts = ["create", "create from a snapshot", "resume"].includes(operation);
-      if (starts) expect(refusal).toContain("The machine has not enough memory left to start a sandbox");
+      if (starts) expect(refusal).toContain("The machine does not have enough free memory to start a sandbox");
       else expect(refusal).toBe("");
     },
   );

@@ -1,37 +1,37 @@
-// Keeps the disk that all sandboxes share from getting full: their file systems lie on it, and would lose what they were writing, and
-// perhaps turn read-only, whoever has filled it. Below a floor, half of what is kept back from creates, whoever grows is paused.
+// Prevents the host's data disk from getting full. The file systems of all sandboxes lie on it. On a full disk they would lose data, or become
+// read-only, whichever sandbox filled it. When the free space falls below a floor, the sandboxes whose disks grow are paused.
 //
-// What a guest has written is in the kernel's memory first and takes its blocks later, so that counts as taken already.
+// Data that a guest has written is in the kernel's memory first and takes disk blocks later. It counts as used already.
 
 import { asError, type Logger } from "@skerry/base";
 import type { DiskReserve } from "../disk/disk-reserve.privileged.ts";
 import type { DiskSpace } from "../disk/disk-space.privileged.ts";
 
 const MIB = 1024 * 1024;
-/** Faster than disks have been seen to fill. */
+/** Upper bound of the rate at which a disk fills. It determines how long the guard may wait. */
 const BYTES_PER_MS = 4 * MIB;
 const SOONEST_MS = 20;
 const LATEST_MS = 1_000;
-/** So far above the floor, sizes are not looked at. */
+/** With more free space above the floor than this, the guard does not measure the sandboxes. */
 const WATCHED_BYTES = 4 * 1024 * MIB;
-/** Growth is forgotten by half in this time. */
+/** Half-life of the measured growth. */
 const HALF_LIFE_MS = 3_000;
-/** Who would take longer than a minute to fill what is left does not fill the disk. */
+/** Share of the remaining space that a sandbox must have taken recently to be paused. At this rate it would fill the rest within a minute. */
 const GROWTH_SHARE = HALF_LIFE_MS / Math.LN2 / 60_000;
 const LEAST_GROWTH_BYTES = MIB;
-/** The reserve is given up below this. */
+/** Free space below which the guard releases the reserve. */
 const RELEASE_BELOW_BYTES = 32 * MIB;
-/** With less, nobody waits for the pause of another one. */
+/** Free space below which the guard pauses a sandbox without waiting for the pause of another one. */
 const CLOSE_BYTES = 128 * MIB;
 const TELL_EVERY_MS = 60_000;
 
-/** One that runs and has a disk area of its own. */
+/** A running sandbox with a disk area of its own. */
 export interface DiskUser {
   readonly key: string;
   readonly sandboxId: string;
-  /** Bytes that its area takes of the disk; undefined where nobody knows. */
+  /** Bytes of the disk that the sandbox's area takes; undefined when this cannot be measured. */
   readonly areaBytes: () => Promise<number | undefined>;
-  /** Bytes that it has written and that have not reached its area. */
+  /** Bytes that the sandbox has written and that are not in its area yet. */
   readonly unwrittenBytes: () => number;
 }
 
@@ -39,17 +39,17 @@ export interface DiskGuardOptions {
   readonly space: () => DiskSpace;
   readonly unwrittenBytes: () => number;
   readonly reserve: DiskReserve;
-  /** What stays free, given the size of the disk. */
+  /** The floor of free space, for the size of the disk. */
   readonly floorBytes: (totalBytes: number) => number;
   readonly users: () => DiskUser[];
-  /** Pauses one. Resolves when that is done. */
+  /** Pauses a sandbox. Resolves when it is paused. */
   readonly onShort: (user: DiskUser, facts: { readonly freeBytes: number; readonly grewBytes: number }) => Promise<void>;
   readonly logger: Logger;
 }
 
 interface Growth {
   readonly bytes: number;
-  /** Lately, and less the longer ago it was. */
+  /** Recent growth in bytes; older growth counts less. */
   readonly recent: number;
   readonly at: number;
 }
@@ -71,7 +71,7 @@ export class DiskGuard {
     this.#lookIn(0);
   }
 
-  /** Resolves when nothing that was begun goes on. */
+  /** Stops the guard. Resolves when all measurements and pauses have ended. */
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#timer);
@@ -91,18 +91,18 @@ export class DiskGuard {
     try {
       nextMs = await this.#look();
     } catch (error) {
-      this.#options.logger.error({ err: asError(error) }, "the room on the data disk could not be looked at");
+      this.#options.logger.error({ err: asError(error) }, "the free space of the data disk could not be read");
     }
     this.#lookIn(nextMs);
   }
 
-  /** Answers when to look again, in milliseconds. */
+  /** Returns the time to the next check, in milliseconds. */
   async #look(): Promise<number> {
     const { space, unwrittenBytes, floorBytes } = this.#options;
     const { freeBytes, totalBytes } = space();
     const floor = floorBytes(totalBytes);
     await this.#keepReserve(freeBytes, floor);
-    // All that this machine writes, anywhere: never less than what is on its way to this disk.
+    // All unwritten data of the host, for any disk: an upper bound for this one.
     const distance = freeBytes - unwrittenBytes() - floor;
     if (distance > WATCHED_BYTES) {
       this.#growth.clear();
@@ -127,7 +127,7 @@ export class DiskGuard {
     if (freeBytes > floor + reserve.bytes && !reserve.isThere) await reserve.make();
   }
 
-  /** Answers how much all of them have written that takes no room yet. */
+  /** Measures the sandboxes. Returns the bytes that they have written and that take no space yet. */
   async #measure(users: readonly DiskUser[]): Promise<number> {
     const now = performance.now();
     let allUnwritten = 0;
@@ -144,7 +144,7 @@ export class DiskGuard {
     return allUnwritten;
   }
 
-  /** While one is being stopped, what its pause writes must not cost others their turn: only when it gets really close. */
+  /** During a pause, the data that the pause writes must not cause another one, unless the disk is almost full. */
   #stopWhoGrows(users: readonly DiskUser[], freeBytes: number): boolean {
     const growthOf = ({ key }: DiskUser) => this.#growth.get(key)?.recent ?? 0;
     const [first] = users.filter(({ key }) => !this.#stopping.has(key)).toSorted((a, b) => growthOf(b) - growthOf(a));
@@ -162,7 +162,7 @@ export class DiskGuard {
     try {
       await this.#options.onShort(user, facts);
     } catch (error) {
-      this.#options.logger.error({ sandbox_id: user.sandboxId, err: asError(error) }, "a sandbox that fills the data disk was not paused");
+      this.#options.logger.error({ sandbox_id: user.sandboxId, err: asError(error) }, "pausing a sandbox that fills the data disk failed");
     } finally {
       this.#stopping.delete(user.key);
       this.#growth.delete(user.key);
@@ -173,7 +173,7 @@ export class DiskGuard {
     const now = performance.now();
     if (now - this.#toldAt < TELL_EVERY_MS) return;
     this.#toldAt = now;
-    this.#options.logger.error({ free_bytes: freeBytes }, "the data disk is nearly full, and no sandbox fills it");
+    this.#options.logger.error({ free_bytes: freeBytes }, "the data disk is almost full, and no sandbox fills it");
   }
 }
 
@@ -183,7 +183,7 @@ function grown(before: Growth | undefined, bytes: number, now: number): Growth {
   return { bytes, recent: kept + Math.max(0, bytes - before.bytes), at: now };
 }
 
-/** When this much could be taken, at a rate that no disk has been seen to reach. */
+/** The time in which this many bytes could be written at the highest rate. */
 function nextLookMs(bytes: number): number {
   return Math.min(Math.max(bytes / BYTES_PER_MS, SOONEST_MS), LATEST_MS);
 }

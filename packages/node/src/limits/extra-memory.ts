@@ -1,32 +1,32 @@
-// Memory that a sandbox may have beyond its limits for a while, because gVisor needs it to save deleted files that are open and data
-// that is queued in pipes and sockets, or to bring them back. Most of it is garbage of gVisor's heap afterwards, which it would keep for minutes: so it is asked to give it
-// back, and the limits go down with it. What a guest may have does not change meanwhile: its memory is none of gVisor's heap.
+// Lends a sandbox memory beyond its limit for a while. gVisor needs it to save and restore deleted files that are open, and data that is queued
+// in pipes and sockets. Most of it is garbage in gVisor's heap afterwards, which gVisor would keep for minutes. Therefore the node asks gVisor to
+// release it, and lowers the limit accordingly. The guest's own limit does not change: its memory is not part of gVisor's heap.
 
 import { asError, type Logger, PlatformError } from "@skerry/base";
 import { availableMemoryBytes, MemoryGroup, setMemoryLimit } from "@skerry/runtime";
 import { type MemoryPlan, OVERHEAD_BYTES } from "./memory-plan.ts";
 
-/** What is left to everything else on this machine. */
+/** Memory that is never lent, because the rest of the host needs it. */
 const HOST_RESERVE_BYTES = 512 * 1024 * 1024;
 const FIRST_LOOK_MS = 1_000;
-/** Each look takes a collection of gVisor's heap. */
+/** Longest interval between two attempts. Each attempt costs a garbage collection of gVisor. */
 const LONGEST_WAIT_MS = 60_000;
 
-/** Over what was measured. */
+/** Factor on measured values. */
 const SLACK = 1.1;
-/** Up to here the host's usual limit has room for whatever gVisor's heap becomes while it is saved. */
+/** Heap size up to which the host's normal limit has room for the growth of gVisor's heap during a save. */
 const USUAL_HEAP_BYTES = 64 * 1024 * 1024;
-/** What gVisor needs to encode a byte that is queued in a pipe or a socket, at 16 bytes each; other things in its heap take far less. */
+/** Bytes that gVisor needs to encode one byte of its heap. The worst case is data in pipes and sockets, at 16 bytes for each byte. */
 const HEAP_FACTOR = 17;
 
-/** What saving a frozen sandbox may take for what is in gVisor's heap already. */
+/** Memory that saving a frozen sandbox may need for the present content of gVisor's heap. */
 export function bytesToSaveHeap(cgroupPath: string): number {
   return Math.max(0, heapBytes(cgroupPath) - USUAL_HEAP_BYTES) * HEAP_FACTOR;
 }
 
 /**
- * What a sandbox that has just been saved takes beyond its limits when it is brought back: gVisor's heap grows to the same size then,
- * and is full of garbage afterwards, as it is now.
+ * Memory beyond its limit that a saved sandbox will need for its restore. gVisor's heap grows to the same size then as it has now, after the
+ * save.
  */
 export function bytesToRestore(cgroupPath: string): number {
   const more = heapBytes(cgroupPath) - OVERHEAD_BYTES;
@@ -46,17 +46,17 @@ export interface SandboxWithExtra {
   readonly key: string;
   readonly cgroupPath: string;
   readonly plan: MemoryPlan;
-  /** 0 when it has none any more, or is none that runs: then it is not looked at any longer. */
+  /** The lent memory that the sandbox still has. 0 ends the observation: nothing is left, or the sandbox does not run. */
   extraBytes(): number;
   reduce(): Promise<void>;
-  /** Writes down what it still has; 0 for nothing. */
+  /** Records the lent memory that the sandbox still has; 0 for none. */
   keep(extraBytes: number): void;
 }
 
 export class ExtraMemory {
   readonly #logger: Logger;
   readonly #timers = new Map<string, NodeJS.Timeout | undefined>();
-  /** What is promised and may not have been taken yet. */
+  /** Memory that is lent, and may not be in use yet. */
   #lent = 0;
   #closed = false;
 
@@ -64,16 +64,16 @@ export class ExtraMemory {
     this.#logger = logger;
   }
 
-  /** What the host has left for this. */
+  /** Memory of the host that can be lent. */
   spareBytes(): number {
     return Math.max(0, availableMemoryBytes() - this.#lent - HOST_RESERVE_BYTES);
   }
 
-  /** Does something that takes so much of the host's memory. Throws PlatformError("capacity_unavailable") where it has not as much. */
+  /** Runs work that needs this much memory of the host. Throws PlatformError("capacity_unavailable") when the host has less. */
   async lend<T>(bytes: number, work: () => Promise<T>): Promise<T> {
     if (bytes > 0 && this.spareBytes() < bytes) {
-      throw new PlatformError("capacity_unavailable", `the machine has no ${bytes} bytes of memory to spare`, {
-        publicMessage: "the machine has not enough memory for it now",
+      throw new PlatformError("capacity_unavailable", `the host does not have ${bytes} bytes of free memory`, {
+        publicMessage: "the machine does not have enough memory for it now",
       });
     }
     this.#lent += bytes;
@@ -84,7 +84,7 @@ export class ExtraMemory {
     }
   }
 
-  /** Takes the limits of one that runs back to what they were, as fast as its memory permits. Does nothing for one that it looks at already. */
+  /** Lowers the limit of a running sandbox to its normal value, as fast as its memory use permits. A second call for a sandbox does nothing. */
   takeBack(sandbox: SandboxWithExtra): void {
     if (this.#closed || this.#timers.has(sandbox.key)) return;
     this.#lookIn(sandbox, FIRST_LOOK_MS);
@@ -109,7 +109,10 @@ export class ExtraMemory {
         await sandbox.reduce();
         this.#lower(sandbox, before);
       } catch (error) {
-        this.#logger.warn({ container_id: sandbox.key, err: asError(error) }, "a sandbox keeps a higher memory limit for now");
+        this.#logger.warn(
+          { container_id: sandbox.key, err: asError(error) },
+          "lowering the memory limit of a sandbox failed; will be tried again",
+        );
       }
     }
     const left = sandbox.extraBytes();
@@ -118,7 +121,7 @@ export class ExtraMemory {
   }
 
   #lower({ cgroupPath, plan, keep, extraBytes }: SandboxWithExtra, before: number): void {
-    // It may have been frozen, or ended, while its kernel was asked.
+    // The sandbox may have been frozen, or may have ended, meanwhile.
     if (extraBytes() !== before) return;
     const left = Math.min(before, Math.max(0, heapBytes(cgroupPath) - OVERHEAD_BYTES));
     if (left === before) return;

@@ -1,17 +1,17 @@
 import type { RuntimeName } from "@skerry/runtime";
 
 export interface GuardedSandbox {
-  /** Any name that is unique among those watched. What else is known of a sandbox may change while it is. */
+  /** A name that is unique among the guarded sandboxes, and stays the same. The other properties of a sandbox may change. */
   readonly key: string;
   readonly runtime: RuntimeName;
-  /** Host process whose end is the sandbox's end: on gVisor its kernel. */
+  /** The host process whose end is the end of the sandbox. On gVisor it is the kernel. */
   readonly pid: number;
   readonly cgroupPath: string;
   readonly address: string;
-  /** It may be higher for a while. */
+  /** The memory limit. It may be higher for a while. */
   limitBytes(): number;
-  /** Asked each time, because a sandbox gets its name and token only when somebody claims it. */
+  /** Read for each use: a ready sandbox gets its id and token when it is claimed. */
   identity(): { readonly sandboxId: string; readonly accessToken: string };
-  /** Nothing helps: the sandbox has to end. Called at most once. */
+  /** Called when nothing helps and the sandbox must end. At most once. */
   onFatal(): void;
 }

@@ -1,9 +1,9 @@
-// Keeps the sandboxes of this machine within their memory: over its limit, a sandbox loses its largest process and lives.
+// Enforces the memory limits of sandboxes. A sandbox that exceeds its limit loses its largest process, and keeps running.
 //
-// Left to the host, a gVisor sandbox that reaches its limit may end as a whole, and one on the host's kernel stands still for
-// seconds first. So each group is looked at, as often as it could have reached its limit since the last look, and the agent is
-// told to end the largest process. What is faster than that runs into the kernel's limit above, where the guest's processes are
-// marked to go first: the same outcome, with less choice. So nothing depends on this process being quick, or running at all.
+// With the kernel's limit alone, a gVisor sandbox may end as a whole at its limit, and a runc sandbox stands still for seconds first. Therefore
+// the guard reads the memory of each cgroup as often as the cgroup could have reached its limit, and tells the agent to kill the largest process.
+// A sandbox that is faster reaches the kernel's limit, which is higher. The kernel then kills processes of the guest first: the same outcome,
+// with less choice. So no sandbox depends on the speed of this process, or on it running at all.
 
 import { asError, type Logger } from "@skerry/base";
 import { cgroupProcesses, MemoryGroup, sacrificeGuestsFirst } from "@skerry/runtime";
@@ -13,46 +13,49 @@ import { nextLookMs } from "./next-look.ts";
 import { withUrgency } from "./urgency.ts";
 
 const MIB = 1024 * 1024;
-/** Ended beyond what is needed, so that the next process to take a little is not the next to go. */
+/** Memory that is freed beyond the excess, so that the next small allocation does not exceed the limit again. */
 const SPARE_BYTES = 16 * MIB;
-/** For so long those that are not ended go on as before, until the memory of those that are is back. */
+/** How long the other processes may continue to grow until the memory of killed processes is free. */
 const LEAD_MS = 150;
-/** What is left of the highest speed seen by the next look: programs do not grow evenly. */
+/** Decay of the highest measured growth rate from one check to the next, because programs do not grow evenly. */
 const SPEED_KEPT = 0.8;
-/** How much later the next processes may go after the last ones have, and after the last sign that memory comes back. */
+/** How long the guard waits after a kill, and after each decrease of the memory, before it kills again. */
 const SETTLE_MS = 30;
-/** And by how much memory that was: 560 MB have been seen to take 0.3 s, in gVisor on a busy machine. */
+/** Rate at which killed processes free their memory: 560 MB took 0.3 s in gVisor on a busy host. It extends the wait for large processes. */
 const SETTLED_BYTES_PER_MS = 2 * MIB;
 const MAX_SETTLE_MS = 1_000;
-/** The same after the kernel has ended a process, of a size that it does not tell. */
+/** The same wait after the kernel killed a process. The kernel does not report the size. */
 const SETTLE_AFTER_KERNEL_MS = 100;
-/** Over the limit for that long: somebody is ended even when all processes together do not hold what is too much. */
+/** After exceeding the limit for this long, processes are killed even when they do not hold the excess. */
 const INSIST_MS = 1_000;
-/** Over the limit for that long with nothing that could be ended: the agent does not answer, or the memory is no process's. */
+/**
+ * After exceeding the limit for this long without a process to kill, the sandbox ends. Either its agent does not answer, or no process owns the
+ * memory.
+ */
 const HOPELESS_MS = 10_000;
-/** How often it is told what the kernel has ended. */
+/** Minimum interval between log entries about kills of the kernel. */
 const TELL_INTERVAL_MS = 1_000;
 const RECENT_MS = 5_000;
-/** After something failed that should not. */
+/** Wait after an unexpected error. */
 const RETRY_MS = 500;
-/** Of what was ended at once: a guest must not fill the log. */
+/** Names of killed processes in one log entry. A guest must not be able to fill the log. */
 const MAX_NAMED = 20;
 
 interface Watched {
   readonly sandbox: GuardedSandbox;
   readonly group: MemoryGroup;
   nextLookAt: number;
-  /** As of the last look at which it was over its limit. */
+  /** The counter at the last check at which the sandbox exceeded its limit. */
   kernelKillsSeen: number;
   kernelKills: number;
   kernelKillsToldAt: number;
   lastKernelKillAt: number;
-  /** Since when it has been over its limit, and nothing was ended. */
+  /** When the sandbox began to exceed its limit without a process being killed. */
   helplessSince: number | undefined;
   settledAt: number;
   lastLookAt: number;
   lastHeld: number;
-  /** How fast it has grown lately. */
+  /** The recent growth rate. */
   bytesPerMs: number;
   isRelieving: boolean;
 }
@@ -66,14 +69,14 @@ export class MemoryGuard {
     this.#logger = logger;
   }
 
-  /** Preconditions: it runs, and so does its agent. Watching a key again begins afresh. */
+  /** Preconditions: the sandbox and its agent run. A second call for a key starts anew. */
   watch(sandbox: GuardedSandbox): void {
     this.unwatch(sandbox.key);
     try {
       this.#watch(sandbox);
     } catch (error) {
-      // It ended meanwhile, or this host has no memory groups: the host's own memory is then all that holds it.
-      this.#logger.error({ sandbox_id: sandbox.identity().sandboxId, err: asError(error) }, "sandbox without a memory guard");
+      // The sandbox has ended, or the host has no memory cgroups: then only the host's memory limits it.
+      this.#logger.error({ sandbox_id: sandbox.identity().sandboxId, err: asError(error) }, "the memory of a sandbox cannot be guarded");
     }
   }
 
@@ -109,13 +112,13 @@ export class MemoryGuard {
     try {
       this.#tellKernelKills(watched);
     } catch (error) {
-      this.#logger.warn({ err: asError(error) }, "a sandbox's memory could not be read at its end");
+      this.#logger.warn({ err: asError(error) }, "the memory of an ended sandbox could not be read");
     } finally {
       watched.group.close();
     }
   }
 
-  /** Whether the kernel has ended something in this sandbox for its memory a moment ago: why it may have ended as a whole. */
+  /** Whether the kernel recently killed a process of the sandbox for its memory. This may be why the sandbox ended. */
   isOutOfMemory(key: string): boolean {
     const watched = this.#watched.get(key);
     if (!watched) return false;
@@ -149,14 +152,17 @@ export class MemoryGuard {
       this.#look(watched, now);
     } catch (error) {
       watched.nextLookAt = now + RETRY_MS;
-      this.#logger.error({ sandbox_id: watched.sandbox.identity().sandboxId, err: asError(error) }, "a sandbox's memory could not be read");
+      this.#logger.error(
+        { sandbox_id: watched.sandbox.identity().sandboxId, err: asError(error) },
+        "the memory of a sandbox could not be read",
+      );
     }
   }
 
   #look(watched: Watched, now: number): void {
     const { sandbox, group } = watched;
     if (now - watched.kernelKillsToldAt >= TELL_INTERVAL_MS) this.#tellKernelKills(watched);
-    // All that is charged is one cheap number, and never less than what is held.
+    // The charged memory is cheap to read, and never less than the memory in use.
     const usage = group.usageBytes();
     const limitBytes = sandbox.limitBytes();
     const held = usage <= limitBytes ? usage : group.heldBytes();
@@ -206,7 +212,7 @@ export class MemoryGuard {
         "processes ended: their sandbox was over its memory",
       );
     } catch (error) {
-      this.#logger.warn({ ...facts, err: asError(error) }, "a sandbox is over its memory, and its agent does not help");
+      this.#logger.warn({ ...facts, err: asError(error) }, "a sandbox exceeds its memory limit, and its agent does not answer");
     } finally {
       watched.isRelieving = false;
       watched.settledAt = performance.now() + settleMs;
@@ -224,12 +230,12 @@ export class MemoryGuard {
     sandbox.onFatal();
   }
 
-  /** The kernel says how many it has ended; which, only in its own log. */
+  /** Logs kills of the kernel. The kernel reports their number here, and the processes only in its own log. */
   #tellKernelKills(watched: Watched): void {
     const now = performance.now();
     const kills = watched.group.kernelKills();
     watched.kernelKillsToldAt = now;
-    // Fewer: the group is gone.
+    // A lower number: the cgroup is gone.
     if (kills <= watched.kernelKills) return;
     this.#logger.warn(
       { sandbox_id: watched.sandbox.identity().sandboxId, processes: kills - watched.kernelKills },

@@ -2,23 +2,25 @@ import type { RuntimeName } from "@skerry/runtime";
 
 const MIB = 1024 * 1024;
 
-/** What runtime and agent need beside the guest: gVisor's own kernel and file server live in the sandbox's control group. */
+/** Memory for the runtime and the agent beside the guest. gVisor's kernel and file server run in the sandbox's cgroup. */
 export const OVERHEAD_BYTES = 128 * MIB;
 /**
- * Between the limit that the guard keeps and the one that the kernel does. On the host's kernel the latter is as good: it ends the
- * largest process, whose memory is back at once. gVisor's kernel is held up itself there, and gives nothing back: the host ends one
- * process after the other, and it in the end. So it must not get there. A hundred programs have been seen to take 1.7 GB/s on two
- * processors, and to be 0.5 GB over before they were ended in time, 0.9 GB where four others wanted those processors.
+ * Distance between the guard's limit and the kernel's limit.
+ *
+ * On runc the kernel's limit works as well: the kernel kills the largest process, whose memory is free at once. On gVisor the kernel's limit also
+ * stops gVisor itself, which then frees nothing. The host kills one process after the other, and finally gVisor. So a gVisor sandbox must not
+ * reach the kernel's limit. A hundred programs allocated 1.7 GB/s on two CPUs. They exceeded the guard's limit by 0.5 GB before they were killed,
+ * and by 0.9 GB while four other programs used these CPUs.
  */
 const RESERVE_BYTES: Readonly<Record<RuntimeName, number>> = { gvisor: 1024 * MIB, runc: 128 * MIB };
 
-/** The limits of one sandbox's memory, each of them above the one before. */
+/** The memory limits of a sandbox, in ascending order. */
 export interface MemoryPlan {
-  /** What the guest is told. */
+  /** The memory that the guest sees. */
   readonly guestBytes: number;
-  /** Over this the guard ends processes. */
+  /** Above this limit, the guard kills processes. */
   readonly guardBytes: number;
-  /** Over this the kernel does. */
+  /** Above this limit, the kernel kills processes. */
   readonly hostBytes: number;
 }
 

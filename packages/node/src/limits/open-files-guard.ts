@@ -1,5 +1,5 @@
-// Keeps gVisor's kernel from running out of descriptors, at which it ends, and the sandbox with it. One process of the guest is
-// stopped by its own limit before that; against many together, those with the most open files are ended.
+// Prevents gVisor's kernel from running out of file descriptors, which would end the sandbox. The limit of a process stops one process of the
+// guest before that. When many processes together open too many files, those with the most open files are killed.
 
 import { asError, type Logger } from "@skerry/base";
 import { countOpenFiles, openFilesLimit } from "@skerry/runtime";
@@ -7,22 +7,22 @@ import { relieve } from "../agent/relieve.ts";
 import type { GuardedSandbox } from "./guarded-sandbox.ts";
 import { withUrgency } from "./urgency.ts";
 
-/** Of what gVisor's kernel may have open: above that, somebody is ended. One process at its own limit makes it a third. */
+/** Share of gVisor's descriptors above which processes are killed. One process at its own limit uses a third. */
 const FULL_SHARE = 0.4;
-/** Faster than any guest has been seen to open files. */
+/** Upper bound of the rate at which a guest opens files. It determines how long the guard may wait. */
 const FILES_PER_MS = 50;
 const SOONEST_MS = 10;
 const LATEST_MS = 500;
-/** How many are to be left of what is too many: the others go on opening files while the first ones end. */
+/** Share of the descriptors that is the aim of a kill. Other processes continue to open files meanwhile. */
 const AIM_SHARE = 0.5;
-/** How long what was ended may take to let go. */
+/** How long killed processes may take to close their files. */
 const SETTLE_MS = 100;
-/** Of what was ended at once: a guest must not fill the log. */
+/** Names of killed processes in one log entry. A guest must not be able to fill the log. */
 const MAX_NAMED = 20;
 
 interface Watched {
   readonly sandbox: GuardedSandbox;
-  /** At that many, somebody is ended. */
+  /** Number of descriptors at which processes are killed. */
   readonly most: number;
 }
 
@@ -39,7 +39,7 @@ export class OpenFilesGuard {
     try {
       this.#lookIn({ sandbox, most: openFilesLimit(sandbox.pid) * FULL_SHARE }, 0);
     } catch {
-      // It ended meanwhile.
+      // The sandbox has ended.
     }
   }
 
@@ -66,15 +66,15 @@ export class OpenFilesGuard {
     let nextMs = LATEST_MS;
     try {
       const count = countOpenFiles(sandbox.pid);
-      // It has ended, or this kernel does not count: then each process's own limit stands alone.
+      // The sandbox has ended, or the kernel does not count descriptors: then only the limit of each process applies.
       if (count === undefined) return this.unwatch(sandbox.key);
       if (count < most) nextMs = Math.min(Math.max((most - count) / FILES_PER_MS, SOONEST_MS), LATEST_MS);
       else nextMs = await this.#relieve(watched, count);
     } catch (error) {
       const { sandboxId } = sandbox.identity();
-      this.#logger.warn({ sandbox_id: sandboxId, err: asError(error) }, "a sandbox has too many open files, and its agent does not help");
+      this.#logger.warn({ sandbox_id: sandboxId, err: asError(error) }, "a sandbox has too many open files, and its agent does not answer");
     }
-    // Unless it was given up meanwhile.
+    // The sandbox may have been unwatched meanwhile.
     if (this.#timers.has(sandbox.key)) this.#lookIn(watched, nextMs);
   }
 
@@ -85,7 +85,7 @@ export class OpenFilesGuard {
     if (killed.length === 0) return LATEST_MS;
     const named = killed.slice(0, MAX_NAMED).map(({ pid, name }) => ({ pid, command: name }));
     const facts = { sandbox_id: sandboxId, open_files: count, processes: killed.length, killed: named };
-    this.#logger.warn(facts, "processes ended: their sandbox had too many open files");
+    this.#logger.warn(facts, "processes killed because their sandbox had too many open files");
     return SETTLE_MS;
   }
 }

@@ -5,20 +5,20 @@ const FEWEST = 256;
 const MOST = 4096;
 
 /**
- * How many processes and threads a sandbox may have. By its memory, because each takes some of it: in gVisor the smallest
- * program half a MiB, a third of that outside of the guest's own memory.
+ * The number of processes and threads that a sandbox may have. It depends on the sandbox's memory: in gVisor the smallest program takes half a MiB,
+ * a third of it outside the guest's own memory.
  */
 export function processLimit(memoryMb: number): number {
   return Math.min(Math.max(memoryMb * PER_MIB, FEWEST), MOST);
 }
 
-/** gVisor's kernel has threads of its own, and up to four host processes for one of the guest's. */
+/** Threads of gVisor's kernel itself. It also has up to four host processes for each process of the guest. */
 const GVISOR_OWN = 512;
 const GVISOR_PER_PROCESS = 4;
 
 /**
- * What the host allows the sandbox's group. For gVisor more than its guest can reach, because the host would refuse processes to
- * gVisor's kernel too, which ends then.
+ * The host's limit for the sandbox's cgroup. For gVisor it is more than the guest can reach: at this limit the host would also refuse threads to
+ * gVisor's kernel, which would end.
  */
 export function hostProcessLimit(memoryMb: number, runtime: RuntimeName): number {
   const guests = processLimit(memoryMb);

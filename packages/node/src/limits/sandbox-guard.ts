@@ -3,7 +3,7 @@ import type { GuardedSandbox } from "./guarded-sandbox.ts";
 import { MemoryGuard } from "./memory-guard.ts";
 import { OpenFilesGuard } from "./open-files-guard.ts";
 
-/** Everything that has to be looked after while a sandbox runs, so that it stays within its limits and alive. */
+/** All guards of a running sandbox. They keep the sandbox within its limits, and alive. */
 export class SandboxGuard {
   readonly #memory: MemoryGuard;
   readonly #files: OpenFilesGuard;
@@ -13,7 +13,7 @@ export class SandboxGuard {
     this.#files = new OpenFilesGuard(logger);
   }
 
-  /** Preconditions: it runs, and so does its agent. Watching a key again begins afresh. */
+  /** Preconditions: the sandbox and its agent run. A second call for a key starts anew. */
   watch(sandbox: GuardedSandbox): void {
     this.#memory.watch(sandbox);
     this.#files.watch(sandbox);
@@ -28,7 +28,7 @@ export class SandboxGuard {
     this.#files.unwatch(key);
   }
 
-  /** Whether the kernel has ended something in this sandbox for its memory a moment ago: why it may have ended as a whole. */
+  /** Whether the kernel recently killed a process of the sandbox for its memory. This may be why the sandbox ended. */
   isOutOfMemory(key: string): boolean {
     return this.#memory.isOutOfMemory(key);
   }

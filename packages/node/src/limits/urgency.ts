@@ -4,7 +4,7 @@ import { cgroupProcesses, setNiceness, sparedProcesses } from "@skerry/runtime";
 const URGENT = -15;
 const NORMAL = 0;
 
-/** While `work` asks a sandbox's agent for help, it and gVisor's kernel go before everything in the sandbox: a hundred programs want the same processors. */
+/** Gives the agent and gVisor's kernel priority over the other processes of the sandbox while `work` waits for the agent. */
 export async function withUrgency<T>(sandbox: { readonly cgroupPath: string }, logger: Logger, work: () => Promise<T>): Promise<T> {
   setUrgency(sandbox.cgroupPath, URGENT);
   try {
@@ -13,7 +13,7 @@ export async function withUrgency<T>(sandbox: { readonly cgroupPath: string }, l
     try {
       setUrgency(sandbox.cgroupPath, NORMAL);
     } catch (error) {
-      logger.warn({ cgroup: sandbox.cgroupPath, err: asError(error) }, "a sandbox's agent stays urgent");
+      logger.warn({ cgroup: sandbox.cgroupPath, err: asError(error) }, "the agent of a sandbox keeps its raised priority");
     }
   }
 }

@@ -3,8 +3,8 @@ import type { SandboxMakeup } from "../records/sandbox-record.ts";
 import type { Owner } from "../sandboxes/owner.ts";
 
 /**
- * What two sandboxes must have in common for one to be as good as the other. `fingerprint` stands for the runtime: program,
- * processor and the specification that it writes.
+ * The key of interchangeable ready sandboxes. `fingerprint` identifies the runtime: its program, the processor, and the specification that it
+ * writes.
  */
 export function poolKeyOf(makeup: SandboxMakeup, fingerprint: string): string {
   const { runtime, layers, size, agent } = makeup;
@@ -13,7 +13,7 @@ export function poolKeyOf(makeup: SandboxMakeup, fingerprint: string): string {
     .digest("hex");
 }
 
-/** The image of a template has a name of its own, so it is found again after a restart. */
+/** The id of a template's image. It is derived from the key, so that the node finds the image again after a restart. */
 export function templateImageId(key: string): string {
   return `t${key.slice(0, 19)}`;
 }

@@ -1,6 +1,6 @@
-// Sandboxes that are ready before anybody asks: up, with their agent listening, and nobody's. A create of the same template then
-// only has to tell one whose it is. Where memory can be kept they are brought back from an image that is taken once of each
-// template; that image also serves creates which find the pool empty.
+// Keeps sandboxes ready for creates. A ready sandbox runs, its agent listens, and it belongs to no caller. A create of the same template claims
+// one by sending its identity to the agent. On a runtime that keeps memory, ready sandboxes are restored from an image that the node takes once
+// of each template. Creates that find the pool empty start from this image too.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { asError, type Logger, PlatformError } from "@skerry/base";
@@ -20,22 +20,24 @@ import type { StartGate } from "../sandboxes/start-gate.ts";
 import type { Started, Starter } from "../sandboxes/starter.ts";
 import { nobody, poolKeyOf, templateImageId } from "./pool-key.ts";
 
+/** How long a claimed agent may take to accept its identity. Then another ready sandbox is tried. */
 const CLAIM_TIMEOUT_MS = 5_000;
-/** A template that nobody asked for in this time is not kept ready any more, but for the one that was asked for last. */
+/** How long sandboxes of a template are kept ready after its last create. The most recent template keeps one beyond that. */
 const RECENT_MS = 600_000;
-/** Creates go first: filling waits until none is under way. */
+/** Interval at which filling checks whether creates are running. Creates have priority. */
 const GIVE_WAY_MS = 20;
+/** Pause after the pool could not be filled. */
 const RETRY_MS = 5_000;
-/** What an idle one takes, measured; the budget is divided by it. */
+/** Memory of an idle sandbox, measured. The memory budget is divided by it. */
 const IDLE_BYTES = 40 * 1024 * 1024;
 
 export interface WarmPoolOptions {
-  /** Ready ones of each lately used template; 0: no pool. */
+  /** Ready sandboxes for each recently used template. 0: no pool. */
   readonly size: number;
   readonly memoryBudgetBytes: number;
   /**
-   * How long a sandbox is left alone before its image is taken: an agent gives back what its start has left behind when it has had
-   * nothing to do for three seconds. In the image, that would cost every sandbox memory, and 50 ms of a processor to give it back.
+   * How long a sandbox is left idle before the image of its template is taken. An idle agent returns the memory of its start to the system after
+   * three seconds. In the image this memory would cost every sandbox space, and 50 ms of CPU time.
    */
   readonly settleMs: number;
   readonly policy: NetworkPolicy;
@@ -53,7 +55,7 @@ interface Entry {
   readonly key: string;
   readonly makeup: SandboxMakeup;
   readonly ready: SandboxRecord[];
-  /** By a clock that nobody sets. */
+  /** Monotonic clock. */
   lastUsedMs: number;
 }
 
@@ -67,12 +69,12 @@ export class WarmPool {
     this.#options = options;
   }
 
-  /** How many are ready now. */
+  /** The number of ready sandboxes. */
   get readyCount(): number {
     return [...this.#entries.values()].reduce((sum, { ready }) => sum + ready.length, 0);
   }
 
-  /** Takes up the templates of which there are images, the newest first, as if each had just been used. */
+  /** Fills the pool for the templates that have images, as if each was used when its image was taken. */
   start(): void {
     for (const image of this.#options.images.list()) {
       if (image.kind !== "template") continue;
@@ -86,7 +88,7 @@ export class WarmPool {
     this.#fill();
   }
 
-  /** A ready one, told whose it is; undefined when there is none. The template counts as used. */
+  /** Assigns a ready sandbox to its owner. Returns undefined when there is none. Marks the template as used. */
   async claim(makeup: SandboxMakeup, owner: Owner): Promise<Started | undefined> {
     if (this.#options.size === 0) return undefined;
     const entry = this.#entryOf(makeup);
@@ -102,18 +104,18 @@ export class WarmPool {
     }
   }
 
-  /** The image to bring a sandbox of this template back from, when there is one. */
+  /** The image from which a sandbox of this template can be restored; undefined when there is none. */
   imageFor(makeup: SandboxMakeup): ImageRecord | undefined {
     if (this.#options.size === 0) return undefined;
     return this.#options.images.get(templateImageId(poolKeyOf(makeup, this.#options.fingerprintOf(makeup.runtime))));
   }
 
-  /** Resolves when as many are ready as are wanted, or filling has failed. */
+  /** Resolves when the pool is full, or filling it has failed. */
   async filled(): Promise<void> {
     await this.#filling;
   }
 
-  /** Stops filling and gives back what is ready. */
+  /** Stops filling, and releases the ready sandboxes. */
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#filling;
@@ -182,7 +184,7 @@ export class WarmPool {
   async #work(): Promise<void> {
     for (let entry = this.#next(); entry && !this.#isClosed; entry = this.#next()) {
       while (!this.#options.gate.isIdle && !this.#isClosed) await sleep(GIVE_WAY_MS);
-      // What is ready beforehand must not cost what runs; the next create tries again.
+      // Ready sandboxes must not take memory from running ones. The next create tries again.
       if (this.#isClosed || !hasHostMemory()) return;
       if (this.#options.keepsMemory(entry.makeup.runtime) && !this.#image(entry)) await this.#takeImage(entry);
       else await this.#add(entry);
@@ -190,14 +192,14 @@ export class WarmPool {
     await this.#drain();
   }
 
-  /** The lately used template that has the fewest ready of what it should have. */
+  /** The recently used template that has the fewest ready sandboxes and needs more. */
   #next(): Entry | undefined {
     return [...this.#entries.values()]
       .filter((entry) => entry.ready.length < this.#target(entry))
       .sort((a, b) => a.ready.length - b.ready.length || b.lastUsedMs - a.lastUsedMs)[0];
   }
 
-  /** The budget is shared by the lately used templates. */
+  /** How many sandboxes of a template should be ready. Recently used templates share the memory budget. */
   #target(entry: Entry): number {
     const { size, memoryBudgetBytes } = this.#options;
     const now = performance.now();
@@ -219,7 +221,7 @@ export class WarmPool {
     return this.#closing.signal.aborted;
   }
 
-  /** Shorter when the pool is closed meanwhile. */
+  /** Waits; a close of the pool ends the wait. */
   async #rest(ms: number): Promise<void> {
     await sleep(ms, undefined, { ref: false, signal: this.#closing.signal }).catch(() => undefined);
   }
@@ -266,6 +268,6 @@ export class WarmPool {
   }
 
   #complain(error: unknown): void {
-    this.#options.logger.error({ err: asError(error) }, "the pool of ready sandboxes could not be filled, will be tried again");
+    this.#options.logger.error({ err: asError(error) }, "the pool of ready sandboxes could not be filled; will be tried again");
   }
 }
