@@ -2,7 +2,7 @@
 // @generated from file control/control.proto (package skerry.control.v1, syntax proto3)
 /* eslint-disable */
 
-// What the edge asks of the control plane. Same credential as the node RPC.
+// The calls of the edge to the control plane. They use the credential of the node RPC.
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
@@ -27,7 +27,7 @@ export declare type FindRouteRequest = Message<"skerry.control.v1.FindRouteReque
   wake: boolean;
 
   /**
-   * What the traffic is for, and what it shows as the sandbox's token ("" for nothing). Only a wake asks for them.
+   * The port and the token of the client's request ("" without a token). Only a wake uses them.
    *
    * @generated from field: uint32 port = 3;
    */
@@ -39,8 +39,8 @@ export declare type FindRouteRequest = Message<"skerry.control.v1.FindRouteReque
   accessToken: string;
 
   /**
-   * It only asks the agent for its health, as clients do whose stream a pause has just cut: that wakes no sandbox that has
-   * only just gone to sleep, or each client would undo each pause.
+   * The request only asks for the agent's health. Clients send it when a pause has cut their stream. So it does not wake a sandbox that
+   * was paused a moment ago, or clients would undo every pause.
    *
    * @generated from field: bool probe = 5;
    */
@@ -63,14 +63,14 @@ export declare type FindRouteResponse = Message<"skerry.control.v1.FindRouteResp
   nodeId: string;
 
   /**
-   * Base URL of the node's RPC listener; the edge opens its CONNECT tunnels there.
+   * Base URL of the node's RPC listener. The edge opens its CONNECT tunnels there.
    *
    * @generated from field: string node_url = 2;
    */
   nodeUrl: string;
 
   /**
-   * Another one after each resume: what failed on the way to one run of the sandbox says nothing about the next.
+   * Changes with each resume. Connection failures of one run of the sandbox say nothing about the next run.
    *
    * @generated from field: string run = 3;
    */
@@ -90,7 +90,7 @@ export declare const FindRouteResponseSchema: GenMessage<FindRouteResponse>;
  */
 export declare type RouteRefusal = Message<"skerry.control.v1.RouteRefusal"> & {
   /**
-   * "unknown", "paused" (and not woken by traffic), "ended" (for a day).
+   * "unknown", "paused" (if traffic does not wake it), or "ended" (for a day).
    *
    * @generated from field: string state = 1;
    */
@@ -182,10 +182,10 @@ export declare const FindSignerResponseSchema: GenMessage<FindSignerResponse>;
  */
 export declare const RouteService: GenService<{
   /**
-   * Where a sandbox's traffic goes now. NOT_FOUND when it is not running. Every refusal has a RouteRefusal as error detail.
-   * With `wake`, a paused sandbox that may be woken by traffic is resumed first, and the answer comes when it runs.
-   * PERMISSION_DENIED: what the traffic showed is not enough to wake it. ABORTED: it is still changing its state.
-   * RESOURCE_EXHAUSTED: its team runs as many as it may, and the message says so. UNAVAILABLE: it can't be woken for now.
+   * Finds the node of a sandbox. With `wake`, it first resumes a paused sandbox that traffic may wake, and answers when the sandbox runs.
+   * Every refusal has a RouteRefusal as error detail:
+   * NOT_FOUND: the sandbox is not running. ABORTED: its state is still changing. PERMISSION_DENIED: the token does not allow a wake.
+   * RESOURCE_EXHAUSTED: the team runs as many sandboxes as it may; the message says so. UNAVAILABLE: no wake is possible at the moment.
    *
    * @generated from rpc skerry.control.v1.RouteService.FindRoute
    */

@@ -2,7 +2,7 @@
 // @generated from file control/control.proto (package skerry.control.v1, syntax proto3)
 /* eslint-disable */
 
-// What the edge asks of the control plane. Same credential as the node RPC.
+// The calls of the edge to the control plane. They use the credential of the node RPC.
 
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 

@@ -2,11 +2,13 @@
 // @generated from file node/node.proto (package skerry.node.v1, syntax proto3)
 /* eslint-disable */
 
-// What the control plane asks of one machine. Callers prove themselves with the cluster secret
-// (`Authorization: Bearer …`), and say which cluster they are of (`Skerry-Cluster-Id: …`, the id that its database was given):
-// a node that holds sandboxes of one cluster answers those of another, GetInfo apart, with FAILED_PRECONDITION, because a
-// control plane on the wrong database would kill what it does not know. Sandbox traffic does not pass through these calls: the same listener
-// answers `CONNECT {sandboxID}:{port}` with a raw byte tunnel to that port of that sandbox.
+// The calls of the control plane to one node.
+//
+// Callers authenticate with the cluster secret (`Authorization: Bearer …`). They also send the id of their cluster, which their database
+// was given (`Skerry-Cluster-Id: …`). A node that holds sandboxes of one cluster refuses callers of another one with FAILED_PRECONDITION,
+// except for GetInfo, because a control plane on a wrong database would kill the sandboxes that it does not know.
+//
+// Sandbox traffic does not use these calls. The same listener answers `CONNECT {sandboxID}:{port}` with a raw byte tunnel to that port.
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
@@ -63,7 +65,7 @@ export declare type GetInfoResponse = Message<"skerry.node.v1.GetInfoResponse"> 
   agentVersion: string;
 
   /**
-   * "gvisor", "runc": those that work here; the first one is the default.
+   * The runtimes that work on this node ("gvisor", "runc"). The first one is the default.
    *
    * @generated from field: repeated string runtimes = 3;
    */
@@ -85,14 +87,14 @@ export declare type GetInfoResponse = Message<"skerry.node.v1.GetInfoResponse"> 
   sandboxCount: number;
 
   /**
-   * Whether its default runtime keeps memory in images.
+   * Whether images of the default runtime contain memory.
    *
    * @generated from field: bool keeps_memory = 7;
    */
   keepsMemory: boolean;
 
   /**
-   * The cluster whose sandboxes or images it holds; "" when it holds none, or was never told.
+   * The cluster whose sandboxes or images the node holds; "" if it holds none, or does not know the cluster.
    *
    * @generated from field: string cluster_id = 8;
    */
@@ -152,7 +154,7 @@ export declare type SandboxSpec = Message<"skerry.node.v1.SandboxSpec"> & {
   envVars: { [key: string]: string };
 
   /**
-   * The sandbox's own token, which its agent asks for.
+   * The sandbox's own token, which its agent requires.
    *
    * @generated from field: string access_token = 9;
    */
@@ -176,14 +178,14 @@ export declare type SandboxSpec = Message<"skerry.node.v1.SandboxSpec"> & {
   runtime: string;
 
   /**
-   * The image of a snapshot on this node to start from, or "" for the layers alone. The image has its own layers.
+   * The image to start from, on this node; "" to start from `layers`. An image has its own layers.
    *
    * @generated from field: string image_id = 14;
    */
   imageId: string;
 
   /**
-   * Starts from the image's disk alone.
+   * Use only the disk of the image.
    *
    * @generated from field: bool without_memory = 15;
    */
@@ -261,7 +263,7 @@ export declare type CreateSandboxResponse = Message<"skerry.node.v1.CreateSandbo
   startKind: StartKind;
 
   /**
-   * Why memory that was there was not brought back although it was wanted: for people. "" otherwise.
+   * Why existing memory was not restored although the caller wanted it, as text for people. Otherwise "".
    *
    * @generated from field: string memory_lost_reason = 4;
    */
@@ -284,7 +286,7 @@ export declare type PauseSandboxRequest = Message<"skerry.node.v1.PauseSandboxRe
   sandboxId: string;
 
   /**
-   * The id that the image gets, chosen by the caller: 20 of [a-z0-9].
+   * The id of the new image, chosen by the caller: 20 characters of [a-z0-9].
    *
    * @generated from field: string image_id = 2;
    */
@@ -296,7 +298,7 @@ export declare type PauseSandboxRequest = Message<"skerry.node.v1.PauseSandboxRe
   memory: boolean;
 
   /**
-   * Refuse with UNAVAILABLE when the sandbox's agent does not answer. Without memory it is refused in any case.
+   * Refuse with UNAVAILABLE if the sandbox's agent does not answer. A pause without memory is then always refused.
    *
    * @generated from field: bool require_healthy_guest = 4;
    */
@@ -314,7 +316,7 @@ export declare const PauseSandboxRequestSchema: GenMessage<PauseSandboxRequest>;
  */
 export declare type PauseSandboxResponse = Message<"skerry.node.v1.PauseSandboxResponse"> & {
   /**
-   * False where the runtime can't keep memory, too.
+   * Also false if the runtime cannot keep memory.
    *
    * @generated from field: bool has_memory = 1;
    */
@@ -331,7 +333,7 @@ export declare type PauseSandboxResponse = Message<"skerry.node.v1.PauseSandboxR
   sizeBytes: bigint;
 
   /**
-   * Why the memory that was asked for is not in the image although the runtime keeps memory: for people. "" otherwise.
+   * Why the requested memory is missing in the image although the runtime keeps memory, as text for people. Otherwise "".
    *
    * @generated from field: string memory_lost_reason = 4;
    */
@@ -349,7 +351,7 @@ export declare const PauseSandboxResponseSchema: GenMessage<PauseSandboxResponse
  */
 export declare type ResumeSandboxRequest = Message<"skerry.node.v1.ResumeSandboxRequest"> & {
   /**
-   * With `image_id`.
+   * `image_id` must be set.
    *
    * @generated from field: skerry.node.v1.SandboxSpec spec = 1;
    */
@@ -413,7 +415,7 @@ export declare type SnapshotSandboxRequest = Message<"skerry.node.v1.SnapshotSan
   memory: boolean;
 
   /**
-   * The image that a paused sandbox is kept in; "" for a running one.
+   * The image of the paused sandbox; "" for a running sandbox.
    *
    * @generated from field: string source_image_id = 4;
    */
@@ -441,7 +443,7 @@ export declare type SnapshotSandboxResponse = Message<"skerry.node.v1.SnapshotSa
   sizeBytes: bigint;
 
   /**
-   * Why the sandbox went on without its own memory: for people. "" otherwise.
+   * Why the sandbox itself continued without its memory, as text for people. Otherwise "".
    *
    * @generated from field: string memory_lost_reason = 3;
    */
@@ -508,7 +510,7 @@ export declare type ListImagesResponse = Message<"skerry.node.v1.ListImagesRespo
   imageIds: string[];
 
   /**
-   * Those of them that have no memory, whatever was asked for.
+   * Those of `image_ids` without memory, whether or not memory was requested.
    *
    * @generated from field: repeated string disk_only_ids = 2;
    */
@@ -575,15 +577,15 @@ export declare type ListSandboxesResponse = Message<"skerry.node.v1.ListSandboxe
   sandboxes: NodeSandbox[];
 
   /**
-   * Of those that ended without having been asked to, also while they are still given back: for some minutes, if this process lives
-   * that long.
+   * Sandboxes that ended without a request, including those that are still being released. The node remembers each for some minutes,
+   * until it restarts.
    *
    * @generated from field: repeated skerry.node.v1.UnaskedEnd unasked_ends = 2;
    */
   unaskedEnds: UnaskedEnd[];
 
   /**
-   * Those that ended without having been asked to and are paused now: this node wrote an image of each by itself.
+   * Sandboxes that ended without a request and are paused now: the node itself wrote an image of each.
    *
    * @generated from field: repeated skerry.node.v1.KeptSandbox kept = 3;
    */
@@ -611,7 +613,7 @@ export declare type KeptSandbox = Message<"skerry.node.v1.KeptSandbox"> & {
   imageId: string;
 
   /**
-   * "exited", "memory", or "disk" for one that this node has paused because it was filling the disk of the machine.
+   * "exited", "memory", or "disk" if the node paused the sandbox because it was filling the host's disk.
    *
    * @generated from field: string reason = 3;
    */
@@ -674,8 +676,8 @@ export declare type NodeSandbox = Message<"skerry.node.v1.NodeSandbox"> & {
   state: string;
 
   /**
-   * Why its start, or the last snapshot of it, cost it the memory that it was to have: for people. "" otherwise, and when another image
-   * of it is begun.
+   * Why the sandbox lost its memory at its start or its last snapshot, as text for people. Otherwise "". The start of another image
+   * clears it.
    *
    * @generated from field: string memory_lost_reason = 4;
    */
@@ -689,7 +691,7 @@ export declare type NodeSandbox = Message<"skerry.node.v1.NodeSandbox"> & {
 export declare const NodeSandboxSchema: GenMessage<NodeSandbox>;
 
 /**
- * How a sandbox came to run.
+ * How a sandbox was started.
  *
  * @generated from enum skerry.node.v1.StartKind
  */
@@ -700,7 +702,7 @@ export enum StartKind {
   UNSPECIFIED = 0,
 
   /**
-   * From its disk: every process in it is new.
+   * From its disk: all processes are new.
    *
    * @generated from enum value: START_KIND_BOOT = 1;
    */
@@ -714,7 +716,7 @@ export enum StartKind {
   RESTORE = 2,
 
   /**
-   * A prepared one was taken.
+   * A ready sandbox of the pool was claimed.
    *
    * @generated from enum value: START_KIND_CLAIM = 3;
    */
@@ -741,7 +743,7 @@ export declare const NodeService: GenService<{
     output: typeof GetInfoResponseSchema;
   },
   /**
-   * Answers when the sandbox's agent is up and initialised. Creating an id that exists already is ALREADY_EXISTS.
+   * Answers when the sandbox's agent is initialised. ALREADY_EXISTS if a sandbox has this id.
    *
    * @generated from rpc skerry.node.v1.NodeService.CreateSandbox
    */
@@ -751,7 +753,7 @@ export declare const NodeService: GenService<{
     output: typeof CreateSandboxResponseSchema;
   },
   /**
-   * Answers when nothing of the sandbox is left. Killing an unknown id is success with existed = false. Its images stay.
+   * Answers when nothing of the sandbox is left, apart from its images. For an unknown id it succeeds with existed = false.
    *
    * @generated from rpc skerry.node.v1.NodeService.KillSandbox
    */
@@ -761,9 +763,9 @@ export declare const NodeService: GenService<{
     output: typeof KillSandboxResponseSchema;
   },
   /**
-   * Writes the sandbox to an image and ends it. When this fails, the sandbox runs on as before and there is no image. When its runtime
-   * ended while it was written, the image has the sandbox's disk alone, and the answer says so.
-   * UNAVAILABLE: not now (its agent is silent and that was not allowed); nothing has changed.
+   * Writes the sandbox to an image and ends it. After a failure the sandbox keeps running as before, and there is no image. If the
+   * runtime ends during the write, the image has only the sandbox's disk, and the response says so.
+   * UNAVAILABLE: the agent does not answer, and the request does not permit that. Nothing has changed.
    *
    * @generated from rpc skerry.node.v1.NodeService.PauseSandbox
    */
@@ -773,7 +775,7 @@ export declare const NodeService: GenService<{
     output: typeof PauseSandboxResponseSchema;
   },
   /**
-   * Starts a paused sandbox from its image, which is gone afterwards. When this fails, the image is there as before.
+   * Starts a paused sandbox from its image, and deletes the image. After a failure the image is unchanged.
    *
    * @generated from rpc skerry.node.v1.NodeService.ResumeSandbox
    */
@@ -783,8 +785,8 @@ export declare const NodeService: GenService<{
     output: typeof ResumeSandboxResponseSchema;
   },
   /**
-   * Writes a running sandbox to an image; the sandbox stands still for a moment and goes on, its connections too.
-   * Also takes the image of a paused sandbox, given by `source_image_id`: memory and disk are shared, nothing is copied.
+   * Writes a running sandbox to an image. The sandbox is frozen for a moment and then continues, with its connections.
+   * With `source_image_id` it copies the image of a paused sandbox: both share memory and disk, and no data is copied.
    *
    * @generated from rpc skerry.node.v1.NodeService.SnapshotSandbox
    */
@@ -794,7 +796,7 @@ export declare const NodeService: GenService<{
     output: typeof SnapshotSandboxResponseSchema;
   },
   /**
-   * Answers when the image can't be used any more; sandboxes that were started from it are not touched. Unknown ids are success.
+   * Answers when the image can no longer be used. Sandboxes that were started from it are not affected. Succeeds for unknown ids.
    *
    * @generated from rpc skerry.node.v1.NodeService.DeleteImage
    */
@@ -804,7 +806,7 @@ export declare const NodeService: GenService<{
     output: typeof DeleteImageResponseSchema;
   },
   /**
-   * Every image that this node has anything of, also where its record can't be read, except those that it keeps for itself.
+   * Every image of which the node has any part, even if its record is unreadable, except images that the node keeps for itself.
    *
    * @generated from rpc skerry.node.v1.NodeService.ListImages
    */
@@ -814,7 +816,7 @@ export declare const NodeService: GenService<{
     output: typeof ListImagesResponseSchema;
   },
   /**
-   * Every sandbox that this node holds anything of, in any state.
+   * Every sandbox of which the node has any part, in any state.
    *
    * @generated from rpc skerry.node.v1.NodeService.ListSandboxes
    */

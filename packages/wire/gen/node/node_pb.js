@@ -2,11 +2,13 @@
 // @generated from file node/node.proto (package skerry.node.v1, syntax proto3)
 /* eslint-disable */
 
-// What the control plane asks of one machine. Callers prove themselves with the cluster secret
-// (`Authorization: Bearer …`), and say which cluster they are of (`Skerry-Cluster-Id: …`, the id that its database was given):
-// a node that holds sandboxes of one cluster answers those of another, GetInfo apart, with FAILED_PRECONDITION, because a
-// control plane on the wrong database would kill what it does not know. Sandbox traffic does not pass through these calls: the same listener
-// answers `CONNECT {sandboxID}:{port}` with a raw byte tunnel to that port of that sandbox.
+// The calls of the control plane to one node.
+//
+// Callers authenticate with the cluster secret (`Authorization: Bearer …`). They also send the id of their cluster, which their database
+// was given (`Skerry-Cluster-Id: …`). A node that holds sandboxes of one cluster refuses callers of another one with FAILED_PRECONDITION,
+// except for GetInfo, because a control plane on a wrong database would kill the sandboxes that it does not know.
+//
+// Sandbox traffic does not use these calls. The same listener answers `CONNECT {sandboxID}:{port}` with a raw byte tunnel to that port.
 
 import { enumDesc, fileDesc, messageDesc, serviceDesc, tsEnum } from "@bufbuild/protobuf/codegenv2";
 
@@ -191,7 +193,7 @@ export const StartKindSchema = /*@__PURE__*/
   enumDesc(file_node_node, 0);
 
 /**
- * How a sandbox came to run.
+ * How a sandbox was started.
  *
  * @generated from enum skerry.node.v1.StartKind
  */

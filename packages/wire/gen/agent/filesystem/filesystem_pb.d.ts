@@ -2,7 +2,7 @@
 // @generated from file agent/filesystem/filesystem.proto (package filesystem, syntax proto3)
 /* eslint-disable */
 
-// The file system inside a sandbox. Field numbers and names are those that E2B clients speak.
+// The file system inside a sandbox. Field numbers and names are those of E2B clients.
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
@@ -223,7 +223,7 @@ export declare type ListDirRequest = Message<"filesystem.ListDirRequest"> & {
   path: string;
 
   /**
-   * 0 means 1.
+   * 0 has the meaning of 1.
    *
    * @generated from field: uint32 depth = 2;
    */

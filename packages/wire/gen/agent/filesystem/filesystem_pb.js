@@ -2,7 +2,7 @@
 // @generated from file agent/filesystem/filesystem.proto (package filesystem, syntax proto3)
 /* eslint-disable */
 
-// The file system inside a sandbox. Field numbers and names are those that E2B clients speak.
+// The file system inside a sandbox. Field numbers and names are those of E2B clients.
 
 import { enumDesc, fileDesc, messageDesc, serviceDesc, tsEnum } from "@bufbuild/protobuf/codegenv2";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";

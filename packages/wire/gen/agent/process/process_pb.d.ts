@@ -2,7 +2,7 @@
 // @generated from file agent/process/process.proto (package process, syntax proto3)
 /* eslint-disable */
 
-// Processes inside a sandbox. Field numbers and names are those that E2B clients speak.
+// Processes inside a sandbox. Field numbers and names are those of E2B clients.
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
@@ -154,7 +154,7 @@ export declare type StartRequest = Message<"process.StartRequest"> & {
   tag?: string | undefined;
 
   /**
-   * Absent means true: stdin is a pipe.
+   * True if absent: stdin is a pipe.
    *
    * @generated from field: optional bool stdin = 4;
    */
@@ -659,7 +659,7 @@ export declare const Process: GenService<{
     output: typeof ListResponseSchema;
   },
   /**
-   * Follows a process that runs already. No replay: output from the moment of the call.
+   * Follows a running process. Output from before the call is not replayed.
    *
    * @generated from rpc process.Process.Connect
    */
@@ -687,7 +687,7 @@ export declare const Process: GenService<{
     output: typeof UpdateResponseSchema;
   },
   /**
-   * Input as a stream: each message is written before the next one is read.
+   * Streams input. The agent writes each message before it reads the next one.
    *
    * @generated from rpc process.Process.StreamInput
    */

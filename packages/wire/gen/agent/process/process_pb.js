@@ -2,7 +2,7 @@
 // @generated from file agent/process/process.proto (package process, syntax proto3)
 /* eslint-disable */
 
-// Processes inside a sandbox. Field numbers and names are those that E2B clients speak.
+// Processes inside a sandbox. Field numbers and names are those of E2B clients.
 
 import { enumDesc, fileDesc, messageDesc, serviceDesc, tsEnum } from "@bufbuild/protobuf/codegenv2";
 
