@@ -4,7 +4,7 @@ import { waitUntil } from "@skerry/testkit/wait-until";
 import { AGENT_PORT } from "@skerry/wire";
 import { RouteRefusalSchema, RouteService } from "@skerry/wire/control";
 import { expect, it } from "vitest";
-import { accessTokenOf } from "../src/sandboxes/access-token.ts";
+import { accessTokenOf } from "../src/keys/credential.ts";
 import type { ApiHarness } from "./api-harness.ts";
 import { describeOnEachDatabase } from "./each-database.ts";
 

@@ -4,7 +4,7 @@ import { Secret } from "@skerry/base";
 import { type SignedFileRequest, signedText } from "@skerry/wire";
 import { RouteService } from "@skerry/wire/control";
 import { expect, it } from "vitest";
-import { accessTokenOf } from "../src/sandboxes/access-token.ts";
+import { accessTokenOf } from "../src/keys/credential.ts";
 import { MAX_CANDIDATES, SignerSearch } from "../src/traffic/signer-search.ts";
 import { describeOnEachDatabase } from "./each-database.ts";
 

@@ -1,8 +1,13 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { Secret } from "./secret.ts";
 
-/** Whether a header like `Authorization` is `Bearer <secret>`. The comparison of digests takes the same time for any content and length. */
-export function isBearer(header: string | undefined, secret: Secret): boolean {
+/** Compares two texts through their digests, so that the time it takes reveals neither content nor length. */
+export function isSameSecret(a: string, b: string): boolean {
   const digest = (text: string) => createHash("sha256").update(text).digest();
-  return timingSafeEqual(digest(header ?? ""), digest(`Bearer ${secret.reveal()}`));
+  return timingSafeEqual(digest(a), digest(b));
+}
+
+/** Whether a header such as `Authorization` is `Bearer <secret>`. */
+export function isBearer(header: string | undefined, secret: Secret): boolean {
+  return isSameSecret(header ?? "", `Bearer ${secret.reveal()}`);
 }

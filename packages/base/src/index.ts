@@ -1,4 +1,4 @@
-export { isBearer } from "./bearer.ts";
+export { isBearer, isSameSecret } from "./bearer.ts";
 export { type Clock, systemClock } from "./clock.ts";
 export { ConfigReader } from "./config.ts";
 export { armCrashPoint, reachCrashPoint } from "./crash-point.ts";

@@ -1,8 +1,7 @@
 // Who is calling. A credential that was given and is wrong decides the answer, even where another kind would do too.
 
-import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
-import type { Clock, Secret } from "@skerry/base";
+import { type Clock, isSameSecret, type Secret } from "@skerry/base";
 import type { IdentityRepository, Team } from "@skerry/store";
 import { isUuid } from "@skerry/wire";
 import { invalid, publicError } from "../errors.ts";
@@ -65,7 +64,7 @@ async function userOfToken(deps: AuthDeps, token: string): Promise<Caller> {
 
 /** The admin token alone where an operation asks for it; with `X-Team-ID` it acts as that team. */
 async function admitAdmin(deps: AuthDeps, given: { token: string; teamId: string | undefined; alone: boolean }): Promise<Caller> {
-  if (!sameText(given.token, deps.adminToken.reveal())) {
+  if (!isSameSecret(given.token, deps.adminToken.reveal())) {
     throw publicError("unauthenticated", "Invalid Access token.\nInvalid Access token.");
   }
   if (given.alone) return { kind: "admin" };
@@ -73,11 +72,6 @@ async function admitAdmin(deps: AuthDeps, given: { token: string; teamId: string
   const team = await deps.identity.findTeam(given.teamId.toLowerCase());
   if (!team) throw publicError("not_found", "Team not found");
   return { kind: "team", team, actor: "admin" };
-}
-
-function sameText(a: string, b: string): boolean {
-  const digest = (text: string) => createHash("sha256").update(text).digest();
-  return timingSafeEqual(digest(a), digest(b));
 }
 
 function bearerOf(header: string | undefined): string | undefined {

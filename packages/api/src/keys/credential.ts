@@ -1,4 +1,4 @@
-import { createHash, randomBytes, randomUUID } from "node:crypto";
+import { createHash, createHmac, randomBytes, randomUUID } from "node:crypto";
 import { Secret } from "@skerry/base";
 import type { Credential } from "@skerry/store";
 
@@ -22,6 +22,11 @@ export function parseCredential(text: string, prefix: string): ParsedCredential 
 
 export function makeApiKey(): Secret {
   return new Secret(API_KEY_PREFIX + randomBytes(SECRET_BYTES).toString("hex"));
+}
+
+/** The token that a sandbox's agent asks for. It is derived from the sandbox's id: every connect gives the same token, and nothing stores it. */
+export function accessTokenOf(tokenSeed: Secret, sandboxId: string): string {
+  return createHmac("sha256", tokenSeed.reveal()).update(`access:${sandboxId}`).digest("hex");
 }
 
 /** What is kept of a key or token. Throws when it has not the form `<prefix><hex>`. */

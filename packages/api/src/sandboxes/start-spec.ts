@@ -1,6 +1,6 @@
 import type { Build, NewSandbox } from "@skerry/store";
 import { encodeOptions } from "@skerry/wire/node";
-import { accessTokenOf } from "./access-token.ts";
+import { accessTokenOf } from "../keys/credential.ts";
 import type { SandboxDeps } from "./deps.ts";
 
 /** The spec of a sandbox that a node is to start. */

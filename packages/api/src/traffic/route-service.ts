@@ -1,7 +1,6 @@
-import { createHash, timingSafeEqual } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Code, ConnectError, type ServiceImpl } from "@connectrpc/connect";
-import { type Clock, type Logger, PlatformError, untilAborted } from "@skerry/base";
+import { type Clock, isSameSecret, type Logger, PlatformError, untilAborted } from "@skerry/base";
 import type { SandboxRepository } from "@skerry/store";
 import { AGENT_PORT, parseSandboxId, type SandboxId } from "@skerry/wire";
 import { type FindRouteRequest, RouteRefusalSchema, type RouteService } from "@skerry/wire/control";
@@ -91,8 +90,7 @@ async function waitForRoute(deps: RouteDeps, request: FindRouteRequest, { id, si
  */
 function mayWake(deps: RouteDeps, { port, accessToken }: FindRouteRequest, id: SandboxId): boolean {
   if (port !== AGENT_PORT) return true;
-  const digest = (text: string) => createHash("sha256").update(text).digest();
-  return timingSafeEqual(digest(accessToken), digest(deps.accessTokenOf(id)));
+  return isSameSecret(accessToken, deps.accessTokenOf(id));
 }
 
 /** Does not throw when the sandbox has ended or may not be resumed: the caller reads its state again. */

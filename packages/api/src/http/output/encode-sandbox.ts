@@ -18,11 +18,7 @@ export interface Encoding {
 
 export function encodeSandbox(encoding: Encoding, sandbox: ShownSandbox): Static<typeof SandboxSchema> {
   return {
-    templateID: sandbox.templateId,
-    sandboxID: sandbox.id,
-    clientID: CLIENT_ID,
-    envdVersion: sandbox.agentVersion ?? encoding.agentVersion,
-    ...(sandbox.alias === null ? {} : { alias: sandbox.alias }),
+    ...identityOf(encoding, sandbox),
     envdAccessToken: encoding.accessTokenOf(sandbox.id),
     ...domainOf(encoding),
   };
@@ -30,11 +26,7 @@ export function encodeSandbox(encoding: Encoding, sandbox: ShownSandbox): Static
 
 export function encodeListedSandbox(encoding: Encoding, sandbox: ShownSandbox): Static<typeof ListedSandboxSchema> {
   return {
-    templateID: sandbox.templateId,
-    sandboxID: sandbox.id,
-    clientID: CLIENT_ID,
-    envdVersion: sandbox.agentVersion ?? encoding.agentVersion,
-    ...(sandbox.alias === null ? {} : { alias: sandbox.alias }),
+    ...identityOf(encoding, sandbox),
     startedAt: new Date(sandbox.startedAt).toISOString(),
     endAt: new Date(endOf(sandbox)).toISOString(),
     cpuCount: sandbox.cpuCount,
@@ -55,6 +47,16 @@ export function encodeSandboxDetail(encoding: Encoding, sandbox: ShownSandbox): 
     ...domainOf(encoding),
     ...pauseFieldsOf(sandbox),
     lifecycle: { autoResume: sandbox.autoResume, onTimeout: sandbox.autoPause ? "pause" : "kill" },
+  };
+}
+
+function identityOf({ agentVersion }: Encoding, sandbox: ShownSandbox) {
+  return {
+    templateID: sandbox.templateId,
+    sandboxID: sandbox.id,
+    clientID: CLIENT_ID,
+    envdVersion: sandbox.agentVersion ?? agentVersion,
+    ...(sandbox.alias === null ? {} : { alias: sandbox.alias }),
   };
 }
 
