@@ -36,6 +36,13 @@ export interface ApiTiming {
   readonly reconcileMs: number;
   /** An image on a node that no entry knows is deleted after this. */
   readonly strayImageMs: number;
+  /** How often a node is asked which of its layers nothing uses. */
+  readonly layerLookMs: number;
+  /**
+   * A layer that neither a build nor its node needs for this long is removed. Longer than an operation may take from reading a build
+   * to the answer of the node.
+   */
+  readonly unusedLayerMs: number;
   /** A sandbox that ended by itself, and was not to be paused when its time is over, is kept for as long. */
   readonly keepUnaskedMs: number;
   /** Entries of ended sandboxes are forgotten after this, and what they went through. */
@@ -61,6 +68,8 @@ export const DEFAULT_TIMING: ApiTiming = {
   autoPauseGraceMs: 60_000,
   reconcileMs: 2_000,
   strayImageMs: 60_000,
+  layerLookMs: 60_000,
+  unusedLayerMs: 600_000,
   keepUnaskedMs: 7 * DAY_MS,
   keepEndedMs: DAY_MS,
   keepKeysMs: DAY_MS,

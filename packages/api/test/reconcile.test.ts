@@ -237,6 +237,41 @@ describeOnEachDatabase("reconciling", { inSample: "postgres" }, (api) => {
     expect(await api().store.images.listOfPauses(id)).toEqual([]);
   });
 
+  it("has nodes remove layers that no build needs, after a while without interruption", async () => {
+    const { node, store, templateId } = api();
+    const [needed, stray] = [`sha256:${"a".repeat(64)}`, `sha256:${"5".repeat(64)}`];
+    for (const digest of [needed, stray]) node.unusedLayers.add(digest);
+    const timing = { layerLookMs: 0, unusedLayerMs: 300, listTimeoutMs: 500, killTimeoutMs: 1_000 };
+    await using watcher = await api().createApi({ ownerId: "api9", timing });
+    const passed = () => new Promise((resolve) => setTimeout(resolve, 350));
+    await watcher.reconcile();
+    // Time in which the node did not answer does not count.
+    await passed();
+    node.list = Code.Unavailable;
+    await watcher.reconcile();
+    node.list = "ok";
+    await watcher.reconcile();
+    expect(node.unusedLayers).toEqual(new Set([needed, stray]));
+    // Nor does time before something used it for a moment.
+    await passed();
+    node.unusedLayers.delete(stray);
+    await watcher.reconcile();
+    node.unusedLayers.add(stray);
+    await watcher.reconcile();
+    expect(node.countCalls("deleteLayer")).toBe(0);
+    await passed();
+    await watcher.reconcile();
+    expect(node.unusedLayers).toEqual(new Set([needed]));
+    // A deleted template needs nothing, and neither does a sandbox of it that has ended.
+    await store.templates.delete(templateId, Date.now());
+    await watcher.reconcile();
+    await passed();
+    await watcher.reconcile();
+    expect(node.unusedLayers).toEqual(new Set());
+    await store.templates.putTemplate({ id: templateId, teamId: api().teamId, isPublic: true, now: Date.now() });
+    await store.templates.putAlias({ namespace: "", alias: "base", templateId, now: Date.now() });
+  });
+
   it("tells memory from other ends that nobody asked for", async () => {
     const [going, gone, lost] = [await api().create(), await api().create(), await api().create()];
     const held = api().node.held.get(going);

@@ -5,6 +5,7 @@ export type LayersErrorCode =
   | "disk_space_unavailable"
   | "layer_chain_too_long"
   | "layer_digest_invalid"
+  | "layer_holder_invalid"
   | "layer_missing"
   | "links_not_kept"
   | "oci_image_access_denied"

@@ -26,4 +26,5 @@ export {
   removeRootFilesystem,
   unmountRootFilesystem,
 } from "./root-mount.privileged.ts";
-export { type LayerDigest, type LayerStore, openLayerStore, parseLayerDigest } from "./store.privileged.ts";
+export { type LayerDigest, parseLayerDigest } from "./store/layer-digest.ts";
+export { type LayerStore, openLayerStore } from "./store/layer-store.privileged.ts";

@@ -43,6 +43,8 @@ export const CRASH_POINTS = [
   "share.committed",
   "discard.moved",
   "discard.collected",
+  "layer.record-removed",
+  "layer.tree-moved",
   "release.recorded",
   "release.processes-ended",
   "release.unmounted",

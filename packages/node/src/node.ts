@@ -26,6 +26,7 @@ import { ImageStore } from "./images/image-store.privileged.ts";
 import { ImageUses } from "./images/image-uses.ts";
 import { ImageWriter } from "./images/image-writer.ts";
 import { lockInstance } from "./instance-lock.privileged.ts";
+import { UnusedLayers } from "./layers/unused-layers.privileged.ts";
 import { NetworkPolicy } from "./network/network-policy.ts";
 import { chooseAddressPool } from "./network/pool-choice.privileged.ts";
 import { SlotPool } from "./network/slot-pool.privileged.ts";
@@ -76,17 +77,21 @@ export async function createNode(config: NodeConfig, logger: Logger): Promise<No
   }
   const adopted = await recover(deps, { images, journal }, logger);
   const pools = await openNetwork(deps, { images, adopted: allOf(adopted), logger });
-  const { containers, sandboxes, warmPool } = await assemble(deps, { images, pools, adopted, logger });
+  const { containers, sandboxes, warmPool, layers } = await assemble(deps, { images, pools, adopted, logger });
 
   const holdsAnything = () =>
     sandboxes.list().length > 0 || images.damaged.size > 0 || images.list().some(({ kind }) => kind !== "template");
-  const identity = new ClusterIdentity({ file: paths.cluster, holdsAnything, logger });
-  const service = forOwnCluster(nodeService(config, sandboxes, images), identity);
+  const onChange = (change: { from: string; to: string }) => layers.changeCluster(change);
+  const identity = new ClusterIdentity({ file: paths.cluster, holdsAnything, onChange, logger });
+  // A change to another cluster that a crash cut off left a hold on the layers of this one.
+  layers.changeCluster({ from: "", to: identity.id });
+  const service = forOwnCluster(nodeService({ config, sandboxes, images, layers }), identity);
   const diskGuard = startDiskGuard({ deps, containers, reserve, onShort: (user, facts) => sandboxes.pauseForDisk(user, facts), logger });
   async function close(): Promise<void> {
     await diskGuard.close();
     await warmPool.close();
     await sandboxes.close();
+    await layers.settled();
     await Promise.all([pools.plain.close(), pools.withUserNamespace.close(), deps.areas.stop()]);
     lock.release();
   }
@@ -149,10 +154,17 @@ async function openNetwork(
   return pools;
 }
 
+interface Assembled {
+  readonly containers: Containers;
+  readonly sandboxes: Sandboxes;
+  readonly warmPool: WarmPool;
+  readonly layers: UnusedLayers;
+}
+
 async function assemble(
   deps: HostDeps,
   { images, pools, adopted, logger }: { images: ImageStore; pools: ContainersOptions["pools"]; adopted: Adopted; logger: Logger },
-): Promise<{ containers: Containers; sandboxes: Sandboxes; warmPool: WarmPool }> {
+): Promise<Assembled> {
   const { config, policy } = deps;
   const cores = availableParallelism();
   const gate = new StartGate({ limit: { min: cores, max: 8 * cores }, maxWaiting: MAX_WAITING_STARTS, maxWaitMs: MAX_WAIT_MS });
@@ -182,5 +194,7 @@ async function assemble(
   for (const { imageId = "" } of adopted.running) if (images.get(imageId)?.kind === "pause") await containers.discardImage(imageId);
   sandboxes.watch();
   warmPool.start();
-  return { containers, sandboxes, warmPool };
+  const layers = new UnusedLayers({ config, paths: deps.paths, containers, images, pool: warmPool, logger });
+  layers.sweep();
+  return { containers, sandboxes, warmPool, layers };
 }

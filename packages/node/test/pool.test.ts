@@ -1,6 +1,7 @@
-import { existsSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
+import { copyTree, parseLayerDigest } from "@skerry/layers";
 import { runtimesFor } from "@skerry/testkit/depth";
 import { waitUntil } from "@skerry/testkit/wait-until";
 import { StartKind } from "@skerry/wire/node";
@@ -38,6 +39,33 @@ describe.each(runtimesFor("a node's pool"))("the warm pool on %s", (runtime) => 
     expect((await list()).sort()).toEqual([first, ...next].map(({ id }) => [id, "running"]));
     for (const { id } of [first, ...next]) await under.client.killSandbox({ sandboxId: id });
     expect(await list()).toEqual([]);
+  });
+
+  it("discards what it has ready of a template that is gone, and its image, when the layer is removed", async () => {
+    const { layers } = under.config;
+    const other = await layers.stagingDir();
+    await copyTree(await layers.path(parseLayerDigest(under.layer)), other);
+    writeFileSync(join(other, "home/other"), "of another template");
+    const digest = await layers.adopt(other);
+    const listed = async () => (await under.client.listUnusedLayers({})).digests;
+    const onIt = () =>
+      [
+        ...containers().map((name) => join("sandboxes", name, "sandbox.json")),
+        ...images().map((name) => join("images", name, "image.json")),
+      ]
+        .map((file) => join(under.config.dir, file))
+        .filter((file) => existsSync(file) && readFileSync(file, "utf8").includes(digest)).length;
+    const images = () => readdirSync(join(under.config.dir, "images"));
+    const { id } = await create({ templateId: "other", layers: [digest] });
+    await waitUntil("the pool has some of both templates", () => ready() >= 2 && onIt() > 1, 20_000);
+    expect(await listed()).not.toContain(digest);
+    await under.client.killSandbox({ sandboxId: id });
+    // Whatever the pool has is nobody's.
+    await waitUntil("only the pool has the layer", async () => (await listed()).includes(digest));
+    await waitUntil("it is removed", async () => (await under.client.deleteLayer({ digest })).removed, 20_000);
+    expect(onIt()).toBe(0);
+    await under.client.createSandbox({ spec: under.spec("i".repeat(20)) });
+    await under.client.killSandbox({ sandboxId: "i".repeat(20) });
   });
 
   if (runtime === "gvisor") {

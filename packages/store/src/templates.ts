@@ -151,6 +151,23 @@ export class TemplateRepository {
     return row && buildFrom(row);
   }
 
+  /** The layers of all builds that sandboxes can still be started from, and of the builds of sandboxes that have not ended. */
+  async neededLayers(): Promise<ReadonlySet<string>> {
+    const rows = await this.#db
+      .selectFrom("builds")
+      .innerJoin("templates", "templates.id", "builds.template_id")
+      .where((eb) =>
+        eb.or([
+          eb("templates.deleted_at", "is", null),
+          eb("builds.id", "in", eb.selectFrom("sandboxes").where("state", "!=", "ended").select("build_id")),
+        ]),
+      )
+      .select("builds.layers")
+      .distinct()
+      .execute();
+    return new Set(rows.flatMap(({ layers }) => JSON.parse(layers) as string[]));
+  }
+
   /** In the order in which they were named first. */
   async listAliases(templateId: string): Promise<readonly TemplateAlias[]> {
     return await this.#db

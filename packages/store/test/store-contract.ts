@@ -161,6 +161,26 @@ export function templateContract({ store }: StoreContext): void {
     ]);
   });
 
+  it("says which layers builds of templates and of sandboxes need", async () => {
+    const teamId = await addTeam(store());
+    const { templates } = store();
+    expect(await templates.neededLayers()).toEqual(new Set());
+    for (const [id, layers] of Object.entries({ t1: ["a", "b"], t2: ["b", "c"] })) {
+      await templates.putTemplate({ id, teamId, isPublic: false, now: 1 });
+      await templates.addBuild(newBuild(id, { layers }), "default");
+    }
+    // Superseded, and it can still be named.
+    await templates.addBuild(newBuild("t1", { layers: ["d"] }), "default");
+    expect(await templates.neededLayers()).toEqual(new Set(["a", "b", "c", "d"]));
+    const used = await templates.findTaggedBuild("t2", "default");
+    await addRunning(store(), teamId, { id: "i9", templateId: "t2", buildId: used?.id ?? "" });
+    await templates.delete("t1", 9);
+    await templates.delete("t2", 9);
+    expect(await templates.neededLayers()).toEqual(new Set(["b", "c"]));
+    await templates.putTemplate({ id: "t1", teamId, isPublic: false, now: 10 });
+    expect(await templates.neededLayers()).toEqual(new Set(["a", "b", "c", "d"]));
+  });
+
   it("hides what is deleted, frees its names, and lets go of its images", async () => {
     const teamId = await addTeam(store());
     const { templates, images } = store();

@@ -44,7 +44,7 @@ export interface FakeImage {
   readonly agentUnresponsive: boolean;
 }
 
-export type FakeMethod = "create" | "kill" | "list" | "pause" | "resume" | "snapshot" | "deleteImage";
+export type FakeMethod = "create" | "kill" | "list" | "pause" | "resume" | "snapshot" | "deleteImage" | "deleteLayer";
 
 /**
  * A node that keeps sandboxes and images in memory and runs nothing, for tests of the control plane. It passes the same contract as the
@@ -58,6 +58,8 @@ export class FakeNode {
   /** By sandbox id: the image that it wrote by itself. */
   readonly kept = new Map<string, { readonly imageId: string; readonly reason: "exited" | "memory" }>();
   readonly images = new Map<string, FakeImage>();
+  /** Digests of layers that no sandbox and no image of it refers to. */
+  readonly unusedLayers = new Set<string>();
   readonly calls: { readonly method: FakeMethod; readonly sandboxId: string }[] = [];
   create: FakeBehaviour = "ok";
   kill: FakeBehaviour = "ok";
@@ -66,6 +68,7 @@ export class FakeNode {
   resume: FakeBehaviour = "ok";
   snapshot: FakeBehaviour = "ok";
   deleteImage: FakeBehaviour = "ok";
+  deleteLayer: FakeBehaviour = "ok";
   /** Methods that do their work, and whose answer then gets lost: it fails, or hangs until `release()`. */
   readonly lost = new Map<FakeMethod, Exclude<FakeBehaviour, "ok">>();
   /** A create that fails leaves what it made so far. */
@@ -147,6 +150,16 @@ export class FakeNode {
         const diskOnlyIds = [...this.images].flatMap(([imageId, { hasMemory }]) => (hasMemory ? [] : [imageId]));
         return { imageIds: [...this.images.keys()], diskOnlyIds };
       },
+      listUnusedLayers: async (_request, context) => {
+        await this.#behave(this.list, context.signal);
+        return { digests: [...this.unusedLayers] };
+      },
+      deleteLayer: ({ digest }, context) =>
+        this.#answer("deleteLayer", digest, async () => {
+          await this.#behave(this.deleteLayer, context.signal);
+          if (!/^sha256:[0-9a-f]{64}$/.test(digest)) throw rpcError("invalid_argument", "no layer has such a digest");
+          return { removed: this.unusedLayers.delete(digest) };
+        }),
       listSandboxes: async (_request, context) => {
         this.calls.push({ method: "list", sandboxId: "" });
         await this.#behave(this.list, context.signal);

@@ -7,6 +7,8 @@ import type { SoakTemplate } from "@skerry/setup";
 import { createDataFolder, type DataFolder, takeSetupLock, writeProcessRecord } from "@skerry/setup/folder";
 import { mountSmallDisk } from "./small-disk.ts";
 
+/** What a layer store and an agent's folder have of their own. */
+const NOT_SHARED: ReadonlySet<string> = new Set(["staging", "holds", "locks", "trash", "adopt.lock", "current.json"]);
 const REPO_ROOT = join(import.meta.dirname, "../../..");
 
 export const testCacheDir = (): string => process.env.SKERRY_TEST_CACHE || "/var/cache/skerry-test";
@@ -57,7 +59,7 @@ export async function createTestDataFolder(name: string, options: { readonly dis
     await mkdir(join(folder.root, dir), { recursive: true });
     for (const entry of await readdir(from)) {
       // Trees and records are never changed once they are there; what a platform adds goes into its own folder.
-      if (entry !== "staging" && entry !== "current.json") await symlink(join(from, entry), join(folder.root, dir, entry));
+      if (!NOT_SHARED.has(entry)) await symlink(join(from, entry), join(folder.root, dir, entry));
     }
   }
   return folder;

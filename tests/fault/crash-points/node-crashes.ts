@@ -4,6 +4,7 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { CrashPoint } from "@skerry/node/crash-points";
+import { waitUntil } from "@skerry/testkit/wait-until";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { ChildNode } from "../node/child-node.ts";
 import { casesOf, type Operation, type Runtime } from "./plan.ts";
@@ -24,6 +25,7 @@ const OPERATIONS = [
   "snapshot of a paused one",
   "fork",
   "delete an image",
+  "delete a layer",
   "end by itself",
 ] as const;
 
@@ -193,6 +195,19 @@ export function describeNodeCrashes(runtime: Runtime): void {
     expect(await node.images()).toEqual(kept.map(({ imageId }) => imageId));
     await resume(id, kept[0]?.imageId ?? "");
     await expectMarks(id, { memory: false });
+    await node.empty();
+  });
+
+  it.each(points("delete a layer"))("in the removal of a layer at %s", async (point) => {
+    const id = await marked();
+    const digest = await node.addLayer(point);
+    await crash(point, () => node.client.deleteLayer({ digest }));
+    expect(await node.client.deleteLayer({ digest })).toMatchObject({ removed: false });
+    await waitUntil("its files are deleted", () => node.layerNames().length === 1);
+    await expectMarks(id, { memory: true });
+    expect(await node.addLayer(point)).toBe(digest);
+    expect(await node.client.listUnusedLayers({})).toMatchObject({ digests: [digest] });
+    expect(await node.client.deleteLayer({ digest })).toMatchObject({ removed: true });
     await node.empty();
   });
 

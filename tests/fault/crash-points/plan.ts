@@ -37,6 +37,7 @@ const OPERATIONS = [
   "kill",
   "create",
   "delete an image",
+  "delete a layer",
   "end by itself",
   "fork",
   "pause",
@@ -78,6 +79,7 @@ const PLAN: Readonly<Record<Operation, { both: readonly CrashPoint[]; gvisor?: r
   },
   fork: { both: [], gvisor: [...START, ...READY], runc: ["start.mounted", "start.recorded-ready"] },
   "delete an image": { both: DISCARD },
+  "delete a layer": { both: ["layer.record-removed", "layer.tree-moved"] },
   "end by itself": { both: ["keep.committed", "keep.recorded"] },
   "fill the pool": {
     both: ["start.mounted", "start.recorded-started"],

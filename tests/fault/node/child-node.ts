@@ -183,6 +183,23 @@ export class ChildNode implements AsyncDisposable {
     };
   }
 
+  /** A layer like the first one that says in `/home/which` what it is called. Adopted by this process, not by the node. */
+  async addLayer(name: string, holder?: string): Promise<string> {
+    const layers = await openLayerStore(this.options.layersDir);
+    const staged = await layers.stagingDir();
+    writeBusyboxImage(staged);
+    writeFileSync(join(staged, "home/which"), name);
+    await runCommand("find", [staged, "-exec", "touch", "-h", "-d", "@1700000000", "{}", "+"]);
+    return await layers.adopt(staged, holder === undefined ? {} : { holder });
+  }
+
+  /** The directories of layers, whole or in the middle of their removal. */
+  layerNames(): string[] {
+    const { layersDir } = this.options;
+    const removed = readdirSync(join(layersDir, "trash")).map((name) => `trash/${name}`);
+    return [...readdirSync(layersDir).filter((name) => /^[0-9a-f]{24}$/.test(name)), ...removed];
+  }
+
   /** A raw connection to a port of a sandbox. */
   dial(sandboxId: string, port: number): Promise<Socket> {
     return new Promise((resolve, reject) => {

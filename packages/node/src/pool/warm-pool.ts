@@ -104,6 +104,17 @@ export class WarmPool {
     }
   }
 
+  /** For a template that is gone: gives back the ready sandboxes that lie on this layer, and discards the images of their templates. */
+  async forget(layer: string): Promise<void> {
+    const { containers, images } = this.#options;
+    const forgotten = [...this.#entries.values()].filter(({ makeup }) => makeup.layers.includes(layer));
+    for (const { key } of forgotten) this.#entries.delete(key);
+    for (const record of forgotten.flatMap(({ ready }) => ready.splice(0))) await containers.tryToGiveBack(record);
+    for (const { imageId, kind, layers } of images.list()) {
+      if (kind === "template" && layers.includes(layer)) await containers.discardImage(imageId);
+    }
+  }
+
   /** The image from which a sandbox of this template can be restored; undefined when there is none. */
   imageFor(makeup: SandboxMakeup): ImageRecord | undefined {
     if (this.#options.size === 0) return undefined;
@@ -234,6 +245,7 @@ export class WarmPool {
     const image = this.#image(entry);
     const { record, memoryLostReason } = await this.#start(entry, image);
     if (image && memoryLostReason !== "") await this.#options.containers.discardImage(image.imageId);
+    if (this.#entries.get(entry.key) !== entry) return await this.#options.containers.tryToGiveBack(record);
     entry.ready.push(record);
     this.#options.logger.debug(
       { container_id: record.containerId, build_id: entry.makeup.buildId, ready: entry.ready.length },

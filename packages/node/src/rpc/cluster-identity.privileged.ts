@@ -17,6 +17,8 @@ export interface ClusterIdentityOptions {
   readonly file: string;
   /** Whether this node has any sandbox or image of a cluster. */
   readonly holdsAnything: () => boolean;
+  /** Called before the node follows another cluster. `from` is "" for a node that was never told. */
+  readonly onChange: (change: { readonly from: string; readonly to: string }) => void;
   readonly logger: Logger;
 }
 
@@ -29,6 +31,11 @@ export class ClusterIdentity {
   constructor(options: ClusterIdentityOptions) {
     this.#options = options;
     this.#remembered = readClusterRecord(options.file);
+  }
+
+  /** The cluster that this node belongs to, or "". */
+  get id(): string {
+    return this.#remembered.id;
   }
 
   /** The cluster whose sandboxes this node holds; "" when it holds none or was never told. That another one asked is noted. */
@@ -53,6 +60,7 @@ export class ClusterIdentity {
     const { id } = this.#remembered;
     // A call under way may be about to make something that nobody sees yet.
     if (claimed === "" || (id !== "" && (this.#callsUnderWay > 0 || this.#options.holdsAnything()))) throw this.#refuse(claimed);
+    this.#options.onChange({ from: id, to: claimed });
     this.#write({ id: claimed });
     this.#options.logger.info({ cluster_id: claimed, former_cluster_id: id }, "this node belongs to a cluster from now on");
   }

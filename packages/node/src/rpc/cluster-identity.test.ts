@@ -13,12 +13,18 @@ class Scene implements Disposable {
   readonly file = join(this.dir, "cluster.json");
   held: string[] = [];
   killed: string[] = [];
+  changes: { from: string; to: string }[] = [];
   identity = this.open();
   onList: () => Promise<void> = async () => {};
 
   open(): ClusterIdentity {
     const logger = createLogger({ name: "node", level: "error", fd: openSync("/dev/null", "w") });
-    return new ClusterIdentity({ file: this.file, holdsAnything: () => this.held.length > 0, logger });
+    return new ClusterIdentity({
+      file: this.file,
+      holdsAnything: () => this.held.length > 0,
+      onChange: (change) => this.changes.push(change),
+      logger,
+    });
   }
 
   /** As a control plane of that cluster; undefined: one that names none. */
@@ -82,6 +88,7 @@ test("a node that holds nothing follows who asks, and belongs to nobody", async 
   }
   scene.held = ["ia"];
   expect((await scene.clientOf().getInfo({})).clusterId).toBe("one");
+  expect(scene.changes.map(({ from, to }) => `${from}>${to}`)).toEqual([">one", "one>two", "two>one"]);
 });
 
 test("while a call is under way the node does not change sides: it may be about to make something", async () => {

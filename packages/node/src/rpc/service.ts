@@ -5,6 +5,7 @@ import { NODE_ERRORS, type NodeErrorCode } from "@skerry/wire";
 import { ErrorDetailSchema, type NodeService, StartKind } from "@skerry/wire/node";
 import type { NodeConfig } from "../config.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
+import type { UnusedLayers } from "../layers/unused-layers.privileged.ts";
 import { type ImageRecord, memoryBytes } from "../records/image-record.ts";
 import { memoryLostBy } from "../sandboxes/keeper.privileged.ts";
 import type { Sandboxes } from "../sandboxes/sandboxes.ts";
@@ -13,6 +14,7 @@ import { scarcityOf } from "./scarcity.privileged.ts";
 
 /** Codes of this package and those below it that have another name on the wire. What is in neither table is "internal". */
 const WIRE_CODES: Partial<Record<PlatformErrorCode, NodeErrorCode>> = {
+  layer_digest_invalid: "invalid_argument",
   disk_space_unavailable: "machine_exhausted",
   memory_unavailable: "machine_exhausted",
   layer_chain_too_long: "machine_exhausted",
@@ -21,8 +23,15 @@ const WIRE_CODES: Partial<Record<PlatformErrorCode, NodeErrorCode>> = {
   network_pool_empty: "capacity_unavailable",
 };
 
+export interface ServiceOptions {
+  readonly config: NodeConfig;
+  readonly sandboxes: Sandboxes;
+  readonly images: ImageStore;
+  readonly layers: UnusedLayers;
+}
+
 /** The node's RPC (spec/node/node.proto) on top of its sandboxes. */
-export function nodeService(config: NodeConfig, sandboxes: Sandboxes, images: ImageStore): ServiceImpl<typeof NodeService> {
+export function nodeService({ config, sandboxes, images, layers }: ServiceOptions): ServiceImpl<typeof NodeService> {
   return {
     async getInfo() {
       return {
@@ -67,6 +76,12 @@ export function nodeService(config: NodeConfig, sandboxes: Sandboxes, images: Im
         imageIds: [...theirs.map(({ imageId }) => imageId), ...images.damaged],
         diskOnlyIds: diskOnly.map(({ imageId }) => imageId),
       };
+    },
+    async listUnusedLayers() {
+      return { digests: layers.list() };
+    },
+    async deleteLayer({ digest }) {
+      return { removed: await encodeErrors(config, () => layers.delete(digest)) };
     },
     async listSandboxes() {
       const kept = sandboxes.kept().map((image) => {

@@ -30,6 +30,8 @@ export interface BaseTemplate {
 }
 
 const DISK_SIZE_MB = 10_240;
+/** Holds the layer, which the node would otherwise take for an unused one until the platform has registered the template. */
+const HOLDER = "template-base";
 
 export interface EnsureBaseOptions {
   readonly repoRoot: string;
@@ -56,7 +58,7 @@ export async function ensureBaseTemplate(
   const image = parseBaseImage(wantedImage);
   const store = await openLayerStore(folder.layersDir);
   const isSame = before?.recipe === recipe && (before.wantedImage ?? NO_IMAGE) === wantedImage;
-  if (before && isSame && (await everyLayer(store, before.layers))) {
+  if (before && isSame && (await store.hold(HOLDER, before.layers.map(parseLayerDigest)))) {
     // Records of earlier versions say nothing of a disk.
     const template = { ...before, diskSizeMB: before.diskSizeMB ?? DISK_SIZE_MB };
     if (before.diskSizeMB === undefined) await writeJsonFile(folder.templateFile, template);
@@ -67,7 +69,7 @@ export async function ensureBaseTemplate(
   const newTarget = () => store.stagingDir();
   const built = await buildBase({ newTarget, setupDir, image, nodeBinary: process.execPath, npmDir, report, signal });
   report("computing the digest");
-  const digest = await store.adopt(built.target).catch(async (error: unknown) => {
+  const digest = await store.adopt(built.target, { holder: HOLDER }).catch(async (error: unknown) => {
     await removeTree(built.target);
     throw error;
   });
@@ -86,12 +88,8 @@ export async function ensureBaseTemplate(
     builtAt: new Date().toISOString(),
   };
   await writeJsonFile(folder.templateFile, template);
+  await store.hold(HOLDER, [digest]);
   return { template, built: true };
-}
-
-async function everyLayer(store: Awaited<ReturnType<typeof openLayerStore>>, layers: readonly string[]): Promise<boolean> {
-  for (const layer of layers) if (!(await store.has(parseLayerDigest(layer)))) return false;
-  return true;
 }
 
 function newTemplateId(): string {

@@ -22,6 +22,9 @@ export interface SoakTemplate {
   readonly goProgram: { readonly hash: string; readonly layer: string };
 }
 
+/** The template is not registered with the platform that has these layers, so nothing else refers to them. */
+const HOLDER = "template-soak";
+
 export interface EnsureSoakOptions {
   readonly repoRoot: string;
   readonly report: Report;
@@ -38,6 +41,7 @@ export async function ensureSoakTemplate(
   const file = join(folder.root, "soak.json");
   const before = await readJsonFile<SoakTemplate>(file);
   const store = await openLayerStore(folder.layersDir);
+  if (before) await store.hold(HOLDER, [before.system.layer, before.goProgram.layer].map(parseLayerDigest));
   const isHere = async (layer: string | undefined) => layer !== undefined && (await store.has(parseLayerDigest(layer)));
   const system = await wantedSystem(options.repoRoot);
   const isSystemCurrent = before?.system.recipe === system.recipe && (await isHere(before.system.layer));
@@ -58,6 +62,7 @@ export async function ensureSoakTemplate(
     goProgram: { hash, layer: programLayer },
   };
   await writeJsonFile(file, template);
+  await store.hold(HOLDER, [systemLayer, programLayer].map(parseLayerDigest));
   return { template, built: true };
 }
 
@@ -80,7 +85,7 @@ async function makeLayer(store: LayerStore, fill: (target: string) => Promise<vo
   const target = await store.stagingDir();
   try {
     await fill(target);
-    return await store.adopt(target);
+    return await store.adopt(target, { holder: HOLDER });
   } catch (error) {
     await removeTree(target);
     throw error;

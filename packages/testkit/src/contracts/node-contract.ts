@@ -183,6 +183,8 @@ function testCreateAndKill(node: Caller): void {
   it("succeeds in killing and deleting what does not exist", async () => {
     for (const id of [node.newSandboxId(), "../etc", "UPPER"]) expect(await node.kill(id), id).toBe(false);
     for (const id of [node.newImageId(), ...MALFORMED_IMAGE_IDS]) expect(await node.deleteImage(id), id).toBe(false);
+    expect(await node.client.deleteLayer({ digest: `sha256:${"0".repeat(64)}` })).toMatchObject({ removed: false });
+    for (const digest of ["", "../etc"]) expect(await codeOf(node.client.deleteLayer({ digest })), digest).toBe(Code.InvalidArgument);
   });
 }
 

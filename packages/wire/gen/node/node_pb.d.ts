@@ -524,6 +524,70 @@ export declare type ListImagesResponse = Message<"skerry.node.v1.ListImagesRespo
 export declare const ListImagesResponseSchema: GenMessage<ListImagesResponse>;
 
 /**
+ * @generated from message skerry.node.v1.ListUnusedLayersRequest
+ */
+export declare type ListUnusedLayersRequest = Message<"skerry.node.v1.ListUnusedLayersRequest"> & {
+};
+
+/**
+ * Describes the message skerry.node.v1.ListUnusedLayersRequest.
+ * Use `create(ListUnusedLayersRequestSchema)` to create a new message.
+ */
+export declare const ListUnusedLayersRequestSchema: GenMessage<ListUnusedLayersRequest>;
+
+/**
+ * @generated from message skerry.node.v1.ListUnusedLayersResponse
+ */
+export declare type ListUnusedLayersResponse = Message<"skerry.node.v1.ListUnusedLayersResponse"> & {
+  /**
+   * "sha256:…"
+   *
+   * @generated from field: repeated string digests = 1;
+   */
+  digests: string[];
+};
+
+/**
+ * Describes the message skerry.node.v1.ListUnusedLayersResponse.
+ * Use `create(ListUnusedLayersResponseSchema)` to create a new message.
+ */
+export declare const ListUnusedLayersResponseSchema: GenMessage<ListUnusedLayersResponse>;
+
+/**
+ * @generated from message skerry.node.v1.DeleteLayerRequest
+ */
+export declare type DeleteLayerRequest = Message<"skerry.node.v1.DeleteLayerRequest"> & {
+  /**
+   * @generated from field: string digest = 1;
+   */
+  digest: string;
+};
+
+/**
+ * Describes the message skerry.node.v1.DeleteLayerRequest.
+ * Use `create(DeleteLayerRequestSchema)` to create a new message.
+ */
+export declare const DeleteLayerRequestSchema: GenMessage<DeleteLayerRequest>;
+
+/**
+ * @generated from message skerry.node.v1.DeleteLayerResponse
+ */
+export declare type DeleteLayerResponse = Message<"skerry.node.v1.DeleteLayerResponse"> & {
+  /**
+   * False: the node uses it, or does not have it.
+   *
+   * @generated from field: bool removed = 1;
+   */
+  removed: boolean;
+};
+
+/**
+ * Describes the message skerry.node.v1.DeleteLayerResponse.
+ * Use `create(DeleteLayerResponseSchema)` to create a new message.
+ */
+export declare const DeleteLayerResponseSchema: GenMessage<DeleteLayerResponse>;
+
+/**
  * @generated from message skerry.node.v1.KillSandboxRequest
  */
 export declare type KillSandboxRequest = Message<"skerry.node.v1.KillSandboxRequest"> & {
@@ -814,6 +878,27 @@ export declare const NodeService: GenService<{
     methodKind: "unary";
     input: typeof ListImagesRequestSchema;
     output: typeof ListImagesResponseSchema;
+  },
+  /**
+   * The layers of this node that no sandbox and no image refers to, and that nobody on its machine holds. The images that it keeps for
+   * itself, to start sandboxes of a template faster, do not count. Empty while there are records that the node cannot read.
+   *
+   * @generated from rpc skerry.node.v1.NodeService.ListUnusedLayers
+   */
+  listUnusedLayers: {
+    methodKind: "unary";
+    input: typeof ListUnusedLayersRequestSchema;
+    output: typeof ListUnusedLayersResponseSchema;
+  },
+  /**
+   * Removes a layer that no template needs any more, unless something on this node uses it. Unknown digests are success.
+   *
+   * @generated from rpc skerry.node.v1.NodeService.DeleteLayer
+   */
+  deleteLayer: {
+    methodKind: "unary";
+    input: typeof DeleteLayerRequestSchema;
+    output: typeof DeleteLayerResponseSchema;
   },
   /**
    * Every sandbox of which the node has any part, in any state.

@@ -3,6 +3,7 @@
 
 import type { SandboxEntry, SandboxState } from "@skerry/store";
 import type { NodeHandle } from "../../nodes/directory.ts";
+import { UnusedLayers } from "../../templates/unused-layers.ts";
 import type { SandboxDeps } from "../deps.ts";
 import { StrayImages } from "../images/stray-images.ts";
 import { PLATFORM } from "../lifecycle/moves.ts";
@@ -14,9 +15,11 @@ const UNCLAIMED_MS = 5_000;
 export class Reconciler {
   readonly #deps: SandboxDeps;
   readonly #strays: StrayImages;
+  readonly #layers: UnusedLayers;
   constructor(deps: SandboxDeps) {
     this.#deps = deps;
     this.#strays = new StrayImages(deps);
+    this.#layers = new UnusedLayers(deps);
   }
 
   /** The part that needs the database alone. It begins work on nodes, and does not wait for it. */
@@ -66,6 +69,7 @@ export class Reconciler {
       nodes.answered(node.nodeId);
     } catch (error) {
       nodes.failed(node.nodeId, error);
+      this.#layers.startAgain(node);
       return;
     }
     const unsettled = entries.filter(({ state }) => state !== "running" && state !== "paused");
@@ -80,6 +84,7 @@ export class Reconciler {
       ...exited.map((sandbox) => this.#endExited(sandbox, view)),
       ...orphans.map((id) => this.#killOrphan(node, id)),
       this.#strays.look(node, view.images),
+      this.#layers.look(node),
     ]);
   }
 
