@@ -20,19 +20,19 @@ import { SignerLookup } from "./signatures/signer-lookup.ts";
 
 export interface EdgeConfig {
   readonly host: string;
-  /** 0 takes a free port. */
+  /** 0 selects a free port. */
   readonly port: number;
-  /** Longest request line and header fields together, in both directions. Over it: 431, or 502 for an answer. */
+  /** Maximum size of the first line and the header fields together. A larger request gets 431; a larger response becomes a 502. */
   readonly maxHeaderBytes?: number;
-  /** How long a client's connection may stay open without a request. */
+  /** Idle timeout of client connections between requests. */
   readonly idleTimeoutMs?: number;
-  /** How long it may stay open before its first request. */
+  /** Timeout for the first request on a client connection. */
   readonly firstRequestTimeoutMs?: number;
-  /** Client connections at one time. The default leaves room in the process's limit of open files. */
+  /** Maximum number of simultaneous client connections. The default depends on the process's limit on open files. */
   readonly maxConnections?: number;
-  /** Addresses and networks of the proxies in front of the edge. The edge takes a client's address from their `X-Forwarded-For`. */
+  /** Addresses and networks of the proxies in front of the edge. The edge trusts only their `X-Forwarded-For`. */
   readonly trustedProxies?: readonly string[];
-  /** Milliseconds of a clock that never goes back. Limits of attempts are counted by it. */
+  /** A monotonic clock in milliseconds, for the limit on failed lookups. */
   readonly now?: () => number;
 }
 
@@ -41,26 +41,26 @@ export interface EdgeDeps extends UpstreamDeps {
 }
 
 export interface Edge {
-  /** Resolves to the address that clients reach it at. */
+  /** Starts to listen. Resolves to the address that clients connect to. */
   listen(): Promise<AddressInfo>;
-  /** Takes no more connections and resets those that are open. */
+  /** Stops accepting connections and resets the open ones. */
   close(): Promise<void>;
-  /** Throws when it does not listen. */
+  /** Throws if the edge is not listening. */
   readonly address: AddressInfo;
 }
 
-/** The front door for sandbox traffic: finds the sandbox a request is for and moves bytes, with no limit on size or time. */
+/** Creates the reverse proxy for sandbox traffic. It routes each request to its sandbox and streams bytes without a limit on size or time. */
 export function createEdge(config: EdgeConfig, deps: EdgeDeps): Edge {
   const maxHeaderBytes = config.maxHeaderBytes ?? 64 * 1024;
   const server = createServer({
     maxHeaderSize: maxHeaderBytes,
     highWaterMark: STREAM_BUFFER_BYTES,
     keepAliveTimeout: config.idleTimeoutMs ?? 610_000,
-    // A slow head is an attack; a slow body is a user's stream.
+    // Only a slow head is a sign of an attack. A slow body may be a stream.
     headersTimeout: 60_000,
     requestTimeout: 0,
     keepAlive: true,
-    // A peer that went away after it had said everything shows in no other way.
+    // Without TCP keep-alive, a peer that vanishes after its last packet is never detected.
     keepAliveInitialDelay: 60_000,
     noDelay: true,
     insecureHTTPParser: false,
@@ -83,7 +83,7 @@ export function createEdge(config: EdgeConfig, deps: EdgeDeps): Edge {
     if (!turns.take(client, res, start)) reset(client);
   };
   server.on("request", onRequest);
-  // The sandbox's own server decides whether the client may go on.
+  // The server in the sandbox decides whether the client may send its body.
   server.on("checkContinue", onRequest);
   server.on("checkExpectation", onRequest);
   server.on("upgrade", (req: IncomingMessage, client: Duplex, clientHead: Buffer) => {
@@ -107,15 +107,15 @@ export function createEdge(config: EdgeConfig, deps: EdgeDeps): Edge {
     close,
     get address() {
       const address = server.address();
-      if (address === null || typeof address === "string") throw new Error("the edge does not listen");
+      if (address === null || typeof address === "string") throw new Error("the edge is not listening");
       return address;
     },
   };
 }
 
 /**
- * An upgrade or a CONNECT takes the connection over. While a response to an earlier request has it, two would write to it;
- * no client that waits for its answers gets here, so the connection is reset.
+ * Returns whether the connection is closed, after resetting it if an earlier request is still unanswered. An upgrade or a CONNECT
+ * takes over the connection, so it must not share the connection with a response. No client that waits for its responses does this.
  */
 function hasLeft(client: Duplex, turns: Turns): boolean {
   client.on("error", () => {});

@@ -1,25 +1,25 @@
 import type { Duplex } from "node:stream";
 import type { SandboxId, SignedFileRequest, Target } from "@skerry/wire";
 
-/** Where a sandbox's traffic goes. */
+/** The node that sandbox traffic goes to. */
 export interface Route {
   readonly nodeId: string;
-  /** Base URL of the node's RPC listener; meaningless when the node is in this process. */
+  /** Base URL of the node's RPC listener. Not used when the node runs in this process. */
   readonly nodeUrl: string;
-  /** Another one after each resume of the sandbox. */
+  /** Changes with each resume of the sandbox. */
   readonly run: string;
 }
 
-/** What a request shows for itself when its sandbox sleeps. Whether that is enough is the control plane's to say. */
+/** What the control plane needs to know about a request in order to decide whether the request may wake a paused sandbox. */
 export interface Visitor {
   readonly port: number;
-  /** As it was sent; "" when it was not. */
+  /** As received; "" when absent. */
   readonly accessToken: string;
-  /** It only asks the agent whether it is there. */
+  /** The request is a health check of the agent. */
   readonly isProbe: boolean;
 }
 
-/** Why a sandbox has no route, as far as clients are told. */
+/** Why a sandbox has no route. Clients are told this much. */
 export interface Absence {
   readonly state: "unknown" | "paused" | "ended";
   /** For `ended`: "request", "timeout", "memory", … */
@@ -31,41 +31,40 @@ export interface Absence {
 export type RouteAnswer =
   | { readonly kind: "running"; readonly route: Route }
   | { readonly kind: "absent"; readonly absence: Absence }
-  /** It sleeps, and this visitor may not wake it. */
+  /** The sandbox is paused, and this visitor may not wake it. */
   | { readonly kind: "denied" }
-  /** It is still on its way from one state to another. */
+  /** The sandbox is still changing its state. */
   | { readonly kind: "transitioning" }
-  /** Its team runs as many sandboxes as it may. */
+  /** The team has reached its limit of running sandboxes. */
   | { readonly kind: "limited"; readonly message: string }
-  /** It can't be woken for now. */
+  /** The sandbox cannot be woken now. */
   | { readonly kind: "busy" };
 
 /**
- * Which node has a sandbox.
+ * Finds the node of a sandbox.
  *
- * Failure policy: an answer may be old, because the node is asked for the sandbox by id in every dial and refuses one it
- * does not have. After such a refusal the edge calls `forget` and asks once more. An unreadable route is an error,
- * never the last known node.
+ * Failure policy: a route may be stale. Every dial names the sandbox, and a node refuses sandboxes that it does not have. After
+ * such a refusal the edge calls `forget` and looks up the route once more. If the route cannot be read, `find` throws.
  */
 export interface RouteTable {
   /**
-   * With a visitor, a sandbox that traffic may wake is woken, and the answer comes when it runs: within about a minute.
-   * A caller that no longer wants the answer just stops waiting; the others, and the sandbox, go on.
+   * With a visitor, the control plane wakes a paused sandbox if this is allowed, and the promise resolves when the sandbox runs,
+   * within about a minute. A caller may stop waiting at any time. This affects neither other callers nor the resume.
    */
   find(sandboxId: SandboxId, visitor?: Visitor): Promise<RouteAnswer>;
-  /** The last answer for this sandbox turned out wrong. */
+  /** Discards the known route of the sandbox, because it was wrong. */
   forget(sandboxId: SandboxId): void;
 }
 
 /**
- * Finds the running sandbox whose access token made a signature; undefined when there is none.
+ * Returns the running sandbox whose access token made a signature, or undefined.
  *
- * Failure policy: throws when the control plane does not answer.
+ * Failure policy: throws if the control plane does not answer.
  */
 export type FindSigner = (file: SignedFileRequest & { readonly signature: string }) => Promise<SandboxId | undefined>;
 
 /**
- * Opens a byte stream to a port of a sandbox, or throws a PlatformError with a DialErrorCode. The stream is the caller's from then on.
- * It should be opened with `allowHalfOpen`, and must end with an error (a reset), not with a clean end, when the sandbox dies.
+ * Opens a byte stream to a port of a sandbox, or throws a PlatformError with a DialErrorCode. The caller then owns the stream.
+ * The stream should have `allowHalfOpen`. When the sandbox ends, the stream must fail with an error (a reset), not end cleanly.
  */
 export type Dial = (route: Route, target: Target, signal: AbortSignal) => Promise<Duplex>;

@@ -36,7 +36,7 @@ export async function serveRequest(
   const onBroken = (err: Error) => {
     if (explained) return;
     explained = true;
-    deps.logger.info({ err, sandbox_id: target.sandboxId, port: target.port }, "sandbox broke off before its answer");
+    deps.logger.info({ err, sandbox_id: target.sandboxId, port: target.port }, "the sandbox closed the connection before it responded");
     explainBreak()
       .then((refusal) => sendRefusal(req, res, refusal))
       .catch(onFault);
@@ -61,7 +61,7 @@ export async function serveUpgrade(
   const { target, path, upstream, explainBreak } = admission;
   const onFault = (error: unknown) => failConnection(deps.logger, client, error);
   const onBroken = (err: Error) => {
-    deps.logger.info({ err, sandbox_id: target.sandboxId, port: target.port }, "sandbox broke off before its answer");
+    deps.logger.info({ err, sandbox_id: target.sandboxId, port: target.port }, "the sandbox closed the connection before it responded");
     explainBreak()
       .then((refusal) => {
         if (!client.destroyed) sendRefusal(req, responseOn(req, client), refusal);
@@ -71,7 +71,7 @@ export async function serveUpgrade(
   forwardUpgrade({ req, client, clientHead, upstream, path, maxHeaderBytes: limits.maxHeaderBytes, onBroken, onFault });
 }
 
-/** CONNECT makes no sense here: sandboxes are reached by name, never by address. */
+/** Refuses CONNECT: clients reach sandboxes by name, not by address. */
 export function refuseConnect(req: IncomingMessage, client: Duplex): void {
   client.on("error", () => {});
   sendRefusal(req, responseOn(req, client), { kind: "text", status: 405, text: "Method not allowed" });

@@ -38,14 +38,17 @@ describe.each<Reach>(["direct", "connect"])("ends and breaks over a %s dial", (r
       res.write(Buffer.alloc(size / 2, "p"));
       return setTimeout(() => (req.url === "/kill" ? world.sandboxes.kill(SANDBOX_ID) : res.destroy()), 100);
     });
+    // Counting is slow, so it waits until enough bytes have arrived.
+    const hasWhole = ({ received }: RawClient, answers: number) =>
+      received.length > answers * size && received.split("w").length - 1 === answers * size ? true : undefined;
     const whole = new RawClient(world.port);
     for (const answers of [1, 2]) {
       whole.send(`GET /whole HTTP/1.1\r\nHost: ${hostOf(3000)}\r\n\r\n`);
-      await waitFor(() => (whole.received.split("w").length - 1 === answers * size ? true : undefined), `answer ${answers}`);
+      await waitFor(() => hasWhole(whole, answers), `answer ${answers}`);
       expect(whole.received.split("HTTP/1.1 200 OK").length - 1).toBe(answers);
     }
     const pipelined = new RawClient(world.port).send(`GET /whole HTTP/1.1\r\nHost: ${hostOf(3000)}\r\n\r\n`.repeat(3));
-    await waitFor(() => (pipelined.received.split("w").length - 1 === 3 * size ? true : undefined), "three answers");
+    await waitFor(() => hasWhole(pipelined, 3), "three answers");
     pipelined.socket.destroy();
     whole.socket.destroy();
     for (const path of ["/end", "/kill"]) {
@@ -57,7 +60,7 @@ describe.each<Reach>(["direct", "connect"])("ends and breaks over a %s dial", (r
 
   test("what is left of a large request that was answered early does not stand before the client's next one", async () => {
     await using world = await createWorld(reach);
-    // Answers at once, and reads no more.
+    // Responds at once and stops reading.
     await world.serveTcp(3000, (socket) => {
       socket.on("error", () => {});
       socket.once("data", () => socket.pause().write("HTTP/1.1 507 Full\r\nContent-Length: 2\r\n\r\nno"));
@@ -178,7 +181,7 @@ describe.each<Reach>(["direct", "connect"])("ends and breaks over a %s dial", (r
       reader.socket.pause();
       reader.send(`GET ${path} HTTP/1.1\r\nHost: ${hostOf(3000)}\r\n\r\n`);
       await waitFor(() => (sent > 0 ? true : undefined), "the first bytes");
-      // Kernel buffers on loopback hold several MB per hop; without backpressure this would grow until memory ends.
+      // Kernel buffers on loopback hold several MB per hop. Without backpressure, this would grow until memory is exhausted.
       expect(await still()).toBeLessThan(64 * 1024 * 1024);
       reader.socket.destroy();
     }

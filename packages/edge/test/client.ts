@@ -11,12 +11,12 @@ export interface Answer {
   readonly body: Buffer;
 }
 
-/** The host name form, which is how SDKs reach a sandbox. */
+/** The host name that SDKs use for a sandbox. */
 export function hostOf(port: number, sandboxId: string = SANDBOX_ID): string {
   return `${port}-${sandboxId}.skerry.test`;
 }
 
-/** One request to the edge on a connection of its own. */
+/** Sends one request to the edge on a new connection. */
 export async function fetchThrough(
   edgePort: number,
   guestPort: number,
@@ -55,7 +55,7 @@ export async function readAnswer(response: IncomingMessage): Promise<Answer> {
   };
 }
 
-/** A raw connection, for what no HTTP client would send. */
+/** A raw connection, for bytes that no HTTP client sends. */
 export class RawClient {
   readonly socket: Socket;
   received = "";

@@ -1,4 +1,4 @@
-// A control plane that knows one sandbox: what it is doing, and what waking it does.
+// A control plane with one sandbox, whose state and whose resume a test controls.
 
 import { createServer } from "node:http";
 import { Code, ConnectError, createClient, createRouterTransport, type ServiceImpl } from "@connectrpc/connect";
@@ -8,16 +8,16 @@ import { type RouteTable, routeTableFrom } from "../src/index.ts";
 import { listen, type Reach, SANDBOX_ID, type Sandboxes } from "./parts.ts";
 
 export class Control {
-  /** Its ports are kept while it sleeps. */
+  /** The ports of the sandbox while it is paused. */
   #sleeping: Map<number, number> | undefined;
   #sandboxes: Sandboxes | undefined;
   #nodeUrl = "";
   readonly asked: Pick<FindRouteRequest, "wake" | "port" | "accessToken" | "probe">[] = [];
   resumes = 0;
   aborted = 0;
-  /** What a wake does; by default the sandbox runs afterwards. */
+  /** Runs on a wake. By default, it resumes the sandbox. */
   onWake: () => Promise<void> = async () => this.resume();
-  /** What there is to say about a sandbox that does not run. */
+  /** The detail of refusals. */
   absence: { state: string; endReason?: string; endedAt?: string } = { state: "paused" };
   autoResume = true;
 
@@ -26,7 +26,7 @@ export class Control {
     this.#nodeUrl = nodeUrl;
   }
 
-  /** As a node does it: nobody can dial it, what is open is reset. */
+  /** Resets open connections and refuses dials, as a node does. */
   pause(): void {
     this.#sleeping = this.#sandboxes?.ports.get(SANDBOX_ID);
     this.#sandboxes?.kill(SANDBOX_ID);

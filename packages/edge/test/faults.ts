@@ -1,4 +1,4 @@
-/** What would have ended the process, had the test runner not been listening. */
+/** Collects errors that would have ended the process without the listeners of the test runner. */
 export class Faults implements Disposable {
   readonly seen: string[] = [];
   readonly #note = (error: unknown) => void this.seen.push(error instanceof Error ? (error.stack ?? error.message) : String(error));

@@ -6,7 +6,7 @@ import { createWorld, type Reach } from "./parts.ts";
 
 type Random = () => number;
 
-/** The same numbers for the same seed, so that a failure can be seen again. */
+/** Returns the same numbers for the same seed, so that a failure can be reproduced. */
 function randomFrom(seed: number): Random {
   let state = seed;
   return () => {
@@ -19,7 +19,7 @@ function randomFrom(seed: number): Random {
 
 const pick = <T>(random: Random, from: readonly T[]): T => from[Math.floor(random() * from.length)] as T;
 
-/** A few bytes changed, dropped or doubled. Latin-1 text. */
+/** Changes, drops or repeats a few bytes of a Latin-1 text. */
 function mutate(random: Random, text: string): string {
   if (random() < 0.5) return text;
   let out = text;

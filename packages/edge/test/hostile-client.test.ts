@@ -8,7 +8,7 @@ const HOST = `Host: ${hostOf(3000)}\r\n`;
 const GET = `GET / HTTP/1.1\r\n${HOST}\r\n`;
 const UPGRADE = `GET /up HTTP/1.1\r\n${HOST}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`;
 
-/** A world in which every lookup waits until `go` is called. */
+/** Every route lookup waits until `go` is called. */
 function holdLookups(world: World): () => void {
   const find = world.routes.find;
   const held = Promise.withResolvers<void>();

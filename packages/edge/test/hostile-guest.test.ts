@@ -7,7 +7,7 @@ import { createWorld, type World } from "./parts.ts";
 const PLAIN = `GET / HTTP/1.1\r\nHost: ${hostOf(3000)}\r\nConnection: close\r\n\r\n`;
 const UPGRADE = `GET / HTTP/1.1\r\nHost: ${hostOf(3000)}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`;
 
-/** What a client gets for `request` when the program in the sandbox says `answer`. */
+/** Returns what a client receives for `request` when the program in the sandbox sends `answer`. */
 async function exchange(world: World, request: string, answer: string): Promise<string> {
   await world.serveTcp(3000, (socket) => socket.once("data", () => socket.end(Buffer.from(answer, "latin1"))));
   const received = await new RawClient(world.port).send(request).untilClosed();
@@ -78,7 +78,7 @@ test("a refusal that cannot be explained resets one connection", async () => {
   expect((await fetchThrough(world.port, 3000)).status).toBe(502);
 });
 
-/** Answers that are over where the bytes "JUNK" begin, by the method of the request. */
+/** Responses that end before the bytes "JUNK", by the method of the request. */
 const OVERLONG: readonly (readonly [method: string, answer: string])[] = [
   ["GET", "204 No Content\r\n\r\n"],
   ["GET", "204 No Content\r\nContent-Length: 4\r\n\r\n"],

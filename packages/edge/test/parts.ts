@@ -1,4 +1,4 @@
-// Real parts around an edge: servers that play the program in a sandbox, a dial over TCP, a node's CONNECT listener.
+// Real parts around an edge: servers in place of programs in a sandbox, a dial over TCP, and the CONNECT listener of a node.
 
 import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
 import { type AddressInfo, createServer as createTcpServer, type Socket, type Server as TcpServer } from "node:net";
@@ -20,7 +20,7 @@ import type { Control } from "./control.ts";
 export const SANDBOX_ID = "iaaaaaaaaaaaaaaaaaaaa";
 export const SECRET = new Secret("a cluster secret");
 
-/** Sandboxes that exist, and where their ports are on loopback. */
+/** The existing sandboxes, and the loopback port behind each of their ports. */
 export class Sandboxes {
   readonly ports = new Map<string, Map<number, number>>();
   readonly sockets = new Set<RelaySocket>();
@@ -31,7 +31,7 @@ export class Sandboxes {
     this.ports.set(sandboxId, ports.set(guestPort, hostPort));
   }
 
-  /** As a node does it: the sandbox is unknown from now on, its connections are reset. */
+  /** Forgets the sandbox and resets its connections, as a node does. */
   kill(sandboxId: string): void {
     this.ports.delete(sandboxId);
     for (const socket of this.sockets) socket.resetAndDestroy();
@@ -59,17 +59,17 @@ export interface World extends AsyncDisposable {
   readonly port: number;
   readonly sandboxes: Sandboxes;
   readonly routes: RouteTable & { forgotten: string[] };
-  /** Starts an HTTP server as port `guestPort` of the sandbox. */
+  /** Starts an HTTP server on port `guestPort` of the sandbox. */
   serve(guestPort: number, listener: RequestListener): Promise<Server>;
   serveTcp(guestPort: number, onConnection: (socket: Socket) => void): Promise<TcpServer>;
 }
 
-/** How the edge reaches sandboxes: by itself, or through a node's CONNECT listener. */
+/** How the edge dials sandboxes: directly, or through the CONNECT listener of a node. */
 export type Reach = "direct" | "connect";
 
 export interface WorldConfig extends Partial<EdgeConfig> {
   readonly logger?: Logger;
-  /** Otherwise, every sandbox that has ports runs. */
+  /** By default, every sandbox with ports is running. */
   readonly control?: Control;
   /** By default, no sandbox made any signature. */
   readonly findSigner?: FindSigner;

@@ -1,4 +1,4 @@
-// Signed file URLs that name no sandbox: where they lead, what their failures tell, and how many an address may try.
+// Signed file URLs that do not name their sandbox: their target, their failures, and the limit for each address.
 
 import { createHash } from "node:crypto";
 import { request as httpRequest } from "node:http";
@@ -22,7 +22,7 @@ function urlOf(signature: string, rest = "path=a.txt"): string {
   return `/files?${rest}&signature=${encodeURIComponent(signature)}`;
 }
 
-/** Knows one signature, of the one sandbox. Every search is noted. */
+/** Knows one signature, which the only sandbox made. Records every lookup. */
 function signers(): { readonly searched: string[]; readonly findSigner: FindSigner } {
   const searched: string[] = [];
   return {
@@ -42,7 +42,7 @@ async function open(world: World, path: string, options: Sent = {}): Promise<Ans
 
 const short = ({ status, body }: Answer) => ({ status, body: body.toString() });
 
-/** All that a client can see of an answer, but for the time. */
+/** Everything that a client can see of a response, except the date. */
 function visible({ status, statusMessage, rawHeaders, body }: Answer): unknown {
   const dateAt = rawHeaders.indexOf("Date");
   return { status, statusMessage, headers: rawHeaders.filter((_, at) => at !== dateAt + 1), body: body.toString() };

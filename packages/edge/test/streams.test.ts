@@ -50,7 +50,7 @@ test.each(["direct", "connect"] as const)(
     await socket.until("ok");
     socket.send(get("/socket", "Connection: Upgrade\r\nUpgrade: websocket\r\n"));
     await socket.until("first");
-    // The connection that has nothing under way is closed: the time limits have passed.
+    // The idle connection is closed, so the time limits have been reached.
     await idle.untilClosed();
     for (const one of silent) one.write("4\r\nlate\r\n");
     await Promise.all([stream.until("late"), socket.until("late")]);

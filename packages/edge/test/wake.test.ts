@@ -12,7 +12,7 @@ const BROWSER = { "user-agent": "Mozilla/5.0 Chrome/140.0", accept: "text/html" 
 const UPGRADE = `GET /ws HTTP/1.1\r\nHost: ${hostOf(3000)}\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n`;
 
 describe.each<Reach>(["direct", "connect"])("waking sandboxes over a %s dial", (reach) => {
-  /** A world with a server on port 3000 that counts what it gets, in a sandbox that sleeps. */
+  /** A paused sandbox with a server on port 3000 that records its requests. */
   async function asleep() {
     const control = new Control();
     const world = await createWorld(reach, { control });
@@ -67,7 +67,7 @@ describe.each<Reach>(["direct", "connect"])("waking sandboxes over a %s dial", (
     };
     const poured = pour();
     await sleep(500);
-    // What waits is in the kernel's buffers, and the edge's own for one stream.
+    // The waiting data is in the kernel's buffers, and in the edge's buffer for one stream.
     expect(sent).toBeLessThan(32);
     awake.resolve();
     await poured;
@@ -175,7 +175,7 @@ describe.each<Reach>(["direct", "connect"])("waking sandboxes over a %s dial", (
     failing.mockImplementation(dial);
     expect((await fetchThrough(world.port, 3000)).status).toBe(200);
     expect([seen.length, control.resumes]).toEqual([1, 2]);
-    // One that is just closed is not dialled again.
+    // A port that is merely closed is not dialled again.
     const dials = failing.mock.calls.length;
     expect((await fetchThrough(world.port, 3333)).body.toString()).toContain("port is not open");
     expect(failing.mock.calls.length).toBe(dials + 1);
@@ -224,7 +224,7 @@ describe.each<Reach>(["direct", "connect"])("waking sandboxes over a %s dial", (
       endedAt: "2026-11-20T15:00:00.000Z",
     });
     const page = await fetchThrough(world.port, 3000, { headers: { host: hostOf(3000), ...BROWSER } });
-    expect(page.body.toString()).toContain("It ended at 2026-11-20T15:00:00.000Z: its time was over.");
+    expect(page.body.toString()).toContain("It ended at 2026-11-20T15:00:00.000Z: its timeout was reached.");
   });
 
   test.each([

@@ -40,7 +40,7 @@ it("writes down on a full disk what is being ended", async () => {
 it("refuses writes as no capacity, with what makes room; the next ones work when there is some", async () => {
   const teamId = await addTeam(store);
   fill();
-  const full = { code: "capacity_unavailable", publicMessage: expect.stringMatching(/disk of the machine is full.*makes room/) };
+  const full = { code: "capacity_unavailable", publicMessage: expect.stringMatching(/disk of the machine is full.*To free space/) };
   // In a transaction of several statements: some of them still fit into what the database's files have already.
   const sandbox = () => newSandbox(teamId, { metadata: { big: "x".repeat(200_000) } });
   const written: string[] = [];

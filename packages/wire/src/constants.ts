@@ -1,28 +1,28 @@
-/** The port on which every sandbox's agent listens, inside the sandbox. */
+/** The port that the agent listens on, inside each sandbox. */
 export const AGENT_PORT = 49983;
 
 /**
- * The agent version that clients see as `envdVersion`. Official SDKs switch features on by comparing it,
- * so it names the newest behaviour that this agent really has (see docs/compatibility.md).
+ * The agent version that clients see as `envdVersion`. Official SDKs compare it to enable features, so it must be the newest version
+ * whose behaviour this agent implements (see docs/compatibility.md).
  */
 export const AGENT_VERSION = "0.6.4";
 
-/** Deprecated everywhere but still required in responses; a constant for every client. */
+/** The deprecated `clientID`, which responses must still contain. It is the same for all sandboxes. */
 export const CLIENT_ID = "6532622b";
 
-/** Where the node tells an agent to end the largest processes of its sandbox, which is over its memory. */
+/** Agent path: the node asks the agent to kill the largest processes of a sandbox that exceeds its memory limit. */
 export const AGENT_RELIEVE_PATH = "/relieve";
 
-/** Where the node waits for the programs that a sandbox runs because its generation has changed. */
+/** Agent path: the node waits for the hooks that a sandbox runs when its generation changes. */
 export const AGENT_GENERATION_PATH = "/generation";
 
-/** How long those may take together. */
+/** Time limit for all hooks together. The node waits a little longer than this. */
 export const GENERATION_PROGRAMS_LIMIT_MS = 10_000;
 
-/** A file in a sandbox's root by which its agent says that the guest has asked for the end: what is not asked for is kept. */
+/** A file in the root of a sandbox that its agent creates when the guest requests the end. After any other end, the node keeps the sandbox. */
 export const END_MARK = ".skerry-ended";
 
-/** Agent paths that only the platform may call: the edge answers 404 for them on the agent's port. */
+/** Agent paths that are reserved for the platform. The edge answers 404 for them on the agent's port. */
 export const AGENT_RESERVED_PATHS: ReadonlySet<string> = new Set([
   "/init",
   "/freeze",
@@ -35,5 +35,5 @@ export const AGENT_RESERVED_PATHS: ReadonlySet<string> = new Set([
   AGENT_GENERATION_PATH,
 ]);
 
-/** On each call of the node's RPC: the id that the caller's database was given. */
+/** Header of each call of the node's RPC: the cluster id in the caller's database. */
 export const CLUSTER_ID_HEADER = "Skerry-Cluster-Id";

@@ -1,11 +1,11 @@
-/** One public failure: its HTTP status on the platform API and whose doing it is. */
+/** One public error: its HTTP status on the platform API, and whether the caller or the platform caused it. */
 export interface ErrorEntry {
   readonly status: number;
   readonly fault: "caller" | "platform";
   readonly retryable: boolean;
 }
 
-/** Every failure that crosses a package boundary. `docs/errors.md` is compared with this table by a test. */
+/** All public errors. A test compares `docs/errors.md` with this table. */
 export const ERROR_CATALOG = {
   invalid_argument: { status: 400, fault: "caller", retryable: false },
   unauthenticated: { status: 401, fault: "caller", retryable: false },

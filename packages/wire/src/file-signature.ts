@@ -1,4 +1,4 @@
-// Version 1 signatures of file URLs. The agent verifies them; the control plane finds a URL's sandbox by them.
+// Version 1 signatures of file URLs. The agent verifies them. The control plane uses them to find the sandbox of a URL.
 
 export interface SignedFileRequest {
   /** As received, not resolved; empty when absent. */
@@ -10,22 +10,22 @@ export interface SignedFileRequest {
   readonly expiration: number | undefined;
 }
 
-/** `v1_` and the SHA-256 digest in base64 without padding. The last character holds two zero bits. */
+/** `v1_` and the SHA-256 digest in base64 without padding. The last two bits of the last character are zero. */
 const SIGNATURE = /^v1_[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]$/;
 
-/** The text whose SHA-256 digest is the signature. */
+/** Returns the text whose SHA-256 digest is the signature. */
 export function signedText(request: SignedFileRequest, accessToken: string): string {
   const parts = [request.path, request.operation, request.username, accessToken];
   if (request.expiration !== undefined) parts.push(String(request.expiration));
   return parts.join(":");
 }
 
-/** Returns the digest of a signature in base64; undefined when the text is not a signature that a client could have made. */
+/** Returns the digest of a signature in base64, or undefined if the text is not a version 1 signature. */
 export function signatureDigest(signature: string): string | undefined {
   return SIGNATURE.test(signature) ? signature.slice(3) : undefined;
 }
 
-/** Reads `signature_expiration`; undefined when it is not a whole number. */
+/** Parses `signature_expiration`. Returns undefined if it is not a whole number. */
 export function parseExpiration(text: string): number | undefined {
   const value = /^[+-]?\d+$/.test(text) ? Number(text) : Number.NaN;
   return Number.isSafeInteger(value) ? value : undefined;

@@ -1,5 +1,5 @@
-// The one parser of "which port of which sandbox": the edge uses it for every request and upgrade.
-// A second, more lenient parser anywhere would be a way round the checks (a port written `02280` is refused here).
+// The only parser for the target of a request: a port of a sandbox. The edge uses it for every request and upgrade.
+// A second, more lenient parser would be a way around its checks, for example of a port that is written `02280`.
 
 import { parseSandboxId, type SandboxId } from "./ids.ts";
 
@@ -8,7 +8,7 @@ export interface Target {
   readonly port: number;
 }
 
-/** The two routing headers, as received; undefined when absent. */
+/** The values of the two routing headers, as received; undefined when absent. */
 export interface TargetHeaders {
   readonly sandboxId: string | undefined;
   readonly port: string | undefined;
@@ -16,18 +16,18 @@ export interface TargetHeaders {
 
 /**
  * - `unnamed`: neither the host nor a header names a sandbox. A signed file URL may still lead to one.
- * - `invalid`: a sandbox is named, but wrongly.
+ * - `invalid`: the host or a header names a sandbox in a wrong form.
  *
- * The message is what the client is told when there is no other way to find the sandbox.
+ * The client gets the message if there is no other way to find the sandbox.
  */
 export type TargetResult =
   | { readonly kind: "target"; readonly target: Target }
   | { readonly kind: "unnamed" | "invalid"; readonly message: string };
 
-/** `{port}-{sandboxID}`, and whatever older clients append. */
+/** `{port}-{sandboxID}`, and a suffix that older clients append. */
 const HOST_LABEL = /^\d+-[a-z0-9]+(?:-.*)?$/i;
 
-/** Decimal, no sign, no leading zero, 1 to 65535; undefined otherwise. */
+/** Parses a decimal port from 1 to 65535, without a sign and leading zeros. Returns undefined for other texts. */
 export function parsePort(text: string): number | undefined {
   if (!/^[1-9]\d{0,4}$/.test(text)) return undefined;
   const port = Number(text);
@@ -35,9 +35,8 @@ export function parsePort(text: string): number | undefined {
 }
 
 /**
- * Finds the target of a request. A host whose first label is `{port}-{sandboxID}` wins; on any other host both
- * `E2b-Sandbox-Id` and `E2b-Sandbox-Port` are needed.
- * Source: `docs/compatibility.md`, edge routing.
+ * Finds the target of a request. A host whose first label is `{port}-{sandboxID}` takes precedence. Any other host needs both
+ * `E2b-Sandbox-Id` and `E2b-Sandbox-Port`. See "Edge routing" in `docs/compatibility.md`.
  */
 export function parseTarget(host: string | undefined, headers: TargetHeaders): TargetResult {
   const label = firstLabel(host ?? "");
@@ -53,14 +52,14 @@ export function parseTarget(host: string | undefined, headers: TargetHeaders): T
   return fromParts(headers.sandboxId, headers.port);
 }
 
-/** The text before the first dot; undefined when there is no dot, as in `localhost` and `[::1]`. */
+/** Returns the text before the first dot, or undefined if there is no dot, as in `localhost` and `[::1]`. */
 function firstLabel(host: string): string | undefined {
   const [name = ""] = host.split(":", 1);
   const dot = name.indexOf(".");
   return dot < 0 ? undefined : name.slice(0, dot);
 }
 
-/** Host names have no case, ids have one: everything else that is not exactly right is refused. */
+/** Host names are case-insensitive and ids are not, so the label is converted to lower case. */
 function fromLabel(label: string): TargetResult {
   const [port = "", id = ""] = label.toLowerCase().split("-", 2);
   return fromParts(id, port);

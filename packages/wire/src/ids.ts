@@ -1,14 +1,11 @@
-/** `i` and 20 characters `[a-z0-9]`. Only `parseSandboxId` and `sandboxIdFrom` make one: the pattern is also the path-safety check. */
+/** `i` and 20 characters of `[a-z0-9]`. Only `parseSandboxId` and `sandboxIdFrom` create one, because their pattern makes it safe in paths. */
 export type SandboxId = string & { readonly __brand: "SandboxId" };
 
 const SANDBOX_ID = /^[a-z0-9]{1,64}$/;
 const ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789";
 const RANDOM_LENGTH = 20;
 
-/**
- * Reads a sandbox id as clients write it: the bare id, or the legacy `<id>-<clientID>`.
- * Returns undefined when it is neither.
- */
+/** Parses a sandbox id as clients send it: the bare id, or the legacy form `<id>-<clientID>`. Returns undefined for other texts. */
 export function parseSandboxId(text: string): SandboxId | undefined {
   const parts = text.split("-");
   const id = parts[0] ?? "";
@@ -18,8 +15,8 @@ export function parseSandboxId(text: string): SandboxId | undefined {
 }
 
 /**
- * A new id from random bytes; all ids have one length, because runsc finds sandboxes by prefix.
- * Bytes above the last whole multiple of the alphabet are skipped, so every character is equally likely.
+ * Makes an id from random bytes. All ids have the same length, because runsc finds sandboxes by prefix. Bytes above the last
+ * multiple of the alphabet's length are skipped, so that all characters are equally likely.
  */
 export function sandboxIdFrom(randomBytes: (length: number) => Uint8Array): SandboxId {
   let id = "i";
@@ -32,7 +29,7 @@ export function sandboxIdFrom(randomBytes: (length: number) => Uint8Array): Sand
   return id as SandboxId;
 }
 
-/** The id of an image that a node keeps: 20 of `a-z` and `0-9`. */
+/** Makes the id of an image on a node: 20 characters of `a-z` and `0-9`. */
 export function imageIdFrom(randomBytes: (length: number) => Uint8Array): string {
   return sandboxIdFrom(randomBytes).slice(1);
 }

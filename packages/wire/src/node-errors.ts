@@ -24,4 +24,4 @@ export type NodeErrorCode = keyof typeof NODE_ERRORS;
 
 /** The message of `machine_exhausted` when the data disk of the host is full. */
 export const DISK_FULL_MESSAGE =
-  "The disk of the machine is full. Killing sandboxes, paused ones too, and deleting snapshots makes room at once; so does deleting files in a sandbox";
+  "The disk of the machine is full. To free space at once, kill sandboxes (paused ones too), delete snapshots, or delete files in a sandbox";

@@ -6,7 +6,7 @@ export function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (char) => ENTITIES[char] as string);
 }
 
-/** A whole page without scripts or outside resources. */
+/** Renders a complete page without scripts and external resources. */
 export function renderPage(status: number, page: Page): string {
   const title = escapeHtml(page.title);
   return `<!doctype html>

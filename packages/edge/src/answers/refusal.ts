@@ -1,13 +1,13 @@
 import type { Target } from "@skerry/wire";
 import type { Absence } from "../ports.ts";
 
-/** What a browser is shown instead of the JSON. `detail` is plain text and gets escaped. */
+/** The page that a browser gets instead of the JSON. `detail` is plain text; the renderer escapes it. */
 export interface Page {
   readonly title: string;
   readonly detail: string;
 }
 
-/** An answer that the edge gives by itself. Clients match on the texts, so they are part of the interface. */
+/** A response that the edge itself sends. Clients match on the texts, so they are part of the interface. */
 export type Refusal =
   | { readonly kind: "text"; readonly status: number; readonly text: string }
   /** Without a body. */
@@ -17,29 +17,29 @@ export type Refusal =
       readonly status: number;
       readonly body: Readonly<Record<string, unknown>>;
       readonly page: Page;
-      /** For what may be otherwise in a moment. */
+      /** Set when a retry may succeed soon. */
       readonly retryAfterSeconds?: number;
-      /** Scripts of any web page may read the answer. */
+      /** Allows scripts of all origins to read the response. */
       readonly isForScripts?: boolean;
     };
 
 export const ANY_ORIGIN: readonly string[] = ["Access-Control-Allow-Origin", "*"];
 
-/** Long enough for a pause or a resume under way to end. */
+/** Retry delay that clients are told. Most pauses and resumes complete within it. */
 const RETRY_AFTER_SECONDS = 5;
 
 export function badRequest(text: string): Refusal {
   return { kind: "text", status: 400, text };
 }
 
-/** The edge knows the sandbox but cannot get to it, or cannot ask where it is. */
+/** The edge cannot reach the sandbox's node, or the control plane. */
 export function unroutable(): Refusal {
   return { kind: "text", status: 502, text: "Failed to route request to sandbox" };
 }
 
 /**
- * Unknown, ended, or paused and not woken. SDKs look for "was not found" to tell a dead sandbox from a failing one, so the
- * message is the same for all; what is known beyond it is in fields of its own.
+ * The sandbox is unknown, has ended, or is paused and cannot be woken by this request. SDKs match on "was not found" to tell a
+ * dead sandbox from a failing one, so the message is the same for all three. Further details are in separate fields.
  */
 export function sandboxNotFound(target: Target, absence: Absence = { state: "unknown" }): Refusal {
   const known = absence.state === "unknown" ? {} : absence;
@@ -51,21 +51,21 @@ export function sandboxNotFound(target: Target, absence: Absence = { state: "unk
   };
 }
 
-/** For people. Reasons that have no words here are shown as they are. */
+/** End reasons in words, for the page. Other reasons are shown as they are. */
 const END_REASONS: Readonly<Record<string, string>> = {
   request: "it was killed on request",
-  timeout: "its time was over",
-  memory: "it needed more memory than it may have",
-  exited: "its first program exited",
-  node_lost: "its machine lost it",
+  timeout: "its timeout was reached",
+  memory: "it exceeded its memory limit",
+  exited: "its first process exited",
+  node_lost: "its host lost it",
 };
 
 function explain({ state, endReason, endedAt }: Absence): string {
   switch (state) {
     case "unknown":
-      return "It may have been killed, or reached the end of its life.";
+      return "It may have been killed, or it may have reached its timeout.";
     case "paused":
-      return "It is paused, and is resumed by its owner only.";
+      return "It is paused. Only its owner can resume it.";
     case "ended": {
       const when = endedAt === undefined ? "" : ` at ${endedAt}`;
       const why = endReason === undefined ? "" : `: ${END_REASONS[endReason] ?? endReason}`;
@@ -74,24 +74,24 @@ function explain({ state, endReason, endedAt }: Absence): string {
   }
 }
 
-/** It sleeps, and what the request shows for itself is not enough to wake it. */
+/** The sandbox is paused, and the request has no credentials that allow it to wake the sandbox. */
 export function wakeDenied(target: Target): Refusal {
   const message = "This sandbox can't be resumed with the credentials provided. Check your access token and try again.";
   return notWoken(target, { status: 403, title: "Unable to Resume Sandbox", message });
 }
 
-/** It was still changing its state when we had waited for long enough. */
+/** The sandbox was still changing its state when the wait timed out. */
 export function stillTransitioning(target: Target): Refusal {
   const message = "The sandbox is still transitioning. Try again in a moment.";
   return notWoken(target, { status: 409, title: "Sandbox Still Transitioning", message, retryAfterSeconds: RETRY_AFTER_SECONDS });
 }
 
-/** Its team has to end or pause another one first: no time to wait can be named. */
+/** The team must first kill or pause another sandbox, so there is no retry delay to suggest. */
 export function sandboxLimitReached(target: Target, message: string): Refusal {
   return notWoken(target, { status: 429, title: "Sandbox Limit Reached", message: message === "" ? "Sandbox limit reached" : message });
 }
 
-/** Its machine has no room, or does not answer. */
+/** The sandbox's host has no capacity, or does not answer. */
 export function cannotWakeNow(target: Target): Refusal {
   const message = "The sandbox can't be resumed for now. Try again in a moment.";
   return notWoken(target, { status: 503, title: "Unable to Resume Sandbox", message, retryAfterSeconds: RETRY_AFTER_SECONDS });
@@ -104,7 +104,7 @@ function notWoken(
   return { kind: "json", status, body: { sandboxId, message, code: status }, page: { title, detail: message }, ...rest };
 }
 
-/** The sandbox runs; its server does not answer on that port, or broke off before it answered. */
+/** The sandbox is running, but no server answers on the port, or the server closed the connection before it answered. */
 export function portClosed(target: Target): Refusal {
   return {
     kind: "json",

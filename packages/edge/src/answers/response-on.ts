@@ -2,8 +2,8 @@ import { type IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 
 /**
- * A response for a connection that Node's server has let go of (an upgrade that was refused, a CONNECT).
- * It is the last thing on that connection.
+ * Creates a response on a connection that Node's server has detached: a refused upgrade, or a CONNECT.
+ * The connection closes after the response.
  */
 export function responseOn(req: IncomingMessage, client: Duplex): ServerResponse {
   const res = new ServerResponse(req);
@@ -11,10 +11,10 @@ export function responseOn(req: IncomingMessage, client: Duplex): ServerResponse
   res.on("error", () => {});
   // ServerResponse is typed for net.Socket but uses no more than a Duplex here.
   res.assignSocket(client as Parameters<ServerResponse["assignSocket"]>[0]);
-  // Node's server would wire these two.
+  // Node's server does this for its own responses.
   client.on("drain", () => res.emit("drain"));
   res.once("finish", () => {
-    // Read what the client still sends, so that closing does not reset the connection under the answer.
+    // Unread data would turn the close into a reset, and the client could lose the response.
     client.resume();
     client.end();
   });

@@ -15,14 +15,14 @@ export function sendRefusal(req: IncomingMessage, res: ServerResponse, refusal: 
   if (refusal.kind === "json" && refusal.retryAfterSeconds !== undefined) headers.push("Retry-After", String(refusal.retryAfterSeconds));
   if (refusal.kind === "json" && refusal.isForScripts) headers.push(...ANY_ORIGIN);
   if (mustClose(req, refusal)) headers.push("Connection", "close");
-  // With its reason, or one that was set on `res` before would be sent.
+  // Without a reason phrase here, Node would send one that was set on `res` earlier.
   res.writeHead(refusal.status, STATUS_CODES[refusal.status] ?? "", headers);
   res.end(req.method === "HEAD" ? undefined : body);
 }
 
 /**
- * A request that we could not make sense of may have an end other than where we think it is. And a client that still waits for
- * "100 Continue" may now send its next request where we would read the body of this one.
+ * Returns whether the connection must close after the response. The end of a request that the edge could not parse is unknown.
+ * A client that still waits for "100 Continue" may send its next request where the edge expects the body of this one.
  */
 function mustClose(req: IncomingMessage, refusal: Refusal): boolean {
   return (refusal.kind === "text" && refusal.status !== 502) || req.headers.expect !== undefined;

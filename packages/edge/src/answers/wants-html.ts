@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from "node:http";
 const BROWSER = /mozilla|chrome|safari|firefox|edge|opera|msie/i;
 const PROGRAM_MODES: ReadonlySet<string> = new Set(["cors", "no-cors", "same-origin", "websocket"]);
 
-/** True for a person's page load; false for a program, and for a script inside a page. */
+/** True for a page load in a browser; false for other programs and for scripts in a page. */
 export function wantsHtml(headers: IncomingHttpHeaders): boolean {
   if (!BROWSER.test(headers["user-agent"] ?? "")) return false;
   const accept = (headers.accept ?? "").toLowerCase();

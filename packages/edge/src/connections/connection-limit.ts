@@ -1,9 +1,9 @@
-/** More cost too much memory, whatever the limit of open files says. */
+/** Upper bound on client connections because of their memory, whatever the limit on open files is. */
 const MOST = 32_768;
 
 /**
- * Client connections that fit into a process's limit of open files. Each may hold a stream to a sandbox besides its own
- * socket; a fifth of the descriptors is left for everything else.
+ * Returns how many client connections fit into a process's limit on open files. Each connection needs a descriptor for its
+ * socket and one for its stream to a sandbox. A fifth of the descriptors is reserved for everything else.
  */
 export function connectionLimit(openFiles: number): number {
   return Math.max(1, Math.min(MOST, Math.floor((openFiles * 0.8) / 2)));

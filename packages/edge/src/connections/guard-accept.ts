@@ -1,12 +1,15 @@
-// What a server does when connections come faster than they can be kept.
+// Connection limits of the edge's listener.
 
 import type { Server } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Logger } from "@skerry/base";
 import { reset } from "./reset.ts";
 
-const LOG_EVERY_MS = 10_000;
-const EVICT_EVERY_MS = 1_000;
+/** Minimum interval between two log lines about refused connections. */
+const LOG_INTERVAL_MS = 10_000;
+
+/** Minimum interval between two evictions of idle connections: each looks at all connections. */
+const EVICT_INTERVAL_MS = 1_000;
 
 export interface AcceptLimits {
   readonly maxConnections: number;
@@ -14,8 +17,8 @@ export interface AcceptLimits {
 }
 
 /**
- * Refuses connections over the limit, and then lets go of those that idle between requests: a live client opens another.
- * A connection that has not sent its first request in time is reset.
+ * Refuses new connections above the limit. When that happens, it closes connections that are idle between requests, because
+ * their clients can reconnect. It resets connections that do not send a first request in time.
  */
 export function guardAccept(server: Server, limits: AcceptLimits, logger: Logger): void {
   server.maxConnections = limits.maxConnections;
@@ -25,16 +28,16 @@ export function guardAccept(server: Server, limits: AcceptLimits, logger: Logger
   server.on("drop", () => {
     refused++;
     const now = performance.now();
-    if (now - evictedAt >= EVICT_EVERY_MS) {
+    if (now - evictedAt >= EVICT_INTERVAL_MS) {
       evictedAt = now;
       server.closeIdleConnections();
     }
-    if (now - loggedAt < LOG_EVERY_MS) return;
+    if (now - loggedAt < LOG_INTERVAL_MS) return;
     loggedAt = now;
-    logger.warn({ refused, max_connections: limits.maxConnections }, "too many connections, new ones are refused");
+    logger.warn({ refused, max_connections: limits.maxConnections }, "too many connections: refusing new ones");
     refused = 0;
   });
-  // An accept that fails, for want of descriptors or memory, is not the end of the others.
+  // An accept can fail for lack of descriptors or memory. The open connections are not affected.
   server.on("error", (err) => logger.error({ err }, "the edge's listener failed"));
 
   const waiting = new WeakMap<Duplex, NodeJS.Timeout>();

@@ -1,4 +1,4 @@
-/** An exception that leaves an event listener ends the process: `onFault` gets it instead. */
+/** Wraps an event listener: exceptions go to `onFault`. An uncaught exception in a listener would end the process. */
 export function guard<A extends readonly unknown[]>(
   listener: (...args: A) => void,
   onFault: (error: unknown) => void,

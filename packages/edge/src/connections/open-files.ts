@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 
-/** Kernels start processes with this limit when nothing else was set. */
+/** The kernel's default limit. */
 const USUAL_LIMIT = 1024;
 
-/** How many descriptors this process may have open. Node raises its soft limit to the hard one when it starts. */
+/** Returns how many descriptors this process may open. Node raises its soft limit to the hard limit at startup. */
 export function openFilesLimit(): number {
   try {
     return parseOpenFiles(readFileSync("/proc/self/limits", "utf8"));
@@ -12,7 +12,7 @@ export function openFilesLimit(): number {
   }
 }
 
-/** The soft limit, which is the one that applies, from the text of /proc/self/limits. */
+/** Reads the soft limit, which is the effective one, from the text of /proc/self/limits. */
 export function parseOpenFiles(limits: string): number {
   const soft = /^Max open files\s+(\d+|unlimited)\s/m.exec(limits)?.[1];
   if (soft === undefined) return USUAL_LIMIT;

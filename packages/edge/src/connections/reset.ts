@@ -3,8 +3,8 @@ import type { Duplex } from "node:stream";
 import { RelaySocket } from "@skerry/base";
 
 /**
- * Breaks a connection so that the peer cannot take it for a clean end: with a TCP reset where there is one.
- * An answer that was cut off must never look complete.
+ * Closes a connection with a TCP reset if it is a TCP connection, so that the peer cannot mistake this for a clean end.
+ * A truncated response must never look complete.
  */
 export function reset(stream: Duplex): void {
   if (stream.destroyed) return;

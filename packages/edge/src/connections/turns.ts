@@ -1,17 +1,17 @@
-// Node hands over every request of a connection as soon as it is parsed, whether the ones before it are answered or not.
-// Requests take turns instead: a connection holds at most one stream to a sandbox, and the response whose turn it is always
-// has the connection, so that its `close` event comes whatever happens.
+// Node emits each pipelined request as soon as it is parsed, even if earlier requests have no response yet. The edge handles the
+// requests of a connection one after the other. A connection thus has at most one stream to a sandbox, and the current response
+// is always attached to the connection, so its `close` event is always emitted.
 
 import type { ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 
-/** Requests of one connection that may wait for the one before them. */
+/** Maximum number of pipelined requests that wait on one connection. A client that sends more is reset. */
 const MAX_WAITING = 256;
 
 export class Turns {
   readonly #queues = new WeakMap<Duplex, (() => void)[]>();
 
-  /** Calls `start` when everything before `res` on this connection is answered. False, and never, when too many wait. */
+  /** Calls `start` once all earlier requests on the connection are answered. Returns false, and never calls it, if too many wait. */
   take(client: Duplex, res: ServerResponse, start: () => void): boolean {
     const queue = this.#queues.get(client) ?? [];
     if (queue.length > MAX_WAITING) return false;
@@ -25,7 +25,7 @@ export class Turns {
     return true;
   }
 
-  /** True when a request on this connection is not answered yet. */
+  /** Returns whether a request on this connection is still unanswered. */
   isBusy(client: Duplex): boolean {
     return (this.#queues.get(client)?.length ?? 0) > 0;
   }

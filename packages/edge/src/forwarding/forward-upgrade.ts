@@ -1,5 +1,5 @@
-// A request to change the protocol (WebSocket and its like): both heads are rewritten, after a 101 the two connections
-// become one byte stream. Any other answer is an ordinary one, after which the client's connection closes.
+// Requests that change the protocol, such as WebSocket. The edge rewrites both heads. After a 101, it joins the two connections to
+// one byte stream. Any other response is forwarded as usual, and then the client's connection closes.
 
 import { type ClientRequest, request as httpRequest, type IncomingMessage, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
@@ -16,17 +16,20 @@ import { isBodiless, statusLine } from "./status-line.ts";
 export interface UpgradeExchange {
   readonly req: IncomingMessage;
   readonly client: Duplex;
-  /** What the client sent after its head. */
+  /** Bytes that the client sent after the head of its request. */
   readonly clientHead: Buffer;
   readonly upstream: Duplex;
   readonly path: string;
   readonly maxHeaderBytes: number;
   readonly onBroken: (error: Error) => void;
-  /** A mistake of ours; ends the client's connection. */
+  /** Called on an internal error. Closes the client's connection. */
   readonly onFault: (error: unknown) => void;
 }
 
-/** True for an upgrade that the edge passes on. `h2c` is not one: the answer would not be HTTP/1.1. A body would be mixed up with the new protocol. */
+/**
+ * Returns whether the edge forwards the request as an upgrade. It does not for `h2c`, whose response would not be HTTP/1.1, and for
+ * requests with a body, which would be confused with the new protocol.
+ */
 export function isUpgrade(req: IncomingMessage): boolean {
   if ((req.headers.upgrade ?? "").toLowerCase().includes("h2c")) return false;
   return framingOf(req.rawHeaders) === "none" || req.headers["content-length"] === "0";
@@ -77,7 +80,7 @@ export function forwardUpgrade(exchange: UpgradeExchange): void {
     onBroken(error);
   };
   outgoing.on("error", broken);
-  outgoing.once("close", () => broken(new Error("closed without an answer")));
+  outgoing.once("close", () => broken(new Error("the connection closed without a response")));
   outgoing.end();
 }
 
@@ -94,10 +97,10 @@ function sendHead({ req, upstream, path, maxHeaderBytes }: UpgradeExchange): Cli
   return outgoing;
 }
 
-/** An error for an answer that cannot be sent on. */
+/** Returns an error for a response that cannot be forwarded. */
 function headOf(answer: IncomingMessage): { status: number; reason: string; headers: string[] } | Error {
   const framing = framingOf(answer.rawHeaders);
-  if (framing === undefined) return new Error("unsupported transfer coding in an answer");
+  if (framing === undefined) return new Error("the response has an unsupported transfer coding");
   try {
     const line = statusLine(answer);
     const headers = responseHeaders(answer.rawHeaders, isBodiless(line.status) ? "none" : framing);

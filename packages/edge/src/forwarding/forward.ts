@@ -1,7 +1,10 @@
-// One HTTP exchange with the server inside the sandbox: heads are rewritten, bodies are piped, ends are passed on as they came.
+// One HTTP exchange with the server in the sandbox: the edge rewrites both heads and streams the bodies.
 //
-// Invariants: an answer that broke off resets the client's connection; a client that went away closes the upstream at once;
-// the upstream connection carries this one request only. A FIN from the client counts as going away, as nginx and Go have it.
+// Invariants:
+// - If the response breaks off, the edge resets the client's connection.
+// - If the client disconnects, the edge closes the upstream connection at once. A FIN from the client counts as a disconnect, as
+//   in nginx and Go.
+// - An upstream connection carries one request only.
 
 import { type ClientRequest, request as httpRequest, type IncomingMessage, type ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
@@ -21,9 +24,9 @@ export interface Exchange {
   readonly path: string;
   readonly framing: Framing;
   readonly maxHeaderBytes: number;
-  /** The upstream broke before it answered; nothing has been sent to the client. */
+  /** Called if the upstream connection breaks before a response. Nothing has been sent to the client by then. */
   readonly onBroken: (error: Error) => void;
-  /** A mistake of ours; ends the client's connection. */
+  /** Called on an internal error. Closes the client's connection. */
   readonly onFault: (error: unknown) => void;
 }
 
@@ -35,11 +38,11 @@ export interface Answer {
 
 interface Progress {
   answered: boolean;
-  /** Everything of the answer has been handed to the client's side. */
+  /** The whole response has been written to the client's connection. */
   whole: boolean;
 }
 
-/** Methods for which "no body" must be said as a length, because a body would be usual (RFC 9110, 8.6). */
+/** Methods whose requests need `Content-Length: 0` when they have no body (RFC 9110, 8.6). */
 const BODY_IS_USUAL: ReadonlySet<string> = new Set(["POST", "PUT", "PATCH"]);
 
 export function forward(exchange: Exchange): void {
@@ -54,7 +57,7 @@ export function forward(exchange: Exchange): void {
   res.once("close", () => {
     if (!res.writableFinished) outgoing.destroy();
   });
-  // Answered before it had arrived whole: what is left of the request stands before the client's next one.
+  // The server may respond before the request has arrived completely. The rest must be read before the client's next request.
   res.once("finish", () => {
     if (req.complete) return;
     req.unpipe(outgoing);
@@ -71,16 +74,16 @@ export function forward(exchange: Exchange): void {
     if (req.headers.expect !== undefined && !res.headersSent) res.writeContinue();
   });
   const broken = (error: Error) => {
-    // After a whole answer the sandbox may break the connection as it likes, or send what is no answer. It may have arrived whole and
-    // not have been handed on: the parser stops with an error at bytes that came in one packet with the end of the answer.
+    // After a complete response, the sandbox may break the connection or send other bytes. A response can be complete but not yet
+    // forwarded: the parser fails on extra bytes that arrive in one packet with the end of the response.
     if (progress.whole || answer?.complete || res.destroyed) return;
     if (res.headersSent) reset(req.socket);
     else exchange.onBroken(error);
   };
   outgoing.on("error", broken);
-  // Node drops an answer that changes the protocol unasked without an error.
+  // Node emits no error when it drops a response that changes the protocol without a request for it.
   outgoing.once("close", () => {
-    if (!progress.answered) broken(new Error("closed without an answer"));
+    if (!progress.answered) broken(new Error("the connection closed without a response"));
   });
   sendBody(exchange, outgoing);
 }
@@ -105,7 +108,7 @@ function sendBody({ req, framing }: Exchange, outgoing: ClientRequest): void {
     outgoing.end();
     return;
   }
-  // The server may answer, or say "100 Continue", before it has seen any of the body.
+  // The server may respond, or send "100 Continue", before it receives any part of the body.
   outgoing.flushHeaders();
   req.pipe(outgoing, { end: false });
   req.once("end", () => {
@@ -120,8 +123,8 @@ function answerClient(exchange: Exchange, answer: Answer): void {
   const framing = framingOf(incoming.rawHeaders);
   let line: StatusLine;
   try {
-    // A coding other than `chunked` would be lost on the way.
-    if (framing === undefined) throw new Error("unsupported transfer coding in an answer");
+    // The edge forwards no transfer coding other than `chunked`.
+    if (framing === undefined) throw new Error("the response has an unsupported transfer coding");
     line = statusLine(incoming);
   } catch (error) {
     incoming.on("error", () => {});
@@ -151,7 +154,7 @@ function answerClient(exchange: Exchange, answer: Answer): void {
     return;
   }
   pipe();
-  // One packet when the body came along with the head; no waiting for it when it did not.
+  // Sends head and body in one packet if both have arrived, and the head at once if not.
   setImmediate(() => {
     if (!incoming.readableDidRead && !res.writableEnded && !res.destroyed) res.flushHeaders();
   });
@@ -164,9 +167,9 @@ interface Head {
 }
 
 function writeHead({ req, res }: Exchange, { line, rawHeaders, framing }: Head): void {
-  // HTTP/1.0 knows no chunks: the end of the connection is the end of the body.
+  // HTTP/1.0 has no chunked coding: the end of the connection ends the body.
   const headers = responseHeaders(rawHeaders, framing === "chunked" && req.httpVersion === "1.0" ? "close" : framing);
-  // Still waiting for our "100 Continue": its next bytes may be another request (see send-refusal.ts).
+  // The client still waits for "100 Continue", so its next bytes may be another request (see send-refusal.ts).
   if (req.headers.expect !== undefined && !req.complete) headers.push("Connection", "close");
   res.sendDate = false;
   res.writeHead(line.status, line.reason, headers);

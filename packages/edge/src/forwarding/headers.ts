@@ -1,19 +1,19 @@
-// What happens to header fields on the way through. Fields travel as Node's raw list (name, value, name, value, …), so
-// duplicates, their order and the case of the names stay as they were sent.
+// How the edge rewrites header fields. It keeps them in Node's raw list (name, value, name, value, …), which preserves duplicates,
+// their order and the case of the names.
 
-/** Fields that end at this hop, with the reason. Framing and connection fields are written anew for the next hop. */
+/** Fields that the edge does not forward, with the reason. It writes new framing and connection fields for the next hop. */
 export const HOP_BY_HOP: ReadonlyMap<string, string> = new Map([
   ["connection", "describes one connection (RFC 9110, 7.6.1)"],
   ["keep-alive", "describes one connection"],
-  ["proxy-connection", "an old misspelling of Connection"],
+  ["proxy-connection", "a non-standard variant of Connection"],
   ["proxy-authenticate", "between a client and its proxy"],
   ["proxy-authorization", "between a client and its proxy"],
-  ["te", "what this peer takes; `trailers` is the one part that is passed on"],
-  ["transfer-encoding", "framing: written anew when a body is chunked"],
-  ["upgrade", "passed on only for a request that is taken as an upgrade"],
+  ["te", "describes this peer; only `trailers` is forwarded"],
+  ["transfer-encoding", "framing: rewritten for a chunked body"],
+  ["upgrade", "forwarded only with an upgrade"],
 ]);
 
-/** Fields with which a client could claim to be a proxy; the edge believes none and adds none. */
+/** Fields in which proxies describe a client. The edge drops those of clients, because they can be forged, and adds none. */
 export const FORWARDING: ReadonlyMap<string, string> = new Map([
   ["forwarded", "RFC 7239"],
   ["x-forwarded-for", "client address"],
@@ -24,12 +24,12 @@ export const FORWARDING: ReadonlyMap<string, string> = new Map([
   ["x-forwarded-server", "name of a proxy"],
 ]);
 
-/** `Connection` may not name these away: routing, framing and credentials do not depend on a client's list. */
+/** Fields that `Connection` cannot remove, because routing, framing or credentials depend on them. */
 const NOT_NOMINABLE: ReadonlySet<string> = new Set(["host", "content-length", "trailer", "expect", "authorization", "x-access-token"]);
 
 export type RawHeaders = readonly string[];
 
-/** How a message's body is delimited on the next hop. */
+/** How the body of a message is delimited. */
 export type Framing = "none" | "length" | "chunked" | "close";
 
 export function* fields(raw: RawHeaders): Generator<readonly [name: string, lower: string, value: string]> {
@@ -52,7 +52,7 @@ export function listOf(raw: RawHeaders, lowerName: string): string[] {
     .filter((item) => item !== "");
 }
 
-/** The head for the sandbox's server. `upgrade` keeps the protocol change; otherwise the connection is for one request. */
+/** Returns the fields for the server in the sandbox. Without `upgrade`, the connection closes after the request. */
 export function requestHeaders(raw: RawHeaders, options: { framing: Framing; upgrade: boolean }): string[] {
   const takesTrailers = listOf(raw, "te").includes("trailers");
   const out = endToEnd(raw, (lower) => FORWARDING.has(lower) || (lower === "trailer" && options.framing !== "chunked"));
@@ -67,14 +67,14 @@ export function requestHeaders(raw: RawHeaders, options: { framing: Framing; upg
   return out;
 }
 
-/** The head for the client; how the client's connection goes on is left to the HTTP server. */
+/** Returns the fields for the client. The HTTP server adds those that concern the client's connection. */
 export function responseHeaders(raw: RawHeaders, framing: Framing): string[] {
   const out = endToEnd(raw, (lower) => lower === "trailer" && framing !== "chunked");
   if (framing === "chunked") out.push("Transfer-Encoding", "chunked");
   return out;
 }
 
-/** The head of a 101 answer: everything end-to-end, and the protocol that was agreed on. */
+/** Returns the fields of a 101: all end-to-end fields, and the negotiated protocol. */
 export function upgradeResponseHeaders(raw: RawHeaders): string[] {
   const out = ["Connection", "Upgrade"];
   for (const value of valuesOf(raw, "upgrade")) out.push("Upgrade", value);
@@ -82,7 +82,7 @@ export function upgradeResponseHeaders(raw: RawHeaders): string[] {
   return out;
 }
 
-/** Trailer fields that may go on: none that would change framing, routing or the connection after the fact. */
+/** Returns the trailer fields to forward, without those that concern framing, routing or the connection. */
 export function trailerFields(raw: RawHeaders): [string, string][] {
   const out: [string, string][] = [];
   for (const [name, lower, value] of fields(raw)) {

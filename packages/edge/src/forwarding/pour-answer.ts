@@ -2,28 +2,28 @@ import { Socket } from "node:net";
 import { RelaySocket } from "@skerry/base";
 import type { Answer, Exchange } from "./forward.ts";
 
-/** Below this, the ordinary way is as fast. */
+/** Minimum body size. For smaller bodies the HTTP parser is as fast. */
 const LARGE_BYTES = 256 * 1024;
 
-/** True when the body has a known, large length and both ends are plain sockets, so that its bytes can go past the HTTP parser. */
+/** Returns whether the body can bypass the HTTP parser: its length is known and large, and both connections are plain sockets. */
 export function isLarge({ req, res, upstream }: Exchange, incoming: Answer["incoming"]): boolean {
   if (!(upstream instanceof RelaySocket) || !(req.socket instanceof Socket)) return false;
-  // A pipelined request's answer waits for the one before it.
+  // The response to a pipelined request waits for the response before it.
   if (res.socket !== req.socket) return false;
   if (req.method === "HEAD" || incoming.statusCode === 204 || incoming.statusCode === 304) return false;
   return Number(incoming.headers["content-length"]) >= LARGE_BYTES;
 }
 
 /**
- * Sends what the parser has of the body, then counts the rest from socket to socket. The parser never sees the end of this
- * answer; nothing is lost by that, because the upstream connection is used once.
+ * Sends the part of the body that the parser has, then copies the remaining bytes from socket to socket. The parser never sees the
+ * end of the response. This is safe because an upstream connection carries one request only.
  */
 export function pourAnswer(exchange: Exchange, answer: Answer & { finish: () => void; pipe: () => void }): void {
   const { res, req } = exchange;
   const upstream = exchange.upstream as RelaySocket;
   const { incoming, outgoing, finish, pipe } = answer;
   upstream.hold();
-  // By then the parser has handed over all that had arrived.
+  // By then, the parser has emitted everything that had arrived.
   setImmediate(() => {
     if (res.destroyed) return;
     if (incoming.complete || upstream.readableLength > 0 || upstream.destroyed) {

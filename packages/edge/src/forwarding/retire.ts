@@ -1,11 +1,11 @@
 import type { ClientRequest } from "node:http";
 
-/** For a request that the server answered before it had arrived whole. */
+/** How long the rest of a request may take that the server answered early. */
 const LINGER_MS = 500;
 
 /**
- * Closes a sandbox's connection after a whole answer, whether or not the server there closes its end: otherwise programs in
- * sandboxes could keep as many of the edge's descriptors as they like. What was sent of the request still arrives.
+ * Closes the upstream connection after a complete response, even if the server keeps its side open. Otherwise programs in sandboxes
+ * could exhaust the edge's descriptors. Request data that was already sent still arrives.
  */
 export function retire(outgoing: ClientRequest): void {
   if (outgoing.writableFinished || !outgoing.writableEnded) {

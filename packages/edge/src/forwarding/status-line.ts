@@ -5,18 +5,18 @@ export interface StatusLine {
   readonly reason: string;
 }
 
-/** What Node's writer refuses in a reason; its parser lets all but line ends through. */
+/** Characters that Node's writer rejects in a reason phrase, although its parser accepts all but line breaks. */
 const NOT_IN_REASON = /[^\t\x20-\x7e\x80-\xff]/;
 
-/** The status line to send on for an answer. Throws for a status that is none. */
+/** Returns the status line to forward. Throws if the status is out of range. */
 export function statusLine(answer: IncomingMessage): StatusLine {
   const status = answer.statusCode ?? 0;
-  if (status < 100 || status > 999) throw new Error(`an answer with the status ${status}`);
+  if (status < 100 || status > 999) throw new Error(`the response has the invalid status ${status}`);
   const reason = answer.statusMessage ?? "";
   return { status, reason: NOT_IN_REASON.test(reason) ? (STATUS_CODES[status] ?? "") : reason };
 }
 
-/** Answers that end with their head, whatever their fields say of a body. */
+/** Returns whether responses with this status have no body, whatever their fields say. */
 export function isBodiless(status: number): boolean {
   return status === 204 || status === 304;
 }

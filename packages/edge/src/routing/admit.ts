@@ -15,9 +15,9 @@ export type Admission =
       readonly target: Target;
       readonly path: string;
       readonly framing: Framing;
-      /** Open, and the caller's from now on. */
+      /** An open connection, which the caller owns. */
       readonly upstream: Duplex;
-      /** What the client is told when the stream breaks before the sandbox answers. */
+      /** Returns the response for the client if the connection breaks before the sandbox responds. */
       readonly explainBreak: () => Promise<Refusal>;
     }
   | { readonly kind: "refused"; readonly refusal: Refusal };
@@ -27,7 +27,7 @@ export interface AdmitDeps extends UpstreamDeps {
 }
 
 /**
- * Every check that a request passes before its first byte goes to a sandbox, in the order in which clients see them fail:
+ * Runs every check before the first byte of a request goes to a sandbox, in the order in which clients see them fail:
  * 1. the target (400), or the signature that leads to one (401, 429)
  * 2. paths that are reserved for the platform (404)
  * 3. whether the sandbox is running (502), or can be woken by this request (403, 409, 429, 503)
@@ -53,7 +53,7 @@ function callOf({ target, path }: { target: Target; path: string }, head: Reques
   return { target, visitor, signal, refusals: refusalsNaming(target) };
 }
 
-/** A signature wakes no sandbox, and no answer shows the id of the sandbox that it leads to. */
+/** A signature wakes no sandbox, and no response contains the id of the sandbox that it leads to. */
 async function findSigned(
   deps: AdmitDeps,
   file: SignedFile,

@@ -5,10 +5,10 @@ import { asError, PlatformError, RelaySocket, type Secret } from "@skerry/base";
 import type { DialErrorCode } from "../errors.ts";
 import type { Dial, Route } from "../ports.ts";
 
-/** How long a node may take to answer; it tries a closed port for about a second before it says so. */
+/** Timeout for the node's response. A node retries a closed port for about a second before it responds. */
 const ANSWER_TIMEOUT_MS = 15_000;
 
-/** Reaches sandboxes through their node's RPC listener: `CONNECT {sandboxID}:{port}`, after which the connection is raw bytes. */
+/** Dials sandboxes through the RPC listener of their node, with `CONNECT {sandboxID}:{port}`. */
 export function connectDialer(secret: Secret): Dial {
   return async (route, target, signal) => {
     const authority = `${target.sandboxId}:${target.port}`;
@@ -19,10 +19,10 @@ export function connectDialer(secret: Secret): Dial {
       headers: ["Host", authority, "Proxy-Authorization", `Bearer ${secret.reveal()}`],
       setHost: false,
     });
-    // Neither of the two may touch the stream once it was handed over.
-    const abort = () => request.destroy(new Error("the caller went away"));
+    // The signal and the timer must not affect the stream after it was returned.
+    const abort = () => request.destroy(new Error("the client disconnected"));
     signal.addEventListener("abort", abort, { once: true });
-    const timer = setTimeout(() => request.destroy(new Error("no answer in time")), ANSWER_TIMEOUT_MS);
+    const timer = setTimeout(() => request.destroy(new Error("the node did not answer in time")), ANSWER_TIMEOUT_MS);
     if (signal.aborted) abort();
     try {
       return await tunnelOf(request, route);
@@ -45,7 +45,7 @@ function tunnelOf(request: ClientRequest, route: Route): Promise<Duplex> {
       reject(failure(route, { status: response.statusCode ?? 0 }));
     });
     request.on("error", (error) => reject(failure(route, { cause: asError(error) })));
-    // An answer of another kind (an upgrade nobody asked for) closes the request without an error.
+    // An unexpected response, such as an upgrade, closes the request without an error.
     request.once("close", () => reject(failure(route, { cause: new Error("the node closed the connection") })));
     request.end();
   });
@@ -62,5 +62,5 @@ const CODES: Readonly<Record<number, DialErrorCode>> = { 404: "sandbox_gone", 50
 
 function failure(route: Route, why: { status: number } | { cause: Error }): PlatformError {
   if ("cause" in why) return new PlatformError("node_unreachable", `node ${route.nodeId} cannot be reached`, { cause: why.cause });
-  return new PlatformError(CODES[why.status] ?? "node_unreachable", `node ${route.nodeId} answered a CONNECT with ${why.status}`);
+  return new PlatformError(CODES[why.status] ?? "node_unreachable", `node ${route.nodeId} answered CONNECT with status ${why.status}`);
 }

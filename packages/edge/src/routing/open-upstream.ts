@@ -24,9 +24,9 @@ export interface Call {
 export type Upstream = { readonly kind: "open"; readonly stream: Duplex } | { readonly kind: "refused"; readonly refusal: Refusal };
 
 /**
- * Finds the sandbox's node, waking the sandbox where traffic may, and opens a stream to the port. When that fails the route is
- * read once more: the sandbox may have been paused or killed, or have moved. Nothing of the request has been sent by then, so
- * no sandbox can see it twice.
+ * Looks up the sandbox's node, wakes the sandbox if the visitor may do so, and opens a stream to the port. If the dial fails, the
+ * edge looks up the route once more, because the sandbox may have been paused, killed or resumed. No part of the request has been
+ * sent by then, so no sandbox receives it twice.
  */
 export async function openUpstream(deps: UpstreamDeps, call: Call): Promise<Upstream> {
   const { target, refusals, signal } = call;
@@ -39,29 +39,29 @@ export async function openUpstream(deps: UpstreamDeps, call: Call): Promise<Upst
     deps.routes.forget(target.sandboxId);
     const fresh = await findRoute(deps, call);
     if (fresh.kind !== "running") return refused(refusals.forRoute(fresh));
-    // A node that refused the sandbox may take it now: its pause may have failed. Other failures of the same run would come again.
+    // A node that refused the sandbox may accept it now, because a pause may have failed. Other failures would repeat in the same run.
     if (first.code !== "sandbox_gone" && isSame(fresh.route, answer.route)) return refused(refusals.forDial(first.code));
     const second = await tryDial(deps, fresh.route, call);
     return second.kind === "open" ? second : refused(refusals.forDial(second.code));
   } catch (err) {
-    if (!signal.aborted) deps.logger.warn({ err, sandbox_id: target.sandboxId }, "finding a sandbox's node failed");
+    if (!signal.aborted) deps.logger.warn({ err, sandbox_id: target.sandboxId }, "route lookup failed");
     return refused(unroutable());
   }
 }
 
-/** What to say about a sandbox whose stream broke before it answered. It is not woken: whether it got the request is not known. */
+/** Returns the response for a client whose stream broke before the sandbox responded. Wakes nothing: the sandbox may have the request. */
 export async function explainFailure(deps: UpstreamDeps, { target, refusals }: Pick<Call, "target" | "refusals">): Promise<Refusal> {
   deps.routes.forget(target.sandboxId);
   try {
     const answer = await deps.routes.find(target.sandboxId);
     return answer.kind === "running" ? refusals.forDial("port_closed") : refusals.forRoute(answer);
   } catch (err) {
-    deps.logger.warn({ err, sandbox_id: target.sandboxId }, "finding a sandbox's node failed");
+    deps.logger.warn({ err, sandbox_id: target.sandboxId }, "route lookup failed");
     return unroutable();
   }
 }
 
-/** A client that went away does not keep the request's memory until the answer, for which others may wait. */
+/** Stops waiting when the client disconnects, which frees the memory of the request. The lookup goes on for other clients. */
 function findRoute({ routes }: UpstreamDeps, { target, visitor, signal }: Call): Promise<RouteAnswer> {
   return untilAborted(routes.find(target.sandboxId, visitor), signal);
 }
@@ -75,7 +75,7 @@ async function tryDial(deps: UpstreamDeps, route: Route, { target, signal }: Cal
     const code = err instanceof PlatformError ? err.code : undefined;
     if (code === "sandbox_gone" || code === "port_closed") return { kind: "failed", code };
     if (!signal.aborted) {
-      deps.logger.warn({ err, sandbox_id: target.sandboxId, node_id: route.nodeId }, "dialling a node failed");
+      deps.logger.warn({ err, sandbox_id: target.sandboxId, node_id: route.nodeId }, "dialling the node failed");
     }
     return { kind: "failed", code: "node_unreachable" };
   }

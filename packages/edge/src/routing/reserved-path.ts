@@ -1,12 +1,12 @@
 import { AGENT_PORT, AGENT_RESERVED_PATHS, type Target } from "@skerry/wire";
 
-/** More rounds of percent-decoding than any chain of parsers behind us does. */
+/** Maximum number of rounds of percent-decoding, more than any chain of parsers behind the edge performs. */
 const MAX_DECODINGS = 4;
 
 /**
- * True when a request could reach an agent path that only the platform may call, under any reading of its path:
- * percent-decoded once or several times, `//`, `/./`, `/../`, a trailing slash, backslashes, another case.
- * Stricter than the agent's own router on purpose: a spelling that only one of the two understands must not get through.
+ * Returns whether a request could reach an agent path that is reserved for the platform, under any interpretation of its path:
+ * percent-decoded once or several times, with `//`, `/./`, `/../`, a trailing slash, backslashes, or other letter case.
+ * This is stricter than the agent's router, so that no spelling is accepted that only the agent understands.
  */
 export function isReservedPath(target: Target, path: string): boolean {
   if (target.port !== AGENT_PORT) return false;
@@ -17,11 +17,11 @@ export function isReservedPath(target: Target, path: string): boolean {
     if (decoded === text) return false;
     text = decoded;
   }
-  // Still changing after that many rounds: nobody writes such a path in good faith.
+  // No legitimate client encodes a path more often than that.
   return true;
 }
 
-/** The path without query and fragment, lower case, with `.`, `..` and empty segments resolved. */
+/** Returns the path in lower case, without query and fragment, and with `.`, `..` and empty segments resolved. */
 function cleanPath(text: string): string {
   const [path = ""] = text.split(/[?#]/, 1);
   const segments: string[] = [];
@@ -32,7 +32,7 @@ function cleanPath(text: string): string {
   return `/${segments.join("/")}`;
 }
 
-/** Decodes each `%xx` by itself, so that one malformed escape cannot stop the decoding of the others. */
+/** Decodes each `%xx` separately, so that a malformed escape does not prevent the decoding of the others. */
 function decodeOnce(text: string): string {
   return text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
 }

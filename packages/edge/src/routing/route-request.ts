@@ -1,4 +1,4 @@
-// From the head of a request to the port of a sandbox that it is for. Pure: no lookup happens here.
+// Determines the target of a request from its head, without any lookup.
 
 import { parseTarget, type Target } from "@skerry/wire";
 import { badRequest, invalidSignature, methodNotAllowed, preflightAnswer, type Refusal, reservedPath } from "../answers/refusal.ts";
@@ -8,7 +8,7 @@ import { isReservedPath } from "./reserved-path.ts";
 
 export interface RequestHead {
   readonly method: string;
-  /** The request target as it stood in the request line. */
+  /** The request target, as in the request line. */
   readonly url: string;
   readonly rawHeaders: RawHeaders;
   readonly clientAddress: () => string;
@@ -16,16 +16,16 @@ export interface RequestHead {
 
 export type Routing =
   | { readonly kind: "routed"; readonly target: Target; readonly path: string; readonly framing: Framing }
-  /** Only the signature in its URL leads to a sandbox. */
+  /** The request does not name a sandbox, but its URL has a signature. */
   | { readonly kind: "signed"; readonly file: SignedFile; readonly path: string; readonly framing: Framing }
   | { readonly kind: "refused"; readonly refusal: Refusal };
 
 const ABSOLUTE_FORM = /^https?:\/\/([^/?#]*)(.*)$/i;
 
-/** The checks that need only the request itself, in the order in which clients see them fail. */
+/** Runs the checks that need only the request itself, in the order in which clients see them fail. */
 export function routeRequest(head: RequestHead): Routing {
   const hosts = valuesOf(head.rawHeaders, "host");
-  // With two hosts, the edge could route by one while the server in the sandbox believes the other.
+  // With two hosts, the edge could use one of them and the server in the sandbox the other.
   if (hosts.length > 1) return refused(badRequest("Invalid host"));
   const parsed = parseTarget(hosts[0], {
     sandboxId: single(valuesOf(head.rawHeaders, "e2b-sandbox-id")),
@@ -48,7 +48,7 @@ function routeToTarget(head: RequestHead, host: string | undefined, target: Targ
   return { ...message, kind: "routed", target };
 }
 
-/** Without a signature in its URL, the request is refused with the given text. */
+/** Refuses the request with the given text if its URL has no signature. */
 function routeBySignature(head: RequestHead, host: string | undefined, text: string): Routing {
   const url = readSignedUrl(head.method, originForm(head.url, host) ?? "");
   switch (url.kind) {
@@ -75,7 +75,10 @@ function messageOf(head: RequestHead, host: string | undefined): Message | { rea
   return { kind: "message", path, framing };
 }
 
-/** As the agent answers, for every sandbox alike. A browser asks before it uploads with progress events or a type of its own. */
+/**
+ * Answers as the agent does, without looking up a sandbox. Browsers send a preflight before an upload with progress events, or with
+ * another type than a form's.
+ */
 function answerToOtherMethod({ method, rawHeaders }: RequestHead): Refusal {
   const [requestedMethod] = valuesOf(rawHeaders, "access-control-request-method");
   const isPreflight = method === "OPTIONS" && requestedMethod !== undefined && valuesOf(rawHeaders, "origin").length > 0;
@@ -87,12 +90,12 @@ function refused(refusal: Refusal): { readonly kind: "refused"; readonly refusal
   return { kind: "refused", refusal };
 }
 
-/** Repeated routing fields become one value that no parser accepts. */
+/** Joins repeated routing fields to a value that the parser rejects. */
 function single(values: readonly string[]): string | undefined {
   return values.length === 0 ? undefined : values.join(",");
 }
 
-/** `/path?query` or `*`. A full URL is taken only when it names the same host as the Host field. */
+/** Returns `/path?query` or `*`. Accepts an absolute URL only if its host equals the Host field. */
 function originForm(url: string, host: string | undefined): string | undefined {
   if (url.startsWith("/") || url === "*") return url;
   const match = ABSOLUTE_FORM.exec(url);
@@ -101,7 +104,7 @@ function originForm(url: string, host: string | undefined): string | undefined {
   return rest.startsWith("/") ? rest : `/${rest}`;
 }
 
-/** Undefined for a transfer coding other than plain `chunked`. Conflicts of length and coding never get past the HTTP parser. */
+/** Returns undefined for a transfer coding other than `chunked`. The HTTP parser rejects messages with both a length and a coding. */
 export function framingOf(rawHeaders: RawHeaders): Framing | undefined {
   const codings = listOf(rawHeaders, "transfer-encoding");
   if (codings.length > 0) return codings.length === 1 && codings[0] === "chunked" ? "chunked" : undefined;

@@ -5,29 +5,31 @@ import { type RouteRefusal, RouteRefusalSchema, type RouteService } from "@skerr
 import type { Absence, RouteAnswer, RouteTable, Visitor } from "../ports.ts";
 
 export interface RouteTableOptions {
-  /** How long an answer is used without asking again, and again after the control plane did not answer. Default 5 s. */
+  /** How long a route is used without a new lookup. Also the interval between lookups while the control plane does not answer. Default 5 s. */
   readonly maxAgeMs?: number;
-  /** How long the control plane is waited for where an older answer is at hand, which is used then. Default 2 s. */
+  /** How long a lookup may take before the edge uses an expired route instead. Default 2 s. */
   readonly patienceMs?: number;
-  /** How many sandboxes are remembered. Default 10,000. */
+  /** Maximum number of cached routes. Default 10,000. */
   readonly maxEntries?: number;
-  /** How long a question without a visitor may take. Default 10 s. */
+  /** Timeout of a lookup without a visitor. Default 10 s. */
   readonly askTimeoutMs?: number;
-  /** How long one may take that wakes a sandbox. Default 70 s: the control plane gives up by itself before that. */
+  /** Timeout of a lookup that may wake a sandbox. Default 70 s, which is longer than the control plane's own limit. */
   readonly wakeTimeoutMs?: number;
   readonly now?: () => number;
 }
 
-/** Tokens have 64 characters. What is longer is not one, and would only be carried and kept in vain. */
+/** Tokens have 64 characters. The edge neither sends nor stores longer values. */
 const LONGEST_TOKEN = 256;
 
 type Asking = Map<string, Promise<RouteAnswer>>;
 
 /**
- * The control plane's route table, remembered for a short while. Only running sandboxes are remembered: "not running" is always
- * asked for, so that a sandbox is reachable from the moment it was created. Parallel questions about one sandbox are one call,
- * as far as they show the same for themselves. While the control plane can't be asked, what it said last is used, however old:
- * a node refuses what is not its own, and has the route forgotten.
+ * Caches the routes of the control plane.
+ *
+ * - Only routes of running sandboxes are cached, so that a sandbox is reachable as soon as it was created.
+ * - Parallel lookups of one sandbox share a call if their visitors have the same rights.
+ * - While the control plane does not answer, cached routes are used however old they are. A node refuses sandboxes that it does not
+ *   have, and the edge then discards the route.
  */
 export function routeTableFrom(client: Client<typeof RouteService>, options: RouteTableOptions = {}): RouteTable {
   const maxAgeMs = options.maxAgeMs ?? 5_000;
@@ -46,7 +48,7 @@ export function routeTableFrom(client: Client<typeof RouteService>, options: Rou
     const key = keyOf(visitor);
     const call = readAnswer(client, { sandboxId, visitor, timeoutMs: timeoutOf(options, visitor) })
       .then((answer) => {
-        // `forget` during the call means that this answer may be as old as the one that was wrong.
+        // After `forget` during the call, this route may be as stale as the wrong one.
         if (asking.get(sandboxId) === calls) {
           if (answer.kind === "running") remember(sandboxId, answer);
           else known.delete(sandboxId);
@@ -62,14 +64,14 @@ export function routeTableFrom(client: Client<typeof RouteService>, options: Rou
     return call;
   };
 
-  /** The answer, or the last one where there is none now. */
+  /** Returns the result of the call, or the last answer if the call fails or takes too long. */
   const orLast = async (call: Promise<RouteAnswer>, sandboxId: SandboxId, last: RouteAnswer): Promise<RouteAnswer> => {
     const tired = new AbortController();
     const waited = sleep(patienceMs, undefined, { signal: tired.signal }).catch(() => undefined);
     try {
       const answer = await Promise.race([call.catch(() => undefined), waited]);
       if (answer) return answer;
-      // Unless it has been forgotten meanwhile.
+      // The last answer may have been discarded in the meantime.
       if (known.get(sandboxId)?.answer !== last) return await call;
       remember(sandboxId, last);
       return last;
@@ -93,7 +95,7 @@ export function routeTableFrom(client: Client<typeof RouteService>, options: Rou
   };
 }
 
-/** Visitors with the same key get the same answer: the token is asked for on the agent's port alone. */
+/** Visitors with the same key get the same answer. The control plane checks the token only for the agent's port. */
 function keyOf(visitor: Visitor | undefined): string {
   if (!visitor) return "";
   if (visitor.port !== AGENT_PORT) return "visitor";
@@ -123,7 +125,7 @@ async function readAnswer(
   }
 }
 
-/** Undefined: not the control plane's own word. Its refusals carry details; what a broken way to it makes of itself carries none. */
+/** Returns undefined for an error that the control plane did not send: its refusals have details, and transport errors have none. */
 function answerFrom(error: ConnectError): RouteAnswer | undefined {
   const refusal = error.findDetails(RouteRefusalSchema)[0];
   if (error.code === Code.NotFound) return { kind: "absent", absence: absenceFrom(refusal) };
@@ -142,7 +144,7 @@ function answerFrom(error: ConnectError): RouteAnswer | undefined {
   }
 }
 
-/** A state that is not known here is nothing to tell clients. */
+/** Clients are not told about states that this version does not know. */
 function absenceFrom(refusal: RouteRefusal | undefined): Absence {
   if (refusal?.state === "paused") return { state: "paused" };
   if (refusal?.state !== "ended") return { state: "unknown" };

@@ -13,13 +13,13 @@ import {
 import type { DialErrorCode } from "../errors.ts";
 import type { RouteAnswer } from "../ports.ts";
 
-/** What a client is told when its request does not reach the sandbox. */
+/** The responses for a client whose request does not reach the sandbox. */
 export interface UpstreamRefusals {
   forRoute(answer: Exclude<RouteAnswer, { kind: "running" }>): Refusal;
   forDial(code: DialErrorCode): Refusal;
 }
 
-/** For clients that named the sandbox. */
+/** For requests that name the sandbox. */
 export function refusalsNaming(target: Target): UpstreamRefusals {
   return {
     forRoute(answer) {
@@ -50,8 +50,8 @@ export function refusalsNaming(target: Target): UpstreamRefusals {
 }
 
 /**
- * For clients that sent a signature only. An id gives access to the public ports of its sandbox, so it is never shown to them.
- * A sandbox that does not run is answered like a signature that no sandbox made.
+ * For requests with only a signature. They must not reveal the sandbox's id, which gives access to its public ports. A sandbox that
+ * does not run gets the same response as an unknown signature.
  */
 export const ANONYMOUS_REFUSALS: UpstreamRefusals = {
   forRoute: invalidSignature,

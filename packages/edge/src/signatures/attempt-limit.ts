@@ -18,17 +18,17 @@ interface Bucket {
   at: number;
 }
 
-/** A token bucket for each client address, or for each /64 of IPv6, which is the smallest network that a site gets. */
+/** A token bucket for each IPv4 address and each IPv6 /64. A /64 is the smallest network that a site gets. */
 export class AttemptLimit {
   readonly #buckets = new LRUCache<string, Bucket>({ max: MAX_ADDRESSES });
   readonly #now: () => number;
 
-  /** The clock returns milliseconds and never goes back. */
+  /** `now` is a monotonic clock in milliseconds. */
   constructor(now: () => number = () => performance.now()) {
     this.#now = now;
   }
 
-  /** Takes a token. False when the address has none left. */
+  /** Takes a token. Returns false if the address has none left. */
   take(address: string): boolean {
     const bucket = this.#bucketOf(networkOf(address));
     if (bucket.tokens < 1) return false;
@@ -36,7 +36,7 @@ export class AttemptLimit {
     return true;
   }
 
-  /** Returns the token of an attempt that did not fail. */
+  /** Puts back the token of a lookup that did not fail. */
   giveBack(address: string): void {
     const bucket = this.#bucketOf(networkOf(address));
     bucket.tokens = Math.min(BURST, bucket.tokens + 1);
@@ -52,7 +52,7 @@ export class AttemptLimit {
   }
 }
 
-/** The network that shares a bucket: an IPv4 address, or the /64 of an IPv6 address. Other text is shortened. */
+/** Returns the key of the bucket: an IPv4 address, or the /64 of an IPv6 address. Truncates other texts. */
 export function networkOf(address: string): string {
   if (!ipaddr.isValid(address)) return address.slice(0, MAX_TEXT_LENGTH);
   const parsed = ipaddr.process(address);

@@ -3,10 +3,10 @@ import { parseSandboxId } from "@skerry/wire";
 import type { RouteService } from "@skerry/wire/control";
 import type { FindSigner } from "../ports.ts";
 
-/** How long the control plane may take. Its search takes milliseconds. */
+/** Timeout of the RPC. The search itself takes milliseconds. */
 const TIMEOUT_MS = 10_000;
 
-/** Asks the control plane. */
+/** Finds signers with the RPC of the control plane. */
 export function findSignerFrom(client: Client<typeof RouteService>): FindSigner {
   return async ({ expiration, ...file }) => {
     const request = { ...file, ...(expiration === undefined ? {} : { expiration: BigInt(expiration) }) };

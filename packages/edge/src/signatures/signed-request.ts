@@ -1,4 +1,4 @@
-// Requests for signed file URLs that do not name their sandbox. SDKs make such URLs when E2B_SANDBOX_URL is set.
+// Signed file URLs that do not name their sandbox. The SDKs make such URLs when E2B_SANDBOX_URL is set.
 
 import { parseExpiration, type SignedFileRequest, signatureDigest } from "@skerry/wire";
 
@@ -10,11 +10,11 @@ export interface SignedFile extends SignedFileRequest {
 /**
  * - `other`: not a signed file URL.
  * - `other_method`: a signed file URL with a method that no signature allows.
- * - `malformed`: the agent would refuse these parameters whatever its token is.
+ * - `malformed`: parameters that the agent would reject with any token.
  */
 export type SignedUrl = { readonly kind: "signed"; readonly file: SignedFile } | { readonly kind: "other" | "other_method" | "malformed" };
 
-/** The agent's path for files. The agent accepts no other spelling. */
+/** The agent's path for files, in its only accepted spelling. */
 const FILES_PATH = "/files";
 
 const OPERATIONS: ReadonlyMap<string, SignedFileRequest["operation"]> = new Map([
@@ -22,7 +22,7 @@ const OPERATIONS: ReadonlyMap<string, SignedFileRequest["operation"]> = new Map(
   ["POST", "write"],
 ]);
 
-/** Reads a request target as the agent does, so that both see the same parameters. */
+/** Parses a request target like the agent, so that both see the same parameters. */
 export function readSignedUrl(method: string, target: string): SignedUrl {
   const [path, ...rest] = target.split("?");
   if (path !== FILES_PATH) return { kind: "other" };
