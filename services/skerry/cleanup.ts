@@ -1,8 +1,8 @@
 import { existsSync, realpathSync } from "node:fs";
-import { join } from "node:path";
 import { createLogger } from "@skerry/base";
 import { openLayerStore } from "@skerry/layers";
 import { cleanUpNode, type NodeCleanUp } from "@skerry/node";
+import { dataFolder } from "@skerry/setup/folder";
 import { instanceOf, setUpRuntimes } from "./node-host.ts";
 
 export type CleanupReport = NodeCleanUp;
@@ -11,15 +11,15 @@ const NOTHING: CleanupReport = { sandboxes: 0, slots: 0, cgroups: 0, mounts: 0, 
 
 /** Removes everything that the platform of this data folder has on this host, except its data. Idempotent. Preconditions: root; no daemon runs. */
 export async function cleanup(dataDir: string): Promise<CleanupReport> {
-  if (!existsSync(join(dataDir, "tools.json"))) return NOTHING;
-  const root = realpathSync(dataDir);
+  if (!existsSync(dataFolder(dataDir).toolsFile)) return NOTHING;
+  const folder = dataFolder(realpathSync(dataDir));
   return cleanUpNode(
     {
       nodeId: "clean-up",
-      instance: instanceOf(root),
-      dir: join(root, "node"),
-      runtimes: setUpRuntimes(root),
-      layers: await openLayerStore(join(root, "layers")),
+      instance: instanceOf(folder.root),
+      dir: folder.nodeDir,
+      runtimes: setUpRuntimes(folder),
+      layers: await openLayerStore(folder.layersDir),
       agents: { dir: "", current: { digest: "", version: "" }, command: [] },
       networkPool: undefined,
       resolvers: [],

@@ -1,6 +1,6 @@
 import { isIP, isIPv6 } from "node:net";
-import { join } from "node:path";
 import { ConfigReader } from "@skerry/base";
+import { DEFAULT_DATA_DIR, dataFolder } from "@skerry/setup/folder";
 
 export type Role = "api" | "edge" | "node";
 const ROLES: readonly Role[] = ["api", "edge", "node"];
@@ -76,7 +76,7 @@ export function parseServeConfig(env: Readonly<Record<string, string | undefined
   const nodePort = reader.integer("NODE_PORT", 4682, PORT);
   const listen = reader.string("LISTEN", "127.0.0.1");
   const config: ServeConfig = {
-    dataDir: reader.string("DATA", "/var/lib/skerry"),
+    dataDir: reader.string("DATA", DEFAULT_DATA_DIR),
     roles: parseRoles(reader),
     listen,
     apiPort: reader.integer("API_PORT", 4680, PORT),
@@ -110,7 +110,7 @@ export function parseServeConfig(env: Readonly<Record<string, string | undefined
 
 /** The database's address. Defaults to SQLite in the data folder. */
 export function databaseUrlOf({ databaseUrl, dataDir }: ServeConfig): string {
-  return databaseUrl ?? `sqlite:${join(dataDir, "skerry.db")}`;
+  return databaseUrl ?? `sqlite:${dataFolder(dataDir).databaseFile}`;
 }
 
 /** "image" is the former name of "file". */

@@ -9,6 +9,7 @@ import { asError, PlatformError } from "@skerry/base";
 import { chooseDiskLimit, type DiskLimitSetting, openLayerStore } from "@skerry/layers";
 import type { NodeConfig } from "@skerry/node";
 import { AGENT_MOUNT_POINT, createRuncRuntime, createRunscRuntime, type Runtime, type RuntimeName, readHostFacts } from "@skerry/runtime";
+import { type DataFolder, dataFolder } from "@skerry/setup/folder";
 
 /** Default share of the host's memory for ready sandboxes. */
 const POOL_MEMORY_SHARE = 0.1;
@@ -32,25 +33,25 @@ export interface NodeSettings {
 
 /** Throws PlatformError("config_invalid") if the default runtime is not set up. */
 export async function nodeConfigOf(settings: NodeSettings): Promise<NodeConfig> {
-  const dataDir = realpathSync(settings.dataDir);
-  const instance = instanceOf(dataDir);
-  const runtimes = setUpRuntimes(dataDir).sort((a, b) => Number(b.name === settings.runtime) - Number(a.name === settings.runtime));
+  const folder = dataFolder(realpathSync(settings.dataDir));
+  const instance = instanceOf(folder.root);
+  const runtimes = setUpRuntimes(folder).sort((a, b) => Number(b.name === settings.runtime) - Number(a.name === settings.runtime));
   if (runtimes[0]?.name !== settings.runtime) {
     throw new PlatformError(
       "config_invalid",
-      `${settings.runtime} is not set up in ${dataDir}: run ./skerry up --runtime ${settings.runtime}`,
+      `${settings.runtime} is not set up in ${folder.root}: run ./skerry up --runtime ${settings.runtime}`,
     );
   }
-  const { digest, version } = readJson<{ digest: string; version: string }>(join(dataDir, "agent/current.json"));
-  const disk = await chooseDiskLimit({ dir: join(dataDir, "node/areas"), setting: settings.diskLimit });
+  const { digest, version } = readJson<{ digest: string; version: string }>(folder.agentFile);
+  const disk = await chooseDiskLimit({ dir: join(folder.nodeDir, "areas"), setting: settings.diskLimit });
   return {
     nodeId: `${hostname()}-${instance}`,
     instance,
-    dir: join(dataDir, "node"),
+    dir: folder.nodeDir,
     runtimes,
-    layers: await openLayerStore(join(dataDir, "layers")),
+    layers: await openLayerStore(folder.layersDir),
     agents: {
-      dir: join(dataDir, "agent"),
+      dir: folder.agentDir,
       current: { digest, version },
       command: agentCommand(process.arch === "arm64" ? "arm64" : "x64", { root: AGENT_MOUNT_POINT }),
     },
@@ -69,10 +70,10 @@ export async function nodeConfigOf(settings: NodeSettings): Promise<NodeConfig> 
 }
 
 /** The runtimes in the data folder's tools.json. */
-export function setUpRuntimes(dataDir: string): Runtime[] {
-  const tools = readJson<{ runsc?: { path: string }; runc?: { path: string } }>(join(dataDir, "tools.json"));
+export function setUpRuntimes(folder: DataFolder): Runtime[] {
+  const tools = readJson<{ runsc?: { path: string }; runc?: { path: string } }>(folder.toolsFile);
   const host = readHostFacts();
-  const stateDir = (name: string) => join(dataDir, "node", name);
+  const stateDir = (name: string) => join(folder.nodeDir, name);
   return [
     ...(tools.runsc ? [createRunscRuntime({ binary: tools.runsc.path, stateDir: stateDir("runsc"), host })] : []),
     ...(tools.runc ? [createRuncRuntime({ binary: tools.runc.path, stateDir: stateDir("runc"), host })] : []),

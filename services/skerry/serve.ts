@@ -2,12 +2,12 @@
 // the same interfaces as over the network.
 
 import { flushCompileCache } from "node:module";
-import { join } from "node:path";
 import { createClient, createRouterTransport } from "@connectrpc/connect";
 import { createApi, localNode, type NodeDirectory, remoteNodes, rpcTransport, seedIdentity, seedTemplates } from "@skerry/api";
 import { createLogger, IdleMemory, type Logger, PlatformError } from "@skerry/base";
 import { connectDialer, createEdge, type Dial, findSignerFrom, routeTableFrom } from "@skerry/edge";
 import { createNode, type Node } from "@skerry/node";
+import { dataFolder } from "@skerry/setup/folder";
 import { openStore } from "@skerry/store";
 import { AGENT_VERSION } from "@skerry/wire";
 import { RouteService } from "@skerry/wire/control";
@@ -25,7 +25,7 @@ const MEMORY_LOOK_MS = 10_000;
 /** Runs the platform until SIGTERM or SIGINT. Sandboxes keep running without it, and the next start adopts them. */
 export async function serve(env: Readonly<Record<string, string | undefined>>): Promise<void> {
   const config = parseServeConfig(env);
-  const secrets = readSecrets(config.secretsFile ?? join(config.dataDir, "secrets.json"));
+  const secrets = readSecrets(config.secretsFile ?? dataFolder(config.dataDir).secretsFile);
   const logger = createLogger({ name: "skerry", level: config.logLevel });
   const stopped = new Promise<string>((resolve) => {
     for (const signal of ["SIGTERM", "SIGINT"]) process.once(signal, () => resolve(signal));
@@ -88,7 +88,7 @@ async function startApi(context: RoleContext, stack: AsyncDisposableStack, node:
   const store = await openStore(databaseUrlOf(config), logger.child({ part: "store" }));
   stack.defer(() => store.close());
   await seedIdentity(store, secrets.control, store.clock);
-  await seedTemplates(store, join(config.dataDir, "templates"), { teamId: secrets.control.teamId, clock: store.clock });
+  await seedTemplates(store, dataFolder(config.dataDir).templatesDir, { teamId: secrets.control.teamId, clock: store.clock });
   const api = await createApi(
     {
       host: config.listen,

@@ -1,7 +1,7 @@
 import { chmod, mkdir, realpath } from "node:fs/promises";
 import { join } from "node:path";
 
-/** The paths in a data folder that the command reads or writes. */
+/** The paths in a data folder. */
 export interface DataFolder {
   readonly root: string;
   readonly secretsFile: string;
@@ -18,7 +18,10 @@ export interface DataFolder {
   readonly agentDir: string;
   readonly agentFile: string;
   readonly layersDir: string;
+  readonly templatesDir: string;
   readonly templateFile: string;
+  /** The database, unless SKERRY_DATABASE_URL names another one. */
+  readonly databaseFile: string;
   readonly workDir: string;
   readonly compileCacheDir: string;
   /** The node's own folder. Only functions of @skerry/node read or write below it. */
@@ -42,7 +45,9 @@ export function dataFolder(root: string): DataFolder {
     agentDir: join(root, "agent"),
     agentFile: join(root, "agent/current.json"),
     layersDir: join(root, "layers"),
+    templatesDir: join(root, "templates"),
     templateFile: join(root, "templates/base.json"),
+    databaseFile: join(root, "skerry.db"),
     workDir: join(root, "work"),
     compileCacheDir: join(root, "compile-cache"),
     nodeDir: join(root, "node"),
@@ -56,7 +61,7 @@ export async function createDataFolder(path: string): Promise<DataFolder> {
   // The mapped root of a sandbox must be able to traverse the folder, but not to list it.
   await chmod(root, 0o711);
   const folder = dataFolder(root);
-  for (const dir of [folder.binDir, folder.agentDir, folder.layersDir, join(root, "templates")]) {
+  for (const dir of [folder.binDir, folder.agentDir, folder.layersDir, folder.templatesDir]) {
     await mkdir(dir, { recursive: true, mode: 0o711 });
   }
   await mkdir(join(root, "logs"), { recursive: true, mode: 0o750 });

@@ -4,7 +4,6 @@
 
 import { randomBytes, randomUUID } from "node:crypto";
 import { chmod, copyFile, readFile, stat } from "node:fs/promises";
-import { join } from "node:path";
 import { asError } from "@skerry/base";
 import { OperatorError } from "../operator-error.ts";
 import type { DataFolder } from "./data-folder.ts";
@@ -145,7 +144,7 @@ async function keepCopy(folder: DataFolder, secrets: Secrets): Promise<void> {
 
 /** Whether there has been a platform: it leaves settings, a copy of its secrets, or a database. */
 async function wasSetUp(folder: DataFolder): Promise<boolean> {
-  const signs = [folder.settingsFile, folder.secretsBackupFile, join(folder.root, "skerry.db")];
+  const signs = [folder.settingsFile, folder.secretsBackupFile, folder.databaseFile];
   const found = await Promise.all(signs.map((path) => stat(path).catch(() => undefined)));
   return found.some((one) => one !== undefined);
 }
