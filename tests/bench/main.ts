@@ -1,11 +1,11 @@
 // ./skerry bench [name] [sizes]: prints a table to stderr, and every sample as JSON to stdout.
 
 import { parseArgs } from "node:util";
-import { agent } from "./agent.ts";
+import { agent } from "./agent/agent.ts";
 import { areas } from "./areas.ts";
 import type { Bench, BenchOptions, Row } from "./bench.ts";
 import { firstOutput } from "./first-output.ts";
-import { lifecycle } from "./lifecycle.ts";
+import { lifecycle } from "./lifecycle/lifecycle.ts";
 import { describeMachine } from "./machine.ts";
 import { memory } from "./memory.ts";
 import { roundtrip } from "./roundtrip.ts";

@@ -1,10 +1,10 @@
 // Transfers one file through the edge and the agent, compared with nginx in the same sandbox, which uses the same file and the same edge.
 
 import { request } from "node:http";
+import { timed } from "../statistics.ts";
 import type { AgentSandbox } from "./agent-sandbox.ts";
 import { ByteSource } from "./byte-source.ts";
 import { startNginx } from "./nginx.ts";
-import { timed } from "./statistics.ts";
 
 const ROUNDS = 3;
 

@@ -1,16 +1,16 @@
 // The agent, compared with a loop inside the same sandbox that runs the same programs, and with nginx for file transfers.
 
 import { startPlatform } from "@skerry/testkit";
+import type { Bench, BenchOptions, Measured, Row } from "../bench.ts";
+import { addBigTemplate } from "../big-template.ts";
+import { createSandbox } from "../sdk.ts";
+import { distribution } from "../statistics.ts";
 import { commandsAndLoop, startsAgain } from "./agent-commands.ts";
 import { listings, outputAndCat, sleepsAndLoop } from "./agent-loads.ts";
 import { AgentMemory, largeTransfer, runMany } from "./agent-memory.ts";
 import { openAgentSandbox } from "./agent-sandbox.ts";
 import { transfers } from "./agent-transfer.ts";
-import type { Bench, BenchOptions, Measured, Row } from "./bench.ts";
-import { addBigTemplate } from "./big-template.ts";
 import { fetchNginx } from "./nginx.ts";
-import { createSandbox } from "./sdk.ts";
-import { distribution } from "./statistics.ts";
 
 const PROCESSES = 1_000;
 

@@ -1,6 +1,6 @@
 import { AGENT_ROOT, nodeArguments } from "@skerry/agent";
+import { samplesOf, timed } from "../statistics.ts";
 import type { AgentSandbox } from "./agent-sandbox.ts";
-import { samplesOf, timed } from "./statistics.ts";
 
 const ROUNDS = 60;
 const WARM_UP = 5;

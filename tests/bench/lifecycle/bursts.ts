@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Platform, startPlatform } from "@skerry/testkit";
-import { openBare } from "./bare.ts";
-import type { Measured } from "./bench.ts";
-import { createSandbox } from "./sdk.ts";
-import { timed } from "./statistics.ts";
+import { openBare } from "../bare.ts";
+import type { Measured } from "../bench.ts";
+import { createSandbox } from "../sdk.ts";
+import { timed } from "../statistics.ts";
 
 const AT_ONCE = 50;
 const DEFAULT_POOL = 8;

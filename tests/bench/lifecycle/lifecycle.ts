@@ -4,13 +4,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Platform, startPlatform } from "@skerry/testkit";
 import { Sandbox } from "e2b";
-import { openBare } from "./bare.ts";
-import type { Bench, Measured, Row } from "./bench.ts";
-import { addBigTemplate } from "./big-template.ts";
-import { bursts } from "./lifecycle-bursts.ts";
-import { idleCosts } from "./lifecycle-idle.ts";
-import { connection, createSandbox, echo } from "./sdk.ts";
-import { distribution, timed } from "./statistics.ts";
+import { openBare } from "../bare.ts";
+import type { Bench, Measured, Row } from "../bench.ts";
+import { addBigTemplate } from "../big-template.ts";
+import { connection, createSandbox, echo } from "../sdk.ts";
+import { distribution, timed } from "../statistics.ts";
+import { bursts } from "./bursts.ts";
+import { idleCosts } from "./idle.ts";
 
 const ROUNDS = 20;
 const WARM_UP = 2;

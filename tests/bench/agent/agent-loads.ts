@@ -1,5 +1,5 @@
+import { repeated, samplesOf, timed } from "../statistics.ts";
 import type { AgentSandbox } from "./agent-sandbox.ts";
-import { repeated, samplesOf, timed } from "./statistics.ts";
 
 const OUTPUT_MB = 100;
 const ENTRIES = 100_000;

@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startPlatform } from "@skerry/testkit";
-import type { Measured } from "./bench.ts";
-import { availableMiB, diskMiB } from "./host-usage.ts";
-import { createSandbox, echo } from "./sdk.ts";
+import type { Measured } from "../bench.ts";
+import { availableMiB, diskMiB } from "../host-usage.ts";
+import { createSandbox, echo } from "../sdk.ts";
 
 const RUNNING = 100;
 /** Until agents and platform have finished their garbage collection, and the pool is full. */
