@@ -8,7 +8,7 @@ import { createLogger, IdleMemory, type Logger, PlatformError } from "@skerry/ba
 import { connectDialer, createEdge, type Dial, findSignerFrom, routeTableFrom } from "@skerry/edge";
 import { createNode, type Node } from "@skerry/node";
 import { dataFolder } from "@skerry/setup/folder";
-import { openStore } from "@skerry/store";
+import { openStore, refuseNewerDatabase } from "@skerry/store";
 import { AGENT_VERSION } from "@skerry/wire";
 import { RouteService } from "@skerry/wire/control";
 import { databaseUrlOf, parseServeConfig, type ServeConfig } from "./config.ts";
@@ -54,6 +54,8 @@ async function startRoles(context: RoleContext): Promise<AsyncDisposableStack> {
   const stack = new AsyncDisposableStack();
   try {
     const alone = config.roles.size === 3;
+    // Before the node changes anything. The store itself is opened after the node's start, which makes room on a full disk.
+    if (config.roles.has("api")) await refuseNewerDatabase(databaseUrlOf(config), logger);
     const node = config.roles.has("node") ? await startNode(context, stack) : undefined;
     if (node && !alone) {
       const { listen: host, nodePort: port } = config;

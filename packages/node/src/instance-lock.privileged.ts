@@ -2,9 +2,9 @@
 // for remains. The lock is the kernel's (flock) on a file that only root can open: it goes with its process, however that
 // ends, so it is never stale, and nobody else can take it.
 
-import { closeSync, fstatSync, openSync, readFileSync } from "node:fs";
+import { closeSync, fstatSync, lstatSync, mkdirSync, openSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { PlatformError } from "@skerry/base";
+import { isOutOfSpace, PlatformError } from "@skerry/base";
 import { lockFile } from "@skerry/base/linux";
 
 export interface InstanceLock {
@@ -13,7 +13,41 @@ export interface InstanceLock {
 
 /** Preconditions: `dir`, the node's own folder, exists. Throws PlatformError("already_running") when another process has it. */
 export function lockInstance(dir: string): InstanceLock {
-  const fd = openSync(join(dir, "lock"), "w", 0o600);
+  const own = take(join(dir, "instance.lock"));
+  try {
+    const earlier = lstatSync(lockOfEarlierVersions(dir), { throwIfNoEntry: false })?.isFile() && take(lockOfEarlierVersions(dir));
+    return {
+      release() {
+        if (earlier) earlier.release();
+        own.release();
+      },
+    };
+  } catch (error) {
+    own.release();
+    throw error;
+  }
+}
+
+/**
+ * Versions up to November 2026 lock a file `lock`, and release every sandbox whose record they can't read. So they must not start
+ * any more: where a directory has that name, they stop at once and change nothing. Preconditions: the lock is held.
+ */
+export function keepOutEarlierVersions(dir: string): void {
+  const path = lockOfEarlierVersions(dir);
+  if (lstatSync(path, { throwIfNoEntry: false })?.isDirectory()) return;
+  try {
+    rmSync(path, { force: true });
+    mkdirSync(path, { mode: 0o700 });
+  } catch (error) {
+    // A full disk must not keep a node from starting. The next start tries again.
+    if (!isOutOfSpace(error)) throw error;
+  }
+}
+
+const lockOfEarlierVersions = (dir: string) => join(dir, "lock");
+
+function take(path: string): InstanceLock {
+  const fd = openSync(path, "w", 0o600);
   if (!lockFile(fd)) {
     const holder = nameHolder(fstatSync(fd).ino);
     closeSync(fd);

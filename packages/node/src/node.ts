@@ -25,7 +25,7 @@ import { startDiskGuard } from "./disk/start-disk-guard.ts";
 import { ImageStore } from "./images/image-store.privileged.ts";
 import { ImageUses } from "./images/image-uses.ts";
 import { ImageWriter } from "./images/image-writer.ts";
-import { lockInstance } from "./instance-lock.privileged.ts";
+import { keepOutEarlierVersions, lockInstance } from "./instance-lock.privileged.ts";
 import { UnusedLayers } from "./layers/unused-layers.privileged.ts";
 import { NetworkPolicy } from "./network/network-policy.ts";
 import { chooseAddressPool } from "./network/pool-choice.privileged.ts";
@@ -67,11 +67,13 @@ export async function createNode(config: NodeConfig, logger: Logger): Promise<No
   makeNodeFolders(paths, config.dir);
   if (config.diskLimitMissing !== undefined) logger.warn({ why: config.diskLimitMissing }, "the disks of sandboxes are not limited");
   const lock = lockInstance(config.dir);
+  const images = new ImageStore(paths);
+  const journal = readRecords(paths, images, lock);
+  // From here on, this start changes what is there.
+  keepOutEarlierVersions(config.dir);
   const reserve = new DiskReserve(paths.reserve, RESERVE_BYTES);
   if (readDiskSpace(config.dir).freeBytes < RESERVE_BYTES && reserve.release())
     logger.warn({}, "the data disk is full: what was kept back for this is used now");
-  const images = new ImageStore(paths);
-  const journal = readRecords(paths, images, lock);
   for (const imageId of images.damaged) {
     logger.error({ image_id: imageId }, "its image.json can't be read: nothing starts from it, and disks that nothing refers to are kept");
   }

@@ -3,7 +3,7 @@ export { IdempotencyRepository, type KeyRecord, type NewKeyRecord } from "./idem
 export { type Credential, IdentityRepository, type KeyOwner, type Membership, type Team } from "./identity.ts";
 export type { Image, ImageKind, ImageState, NewImage } from "./image.ts";
 export { ImageRepository } from "./images.ts";
-export { openStore, type Store } from "./open-store.ts";
+export { openStore, refuseNewerDatabase, type Store } from "./open-store.ts";
 export { ProcessRepository } from "./processes.ts";
 export {
   type EndReason,

@@ -4,6 +4,15 @@ import { Migrator } from "kysely/migration";
 import { MIGRATIONS } from "./migrations/index.ts";
 import type { Database } from "./tables.ts";
 
+/**
+ * Throws PlatformError("store_migration_failed") where a newer version has changed the tables. Changes nothing. A database that can't be
+ * asked passes: whoever opens it gets the reason.
+ */
+export async function refuseNewer(db: Kysely<Database>): Promise<void> {
+  const newer = await stepsOfANewerVersion(db).catch(() => []);
+  if (newer.length > 0) throw new PlatformError("store_migration_failed", newerMessage(newer));
+}
+
 /** Brings the database to this version's tables. Several processes may do it at once; a newer database is refused. */
 export async function migrate(db: Kysely<Database>): Promise<void> {
   const migrator = new Migrator({ db, provider: { getMigrations: async () => ({ ...MIGRATIONS }) } });
@@ -12,10 +21,12 @@ export async function migrate(db: Kysely<Database>): Promise<void> {
   const newer = await stepsOfANewerVersion(db).catch(() => []);
   const failed = results?.find((result) => result.status === "Error")?.migrationName;
   const message =
-    newer.length > 0
-      ? `the database was brought up to date by a newer version of the platform (${newer.join(", ")}), which this one does not understand: start that version again`
-      : `the database could not be brought up to date${failed ? ` (step ${failed})` : ""}`;
+    newer.length > 0 ? newerMessage(newer) : `the database could not be brought up to date${failed ? ` (step ${failed})` : ""}`;
   throw new PlatformError("store_migration_failed", message, { cause: error });
+}
+
+function newerMessage(steps: readonly string[]): string {
+  return `the database was brought up to date by a newer version of the platform (${steps.join(", ")}), which this one does not understand: start that version again`;
 }
 
 async function stepsOfANewerVersion(db: Kysely<Database>): Promise<string[]> {

@@ -8,7 +8,7 @@ import { createSqliteDialect } from "./dialect/sqlite.ts";
 import { IdempotencyRepository } from "./idempotency.ts";
 import { IdentityRepository } from "./identity.ts";
 import { ImageRepository } from "./images.ts";
-import { migrate } from "./migrate.ts";
+import { migrate, refuseNewer } from "./migrate.ts";
 import { ProcessRepository } from "./processes.ts";
 import { SandboxRepository } from "./sandboxes.ts";
 import { SnapshotRepository } from "./snapshots.ts";
@@ -57,6 +57,16 @@ export async function openStore(url: string, logger?: Logger, options: { machine
     close,
     [Symbol.asyncDispose]: close,
   };
+}
+
+/** Throws PlatformError("store_migration_failed") where a newer version has changed the tables. Changes nothing. */
+export async function refuseNewerDatabase(url: string, logger?: Logger): Promise<void> {
+  const { db } = connect(url, logger);
+  try {
+    await refuseNewer(db);
+  } finally {
+    await db.destroy();
+  }
 }
 
 function connect(url: string, logger: Logger | undefined): { name: DialectName; db: Kysely<Database> } {

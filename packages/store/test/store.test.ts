@@ -7,7 +7,7 @@ import { Migrator } from "kysely/migration";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { createPostgresDialect } from "../src/dialect/postgres.ts";
 import { createSqliteDialect } from "../src/dialect/sqlite.ts";
-import { openStore, type Store } from "../src/index.ts";
+import { openStore, refuseNewerDatabase, type Store } from "../src/index.ts";
 import { MIGRATIONS } from "../src/migrations/index.ts";
 import { sandboxRow } from "../src/sandbox.ts";
 import type { Database } from "../src/tables.ts";
@@ -65,12 +65,15 @@ describe.each(["sqlite", "postgres"] as const)("the store on %s", (kind) => {
     const dialect = kind === "postgres" ? createPostgresDialect(url, undefined) : createSqliteDialect(url.slice("sqlite:".length));
     const db = new Kysely({ dialect });
     await sql`insert into kysely_migration (name, timestamp) values ('999-later', '2030-01-01')`.execute(db);
-    await expect(open()).rejects.toMatchObject({
-      code: "store_migration_failed",
-      message: expect.stringMatching(/newer version.*999-later/),
-    });
+    for (const use of [open, () => refuseNewerDatabase(url)]) {
+      await expect(use()).rejects.toMatchObject({
+        code: "store_migration_failed",
+        message: expect.stringMatching(/newer version.*999-later/),
+      });
+    }
     await sql`delete from kysely_migration where name = '999-later'`.execute(db);
     await db.destroy();
+    await refuseNewerDatabase(url);
     await open();
   });
 
