@@ -7,6 +7,7 @@ import { DatabaseSync } from "node:sqlite";
 import { runCommand, SubprocessError } from "@skerry/base";
 import type { DataFolder } from "@skerry/setup/folder";
 import { createTestDataFolder, describeTraces, freePorts, prepareTestCache, readHostTraces, startPlatform } from "@skerry/testkit";
+import { runtimesFor } from "@skerry/testkit/depth";
 import { waitUntil } from "@skerry/testkit/wait-until";
 import { Sandbox } from "e2b";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -26,7 +27,7 @@ beforeAll(async () => {
   earlier = await prepareEarlierCheckout(EARLIER);
 }, PREPARATION_LIMIT_MS);
 
-describe.each(["gvisor", "runc"] as const)("sandboxes on %s that an earlier version left", (runtime) => {
+describe.each(runtimesFor("upgrades"))("sandboxes on %s that an earlier version left", (runtime) => {
   const keepsMemory = runtime === "gvisor";
   let folder: DataFolder;
   let ports: string[];
@@ -98,8 +99,9 @@ describe.each(["gvisor", "runc"] as const)("sandboxes on %s that an earlier vers
     paused = await countingSandbox("paused");
     pausedLater = await countingSandbox("paused later");
     const source = await countingSandbox("source");
+    const countBefore = await countOf(source);
     ({ snapshotId } = await source.createSnapshot());
-    counts.set(snapshotId, await countOf(source));
+    counts.set(snapshotId, countBefore);
     await source.kill();
     for (const sandbox of [running, paused, pausedLater]) await remember(sandbox);
     await paused.pause();

@@ -46,7 +46,7 @@ test("a folder that does not exist yet holds nothing", () => {
   const missing = join(dir, "missing");
   expect(hasContainers(missing)).toBe(false);
   expect(agentTreesInUse(missing)).toEqual(new Set());
-  expect(clusterOfNode(missing)).toEqual({ id: "", file: join(missing, "cluster.json") });
+  expect(clusterOfNode(missing)).toEqual({ version: 1, id: "", file: join(missing, "cluster.json") });
   releaseReserve(missing);
 });
 
@@ -68,7 +68,7 @@ test("the cluster and its last refusal are told; the reserve is released", () =>
   const refused = { id: "other", at: "2026-01-01T00:00:00.000Z" };
   write("cluster.json", { id: "own", refused });
   write("reserve", "x");
-  expect(clusterOfNode(dir)).toEqual({ id: "own", refused, file: join(dir, "cluster.json") });
+  expect(clusterOfNode(dir)).toEqual({ version: 1, id: "own", refused, file: join(dir, "cluster.json") });
   releaseReserve(dir);
   expect(existsSync(join(dir, "reserve"))).toBe(false);
 });

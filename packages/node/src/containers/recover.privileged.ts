@@ -8,7 +8,9 @@ import { type DiskAreas, unmountRootFilesystem } from "@skerry/layers";
 import { destroyCgroup, destroySlot, letTrafficGo, listCgroups, listSlots } from "@skerry/runtime";
 import type { ImageStore } from "../images/image-store.privileged.ts";
 import type { NodePaths } from "../paths.ts";
+import { readClusterRecord } from "../records/cluster-record.ts";
 import type { ImageRecord } from "../records/image-record.ts";
+import { readNetworkPool } from "../records/network-record.ts";
 import type { SandboxRecord } from "../records/sandbox-record.ts";
 import { commitKept, isKept, isToBeKept } from "../sandboxes/keeper.privileged.ts";
 import { type HostDeps, type ReleaseDeps, release, runtimeOf } from "./host.privileged.ts";
@@ -193,6 +195,8 @@ async function goneOn(deps: HostDeps, images: ImageStore, record: SandboxRecord,
 /** All records, before anything is changed. Throws PlatformError("record_unreadable"), and gives up the lock then. */
 export function readRecords(paths: NodePaths, images: ImageStore, lock: { release(): void }): JournalEntry[] {
   try {
+    readClusterRecord(paths.cluster);
+    readNetworkPool(paths.network);
     const journal = readJournal(paths);
     images.load();
     return journal;

@@ -61,7 +61,7 @@ export class ClusterIdentity {
     // A call under way may be about to make something that nobody sees yet.
     if (claimed === "" || (id !== "" && (this.#callsUnderWay > 0 || this.#options.holdsAnything()))) throw this.#refuse(claimed);
     this.#options.onChange({ from: id, to: claimed });
-    this.#write({ id: claimed });
+    this.#write({ version: 1, id: claimed });
     this.#options.logger.info({ cluster_id: claimed, former_cluster_id: id }, "this node belongs to a cluster from now on");
   }
 
@@ -78,7 +78,7 @@ export class ClusterIdentity {
     if (performance.now() - this.#refusalNotedAt < NOTE_REFUSAL_EVERY_MS) return;
     this.#refusalNotedAt = performance.now();
     const { id } = this.#remembered;
-    this.#write({ id, refused: { id: claimed, at: new Date().toISOString() } });
+    this.#write({ version: 1, id, refused: { id: claimed, at: new Date().toISOString() } });
     this.#options.logger.error({ cluster_id: id, refused_cluster_id: claimed }, "a control plane of another cluster was refused");
   }
 
