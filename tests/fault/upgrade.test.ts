@@ -111,7 +111,7 @@ describe.each(runtimesFor("upgrades"))("sandboxes on %s that an earlier version 
   test("go on with the earlier version after an upgrade that did not start", async () => {
     const { exitCode, stderr } = await withThis({ SKERRY_DNS: "no address" }, "restart");
     expect(exitCode).not.toBe(0);
-    expect(stderr).toContain("./skerry restart from the checkout of before");
+    expect(stderr).toContain("./skerry restart from the previous checkout");
     expect(await withEarlier("restart")).toMatchObject({ exitCode: 0 });
     await expectWhole(await connect(running), "running", { from: rememberedOf(running), memory: true });
     await remember(running);
