@@ -1,6 +1,6 @@
-// On the host's kernel every process reads the host's boot id, which identifies the host and survives the boot of a sandbox.
-// runc accepts no mount below /proc in its configuration. So it masks the file while it starts the sandbox (kernel-paths.ts), and the id
-// of this boot is mounted over the mask from outside, before the agent is asked for anything.
+// Gives each start of a sandbox on runc its own boot id. The id in the kernel identifies the host, and does not change when a sandbox boots.
+// runc accepts no mount below /proc in its configuration. So runc masks the file (kernel-paths.ts), and the node mounts the new id over
+// the mask from outside, before it sends the agent its first request.
 
 import { randomUUID } from "node:crypto";
 import { writeFileSync } from "node:fs";
@@ -9,7 +9,7 @@ import { mountInNamespaceOf } from "@skerry/base/linux";
 
 export const BOOT_ID_PATH = "/proc/sys/kernel/random/boot_id";
 
-/** Shows the processes of a sandbox that was just started a new boot id. `bundleDir` must exist as long as the sandbox. */
+/** Mounts a new boot id into a sandbox that was just started. `bundleDir` must exist as long as the sandbox. */
 export function showNewBootId(target: { readonly pid: number; readonly bundleDir: string }): void {
   const source = join(target.bundleDir, "boot_id");
   writeFileSync(source, `${randomUUID()}\n`, { mode: 0o444 });

@@ -1,12 +1,12 @@
-// Control groups as they lie on disk, for both versions and the hybrid of them: a sandbox's group may exist under
-// several hierarchies at once. Limits themselves go through the OCI specification; here they are emptied and removed.
+// Reads, empties and removes cgroups, for version 1, version 2 and the hybrid of both, in which the cgroup of a sandbox exists in several
+// hierarchies. The OCI specification sets the limits.
 
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 
 let ownRoots: readonly string[] | undefined;
 
-/** Mount points of every cgroup hierarchy of this machine. Looked up once: with each sandbox the table of mounts gets longer. */
+/** Mount points of all cgroup hierarchies. Read once, because the table of mounts grows with each sandbox. */
 export function cgroupRoots(): readonly string[] {
   ownRoots ??= cgroupRootsIn(readFileSync("/proc/self/mounts", "utf8"));
   return ownRoots;
@@ -20,7 +20,7 @@ export function cgroupRootsIn(mounts: string): string[] {
     .map((fields) => fields[1] ?? "");
 }
 
-/** Pids of everything in the group, over all hierarchies and descendants. */
+/** Pids of all processes in the cgroup and its descendants, in all hierarchies. */
 export function cgroupProcesses(cgroupPath: string): number[] {
   const pids = new Set<number>();
   for (const root of cgroupRoots()) collectProcesses(join(root, cgroupPath), pids);
@@ -35,8 +35,8 @@ function collectProcesses(dir: string, pids: Set<number>): void {
 }
 
 /**
- * SIGKILL to everything in the group until nothing is left, then removes it. Throws when processes are still there after
- * `timeoutMs`: a process in uninterruptible sleep keeps its group, and saying "gone" would be wrong.
+ * Kills all processes of the cgroup, and then removes it. Throws when processes are left after `timeoutMs`. A process in uninterruptible
+ * sleep keeps its cgroup, so the cgroup must not be reported as removed.
  */
 export async function destroyCgroup(cgroupPath: string, timeoutMs = 10_000): Promise<void> {
   const deadline = performance.now() + timeoutMs;
@@ -49,7 +49,7 @@ export async function destroyCgroup(cgroupPath: string, timeoutMs = 10_000): Pro
   for (const root of cgroupRoots()) await removeGroup(join(root, cgroupPath), deadline);
 }
 
-/** What stands still does not even end in version 1. It has been killed by now, so nothing of it runs again. */
+/** Thaws the cgroup: in version 1 a frozen process does not end. The processes are already killed, so none of them runs again. */
 function thaw(cgroupPath: string): void {
   for (const root of cgroupRoots()) {
     const file = join(root, cgroupPath, "freezer.state");
@@ -57,17 +57,17 @@ function thaw(cgroupPath: string): void {
   }
 }
 
-/** What all sandboxes of an instance may take of the host's process numbers, in percent. */
+/** Share of the host's process numbers that all sandboxes of an instance may use, in percent. */
 const PROCESS_SHARE_PERCENT = 80;
 
 /**
- * Keeps all groups below `cgroupPath` together from using up the host's process numbers. Where the host has no process
- * controller, `onMissing` hears why; each sandbox's own limit then stands alone.
+ * Limits the processes of all cgroups below `cgroupPath` together, so that they cannot use up the host's process numbers. Calls `onMissing`
+ * with the reason when the host has no process controller. Only the limit of each sandbox applies then.
  */
 export function limitProcesses(cgroupPath: string, onMissing: (error: unknown) => void): void {
   const all = Number(readFileSync("/proc/sys/kernel/pid_max", "utf8"));
   const limit = String(Math.floor((all * PROCESS_SHARE_PERCENT) / 100));
-  let cause: unknown = new Error("no control group hierarchy has a process controller");
+  let cause: unknown = new Error("no cgroup hierarchy has a process controller");
   for (const root of cgroupRoots()) {
     const isVersion2 = existsSync(join(root, "cgroup.controllers"));
     if (!isVersion2 && basename(root) !== "pids") continue;
@@ -83,18 +83,18 @@ export function limitProcesses(cgroupPath: string, onMissing: (error: unknown) =
   onMissing(cause);
 }
 
-/** Child groups of a group, by name, over all hierarchies. */
+/** Names of the child cgroups, in all hierarchies. */
 export function listCgroups(cgroupPath: string): string[] {
   return [...new Set(cgroupRoots().flatMap((root) => childGroups(join(root, cgroupPath))))];
 }
 
-/** Files that hold a group's memory limit, if it has them. Memory and swap together come first, because they may never be the lower ones. */
+/** Files with the memory limit of a cgroup. The limit of memory and swap comes first, because it must never be the lower one. */
 export function memoryLimitFiles(cgroupPath: string): string[] {
   const names = ["memory.max", "memory.memsw.limit_in_bytes", "memory.limit_in_bytes"];
   return cgroupRoots().flatMap((root) => names.map((name) => join(root, cgroupPath, name)));
 }
 
-/** Changes the memory limit of a group that has one. Throws when the kernel can't get it below the lower one. */
+/** Sets the memory limit of a cgroup. Throws when the cgroup uses more and the kernel cannot reclaim it. */
 export function setMemoryLimit(cgroupPath: string, bytes: number): void {
   const files = memoryLimitFiles(cgroupPath).filter((file) => existsSync(file));
   if (files.some((file) => Number(readFileSync(file, "utf8")) > bytes)) files.reverse();
@@ -111,7 +111,7 @@ async function removeGroup(dir: string, deadline: number): Promise<void> {
     } catch (error) {
       const code = (error as NodeJS.ErrnoException).code;
       if (code === "ENOENT") return;
-      // A group whose last process has just ended is busy for a moment longer.
+      // A cgroup is still busy for a moment after its last process has ended.
       if (code !== "EBUSY" || performance.now() > deadline) throw error;
       await new Promise((resolve) => setTimeout(resolve, 2));
     }
@@ -146,7 +146,7 @@ function readIfThere(path: string): string {
   }
 }
 
-/** ENODEV: the group went away between open and read. */
+/** "" when the file does not exist. ENODEV means that the cgroup was removed between open and read. */
 function isGone(error: unknown): boolean {
   return ["ENOENT", "ENODEV"].includes((error as NodeJS.ErrnoException).code ?? "");
 }

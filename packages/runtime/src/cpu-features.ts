@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 
-/** Features of this machine's processors as the kernel names them, in order. The same for the life of the machine. */
+/** Features of the CPUs, as the kernel names them, sorted. They do not change while the machine runs. */
 export function readCpuFeatures(): readonly string[] {
   features ??= parseCpuFeatures(readFileSync("/proc/cpuinfo", "utf8"));
   return features;
@@ -8,7 +8,7 @@ export function readCpuFeatures(): readonly string[] {
 
 let features: readonly string[] | undefined;
 
-/** From the text of /proc/cpuinfo: `flags` on x86-64, `Features` on arm64. */
+/** Parses /proc/cpuinfo: `flags` on x86-64, `Features` on arm64. */
 export function parseCpuFeatures(cpuinfo: string): readonly string[] {
   const line = /^(?:flags|Features)\s*:\s*(.*)$/m.exec(cpuinfo)?.[1] ?? "";
   return line

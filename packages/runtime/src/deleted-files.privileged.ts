@@ -1,5 +1,5 @@
-// Files that a sandbox on gVisor has open and that have no name any more, found from the host: gVisor's kernel keeps a descriptor
-// of the host for each file in use. A list that the guest made could lie. Preconditions: the sandbox is frozen.
+// Finds the deleted files that a sandbox on gVisor has open. The node looks at the host's descriptors of gVisor's kernel, which has one
+// for each file in use, because the guest could lie. Preconditions: the sandbox is frozen.
 
 import { lstatSync, readdirSync, readlinkSync, type Stats, statfsSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -7,24 +7,24 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { errnoOf } from "@skerry/base";
 
 const DELETED = " (deleted)";
-/** Where gVisor's file server sees the guest's root. */
+/** Path of the guest's root for gVisor's file server. */
 const GUEST_ROOT = "/root";
-/** The guest's root is an overlay, and nothing else that gVisor's kernel has open is: not its own memory files, and not the agent's tree. */
+/** File system type of the guest's root. Other open files of gVisor's kernel (its memory files, the agent's tree) are not on an overlay. */
 const OVERLAY_MAGIC = 0x794c7630;
-/** Descriptors looked at in one go, which takes about a millisecond. */
+/** Descriptors per turn of the event loop, which take about a millisecond. */
 const AT_ONCE = 256;
 
 export interface DeletedFile {
-  /** In the sandbox; "" where it is too long for the host to tell. */
+  /** Path in the sandbox; "" when it is too long for the host to report. */
   readonly path: string;
   readonly kind: "file" | "folder" | "link" | "other";
-  /** Holes included. */
+  /** Size of the file, including holes. */
   readonly bytes: number;
-  /** On disk. */
+  /** Space that the file takes on the disk. */
   readonly storedBytes: number;
 }
 
-/** Each file once. `rootDir` is the sandbox's root on the host. Throws when the process has ended. */
+/** Lists each file once. `rootDir` is the root of the sandbox on the host. Throws when the process has ended. */
 export async function deletedFilesOf(pid: number, rootDir: string): Promise<DeletedFile[]> {
   const dir = `/proc/${pid}/fd`;
   const found = new Map<string, DeletedFile>();
@@ -46,12 +46,12 @@ function addIfDeleted(descriptor: string, rootDir: string, found: Map<string, De
     const path = link === undefined ? "" : inGuest(link.slice(0, -DELETED.length));
     found.set(`${about.dev}:${about.ino}`, { path, kind: kindOf(about), bytes: about.size, storedBytes: about.blocks * 512 });
   } catch (error) {
-    // gVisor's own descriptors come and go.
+    // gVisor closed one of its own descriptors meanwhile.
     if (errnoOf(error) !== "ENOENT") throw error;
   }
 }
 
-/** Undefined where the path is longer than the host can say. */
+/** Undefined when the path is longer than the host can report. */
 function targetOf(descriptor: string): string | undefined {
   try {
     return readlinkSync(descriptor);
@@ -61,7 +61,7 @@ function targetOf(descriptor: string): string | undefined {
   }
 }
 
-/** A file may really be called "x (deleted)". One with further links may have lost this one. */
+/** The name of an existing file may end in " (deleted)". A file with several links may have lost this one. */
 function isThere(about: Stats, path: string): boolean {
   if (about.nlink !== 1) return false;
   try {

@@ -1,37 +1,37 @@
-// Whom the kernel ends when a gVisor sandbox reaches its memory limit.
+// Chooses the process that the host's OOM killer takes when a gVisor sandbox reaches its memory limit.
 //
-// To the host such a sandbox is a tree of processes: gVisor's kernel, its file server, and one stub for each address space of
-// the guest, all forked from one first stub that stays idle. Left alone, the host takes the largest, which is gVisor's kernel
-// as soon as the guest has many small processes: and with it the whole sandbox. A stub that is killed costs the guest that one
-// process, with SIGKILL. So stubs are marked to go first, except the agent's.
+// For the host such a sandbox is a tree of processes: gVisor's kernel, its file server, and one stub for each address space of the guest. All
+// stubs are forked from a first stub that stays idle. By default the OOM killer takes the largest process. When the guest has many
+// small processes, that is gVisor's kernel, and the whole sandbox ends. A killed stub ends one guest process only. So this module marks all
+// stubs except the agent's as the first to kill.
 
 import { readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { setPriority } from "node:os";
 import { AGENT_MOUNT_POINT } from "./spec/mounts.ts";
 
-/** The highest: whatever has it goes before everything that has not, the largest first. */
+/** The highest value. The OOM killer takes processes with it first, the largest before the others. */
 const FIRST_TO_GO = "1000";
 const LAST_TO_GO = "0";
 
 export interface GuestProcesses {
-  /** Marked to go first. The idle first stub is among them: later ones inherit the mark from it. */
+  /** Processes that are marked as the first to kill. They include the idle first stub, from which later stubs inherit the mark. */
   readonly guests: number;
   readonly agents: number;
 }
 
 /**
- * Marks the processes of a group. Preconditions: the agent runs, so that its stub is known by the program that it has mapped.
- * Raising a mark needs no privilege, and taking it back none as long as nobody with CAP_SYS_RESOURCE has set it.
+ * Marks the guest processes of a cgroup. Preconditions: the agent runs, because its stub is recognised by the program that it has mapped.
+ * Raising the value needs no privilege. Lowering it again needs none either, unless a process with CAP_SYS_RESOURCE has set it.
  */
 export function sacrificeGuestsFirst(list: () => readonly number[]): GuestProcesses {
   const seen = new Map<number, "gvisor" | "agent" | "guest">();
-  // Again until nothing is new: what was forked from the first stub before that one had its mark.
+  // Repeats until there is no new process, because stubs may have been forked before the first stub was marked.
   for (let fresh = list(); fresh.length > 0; fresh = list().filter((pid) => !seen.has(pid))) {
     for (const pid of fresh) {
       const kind = ifThere(() => kindOf(readlinkSync(`/proc/${pid}/exe`), readFileSync(`/proc/${pid}/maps`, "utf8"))) ?? "guest";
       seen.set(pid, kind);
       if (kind === "guest") mark(pid, FIRST_TO_GO);
-      // After a restore it was forked from a stub that had the mark.
+      // After a restore the agent's stub has inherited the mark.
       if (kind === "agent") mark(pid, LAST_TO_GO);
     }
   }
@@ -39,21 +39,21 @@ export function sacrificeGuestsFirst(list: () => readonly number[]): GuestProces
   return { guests: count("guest"), agents: count("agent") };
 }
 
-/** A stub was forked from gVisor's kernel, so it has the same program, but not one page of it is mapped. */
+/** Tells gVisor's processes from stubs. A stub is a fork of gVisor's kernel with the same program, but has no page of it mapped. */
 export function kindOf(program: string, maps: string): "gvisor" | "agent" | "guest" {
   const files = new Set(maps.split("\n").map((line) => line.slice(line.indexOf("/"))));
   if (files.has(program)) return "gvisor";
   return [...files].some((file) => file.endsWith(`${AGENT_MOUNT_POINT}/bin/node`)) ? "agent" : "guest";
 }
 
-/** Those that `sacrificeGuestsFirst` has spared: gVisor's own and the agent's. */
+/** The processes that `sacrificeGuestsFirst` does not mark: gVisor's own and the agent's. */
 export function sparedProcesses(pids: readonly number[]): number[] {
   return pids.filter((pid) => ifThere(() => readFileSync(`/proc/${pid}/oom_score_adj`, "utf8").trim()) === LAST_TO_GO);
 }
 
 /**
- * Sets the niceness of every thread of these processes: within their group, whoever has a lower one gets its turn first. What it
- * was is not kept: 0 is what gVisor has by itself, give or take one. Does nothing where the host does not permit it.
+ * Sets the niceness of all threads of the processes. Within a cgroup, threads with a lower value run first. The previous value is not kept;
+ * gVisor's own value is about 0. Does nothing where the host does not permit it.
  */
 export function setNiceness(pids: readonly number[], niceness: number): void {
   for (const pid of pids) {
@@ -61,7 +61,7 @@ export function setNiceness(pids: readonly number[], niceness: number): void {
       try {
         setPriority(Number(thread), niceness);
       } catch {
-        // Ended, or not permitted.
+        // The thread has ended, or the host does not permit it.
       }
     }
   }

@@ -1,14 +1,14 @@
 import { existsSync, readdirSync, readFileSync, realpathSync } from "node:fs";
 import type { HostFacts } from "./spec/build-spec.ts";
 
-/** A guest can use more, but the tables of the kernel that many open files need are the host's memory. */
+/** Upper bound of open files of a sandbox. Their tables in the kernel take memory of the host. */
 const MAX_OPEN_FILES = 1_048_576;
 
-// Version 1 has the file only on kernels that account for swap; version 2 always does.
+// In version 1 the file exists only on kernels that account for swap. Version 2 always accounts for swap.
 const SWAP_LIMIT_V1 = "/sys/fs/cgroup/memory/memory.memsw.limit_in_bytes";
 const CGROUP_V2 = "/sys/fs/cgroup/cgroup.controllers";
 
-/** What the host could give to processes without swapping. */
+/** Memory that the host can give to processes without swapping. */
 export function availableMemoryBytes(): number {
   const kilobytes = /^MemAvailable: +(\d+) kB$/m.exec(readFileSync("/proc/meminfo", "utf8"))?.[1];
   return Number(kilobytes ?? 0) * 1024;
@@ -27,7 +27,7 @@ export function readHostFacts(limits: string = readFileSync("/proc/self/limits",
   };
 }
 
-/** Folders in /sys of the devices behind the host's disks. They hold serial numbers, also where /sys/block is masked. */
+/** Folders in /sys of the devices behind the disks of the host. They contain serial numbers, which a mask of /sys/block does not hide. */
 function diskPaths(): string[] {
   const disks = namesIn("/sys/block").map((name) => `/sys/block/${name}/device`);
   const controllers = namesIn("/sys/class/nvme").map((name) => `/sys/class/nvme/${name}`);

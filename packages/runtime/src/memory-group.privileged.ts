@@ -1,24 +1,24 @@
-// What a control group holds in memory, read so cheaply that it can be asked a hundred times a second: the files stay open.
+// Reads the memory use of a cgroup. The files stay open, so that a hundred readings per second are cheap.
 
 import { closeSync, existsSync, openSync, readSync } from "node:fs";
 import { join } from "node:path";
 import { cgroupRoots } from "./cgroup.privileged.ts";
 
-/** Names and fields of one version of the interface. */
+/** File and field names of one version of cgroups. */
 interface Dialect {
   readonly usage: string;
-  /** Has a line `oom_kill <n>`. */
+  /** The file with a line `oom_kill <n>`. */
   readonly events: string;
-  /** Fields of memory.stat: of files, and not on a disk yet. */
+  /** Fields of memory.stat: pages of files that are not on a disk yet. */
   readonly unwritten: readonly string[];
-  /** Fields of memory.stat: of processes alone. */
+  /** Fields of memory.stat: memory of processes. */
   readonly own: readonly string[];
-  /** Fields of memory.stat that only the end of a process (or a deletion) gives back. */
+  /** Fields of memory.stat: memory that only the end of a process, or a deletion, frees. */
   readonly held: readonly string[];
 }
 
-// Version 1 tells kernel memory that can be reclaimed (inodes, directory entries) from the rest nowhere, so it is left out there.
-// The plain fields of version 1 are without child groups.
+// Version 1 does not distinguish reclaimable kernel memory (inodes, directory entries), so its kernel memory is not counted.
+// In version 1, fields without the prefix `total_` do not include child cgroups.
 const DIALECTS: readonly Dialect[] = [
   {
     usage: "memory.usage_in_bytes",
@@ -40,7 +40,7 @@ const DIALECTS: readonly Dialect[] = [
 const READ_BYTES = 8192;
 const buffer = Buffer.allocUnsafe(READ_BYTES);
 
-/** A group that is gone holds nothing: readings are 0 then. */
+/** Memory readings of a cgroup. They are 0 after the cgroup was removed. */
 export class MemoryGroup {
   readonly #usageFd: number;
   readonly #statFd: number;
@@ -69,32 +69,32 @@ export class MemoryGroup {
     this.#own = linesOf(dialect.own);
   }
 
-  /** Throws when no hierarchy of this machine has the group with a memory controller. */
+  /** Throws when no hierarchy has this cgroup with a memory controller. */
   static open(cgroupPath: string, roots: readonly string[] = cgroupRoots()): MemoryGroup {
     for (const root of roots) {
       const dir = join(root, cgroupPath);
       const dialect = DIALECTS.find(({ usage }) => existsSync(join(dir, usage)));
       if (dialect) return new MemoryGroup(dir, dialect);
     }
-    throw new Error(`control group ${cgroupPath} has no memory controller`);
+    throw new Error(`cgroup ${cgroupPath} has no memory controller`);
   }
 
-  /** All that is charged to the group, page cache of files included. */
+  /** All memory that is charged to the cgroup, including page cache. */
   usageBytes(): number {
     return Number(read(this.#usageFd)) || 0;
   }
 
-  /** What the kernel can't take back by itself: memory of processes and of memory file systems, without page cache. */
+  /** Memory that the kernel cannot reclaim: memory of processes and of file systems in memory, without page cache. */
   heldBytes(): number {
     return this.#sumOf(this.#held);
   }
 
-  /** What was written to files and is on no disk yet. */
+  /** Dirty pages of files, which are not on a disk yet. */
   unwrittenBytes(): number {
     return this.#sumOf(this.#unwritten);
   }
 
-  /** Memory that its processes have as their own. On gVisor the guest's memory is a file: what is left is gVisor's. */
+  /** Private memory of its processes. On gVisor that is gVisor's own memory, because the memory of the guest is a file. */
   ownBytes(): number {
     return this.#sumOf(this.#own);
   }
@@ -105,7 +105,7 @@ export class MemoryGroup {
     return sum;
   }
 
-  /** How many processes the kernel has killed here because the group's limit was reached. */
+  /** Number of processes that the kernel has killed because the cgroup reached its limit. */
   kernelKills(): number {
     return Number(/^oom_kill (\d+)$/m.exec(read(this.#eventsFd))?.[1] ?? 0);
   }

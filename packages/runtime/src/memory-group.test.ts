@@ -55,7 +55,7 @@ const V2 = {
 };
 
 it.each([
-  // Version 1 does not say which part of the kernel's memory could be taken back.
+  // Version 1 does not report which part of the kernel memory is reclaimable.
   ["1", V1, 340],
   ["2", V2, 350],
 ])("in version %s, page cache is used but not held, shared memory and that of processes is", (_version, files, heldMib) => {
@@ -70,7 +70,7 @@ it.each([
   group.close();
 });
 
-it("says when no hierarchy counts the group's memory", () => {
+it("throws when no hierarchy has the cgroup with a memory controller", () => {
   writeGroup({ "pids.current": "1\n" });
   expect(() => MemoryGroup.open("/skerry-1a2b/i1", [root])).toThrow("no memory controller");
 });

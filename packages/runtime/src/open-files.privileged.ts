@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from "node:fs";
 import { errnoOf } from "@skerry/base";
 
-/** Open files of a process; undefined when it has ended, and on kernels before 6.2, which count them only one by one. */
+/** Number of open files of a process; undefined when it has ended. Also undefined before Linux 6.2, which does not report the number. */
 export function countOpenFiles(pid: number): number | undefined {
   try {
     return statSync(`/proc/${pid}/fd`).size || undefined;
@@ -11,7 +11,7 @@ export function countOpenFiles(pid: number): number | undefined {
   }
 }
 
-/** How many files a process may have open. Throws when it has ended. */
+/** Limit of open files of a process. Throws when it has ended. */
 export function openFilesLimit(pid: number): number {
   const limits = readFileSync(`/proc/${pid}/limits`, "utf8");
   return Number(/^Max open files\s+(\d+)/m.exec(limits)?.[1] ?? Number.POSITIVE_INFINITY);

@@ -11,7 +11,7 @@ it("counts the open files of a process", () => {
   for (const fd of opened) closeSync(fd);
 });
 
-it("knows nothing of a process that is not there", () => {
+it("returns undefined for a process that does not exist", () => {
   expect(countOpenFiles(2 ** 22 + 1)).toBeUndefined();
   expect(() => openFilesLimit(2 ** 22 + 1)).toThrow();
 });

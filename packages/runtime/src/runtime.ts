@@ -1,122 +1,122 @@
 import type { OciSpec } from "./spec/oci.ts";
 
-/** What runs a sandbox's processes. Nothing above this interface knows which one it is. */
+/** Runs the processes of sandboxes. Code above this interface does not know which runtime it is. */
 export interface Runtime {
   readonly name: RuntimeName;
-  /** What this runtime can do beyond start and destroy; what it can't do is refused above with an error that names one which can. */
+  /** Optional features. The node refuses other operations with an error that names a runtime which has the feature. */
   readonly capabilities: RuntimeCapabilities;
-  /** Changes whenever what this runtime makes of a plan changes: program, specification, processor. */
+  /** Changes when the program, the specification or the CPU changes. Images with another fingerprint may be unusable. */
   readonly fingerprint: string;
   /**
-   * Starts a prepared sandbox and answers when its first process runs.
-   * Throws PlatformError("runtime_failed") with the runtime's own words; what was acquired until then is for `destroy`.
+   * Starts a prepared sandbox, and returns when its first process runs.
+   * Throws PlatformError("runtime_failed") with the message of the runtime. `destroy` then removes what exists.
    */
   start(plan: ContainerPlan): Promise<StartedContainer>;
   /**
-   * Brings back what `checkpoint` wrote, in another root file system, network namespace and group. The root must hold the
-   * files that it held then. Throws PlatformError("image_unusable") when this image can't be brought back here.
+   * Restores a checkpoint in another root file system, network namespace and cgroup. The root must contain the same files as at the
+   * checkpoint. Throws PlatformError("image_unusable") when the image cannot be restored on this host.
    */
   restore(plan: ContainerPlan, image: MemoryImage): Promise<StartedContainer>;
-  /** Stops every process of the sandbox where it is; `thaw` lets them go on. */
+  /** Stops all processes of the sandbox where they are, until `thaw`. */
   freeze(target: ContainerRef): Promise<void>;
   thaw(target: ContainerRef): Promise<void>;
   /**
-   * What it takes to save a frozen sandbox and to bring it back, beyond what it holds. `rootDir` is its root on the host.
-   * Throws PlatformError("state_not_savable"), whose public message says why, where it can't be saved as it is.
+   * The additional memory and disk space for a checkpoint and a restore of a frozen sandbox. `rootDir` is its root on the host.
+   * Throws PlatformError("state_not_savable"), with a public message, when the sandbox cannot be saved in its current state.
    */
   survey(target: { readonly pid: number; readonly rootDir: string }): Promise<SavingNeeds>;
   /**
-   * Writes processes and memory of a frozen sandbox into an empty directory. It stays frozen, also when this fails.
-   * Throws PlatformError("runtime_failed"), and "state_not_savable" as `survey` does.
+   * Writes the processes and memory of a frozen sandbox to an empty directory. The sandbox stays frozen, also after a failure.
+   * Throws PlatformError("runtime_failed"), or "state_not_savable" like `survey`.
    */
   checkpoint(target: ContainerRef & { bundleDir: string }, imageDir: string): Promise<MemoryImage>;
-  /** Has a running sandbox give memory back that the runtime itself has used for a while. That goes on after the answer. */
+  /** Asks the runtime of a running sandbox to return unused memory of its own to the host, which continues after this call. */
   reduceMemory(target: ContainerRef): Promise<void>;
-  /** Ends every process of the sandbox and removes what the runtime and the kernel keep for it. Safe in any state, also for an id never seen. */
+  /** Kills all processes of the sandbox, and removes its state and its cgroup. Safe in any state, also for an unknown id. */
   destroy(target: ContainerRef & { cgroupPath: string }): Promise<void>;
   /**
-   * Waits for what a former process of ours has asked this runtime for, and ends what takes too long. Preconditions: this process
-   * has asked it for nothing yet.
+   * Waits for runtime commands of an earlier daemon, and kills those that take too long. Preconditions: this process has not used the
+   * runtime yet.
    */
   endLeftCommands(): Promise<void>;
-  /** Ids that this runtime's state folder holds anything of. */
+  /** Ids of all sandboxes in the state folder of this runtime. */
   list(): Promise<string[]>;
-  /** Removes what the runtime keeps for all its sandboxes together. Preconditions: none of them is left. */
+  /** Removes the state folder. Preconditions: no sandbox is left. */
   cleanUp(): Promise<void>;
 }
 
 export type RuntimeName = "gvisor" | "runc";
 
 export interface RuntimeCapabilities {
-  /** Processes and memory can be written to an image and brought back. */
+  /** The runtime can save processes and memory to an image, and restore them. */
   readonly checkpoint: boolean;
-  /** The sandbox runs in a user namespace: `ContainerPlan.userNamespace` is needed, and `upper` is owned by its root. */
+  /** Sandboxes run in a user namespace. `ContainerPlan.userNamespace` is required, and its root must own `upper`. */
   readonly userNamespace: boolean;
 }
 
 export interface ContainerPlan {
   readonly id: string;
-  /** Folder for `config.json` and the runtime's log; exists. */
+  /** Existing folder for `config.json` and the log of the runtime. It must exist as long as the sandbox. */
   readonly bundleDir: string;
-  /** The mounted root file system; no link on the way to it (runsc refuses one). */
+  /** The mounted root file system. Its path must not contain symbolic links, which runsc refuses. */
   readonly rootDir: string;
-  /** The agent's tree on the host, shown read-only at `/.skerry`. */
+  /** The agent's tree on the host, which is mounted read-only at `/.skerry`. */
   readonly agentDir: string;
   readonly args: readonly string[];
   readonly hostname: string;
   readonly networkNamespacePath: string;
   readonly userNamespace?: UserNamespace;
-  /** Absolute within the cgroup hierarchy, like `/skerry-1a2b/<id>`. */
+  /** Absolute path within the cgroup hierarchy, such as `/skerry-1a2b/<id>`. */
   readonly cgroupPath: string;
   readonly limits: ContainerLimits;
 }
 
 export interface UserNamespace {
   readonly path: string;
-  /** Host id of the namespace's root; ids 0 to 65,535 inside follow it. */
+  /** Host id of root in the namespace. Ids 0 to 65,535 are mapped from there on. */
   readonly idBase: number;
 }
 
 export interface ContainerLimits {
   readonly cpuCount: number;
-  /** What the guest is told that it has. */
+  /** The size of its memory that the guest sees. */
   readonly memoryBytes: number;
-  /** What runtime and agent may use on top: the limit that the host holds the whole sandbox to is the sum. */
+  /** Additional memory for the runtime and the agent. The host limits the whole sandbox to the sum. */
   readonly overheadBytes: number;
   readonly pids: number;
 }
 
 export interface StartedContainer {
-  /** Host pid whose end is the sandbox's end. */
+  /** Pid on the host of the process whose end is the end of the sandbox. */
   readonly pid: number;
-  /** File name of the runtime's program that this sandbox runs on: what every later call has to use. */
+  /** File name of the runtime program of this sandbox. Every later call must use the same program. */
   readonly binary: string;
 }
 
 export interface ContainerRef {
   readonly id: string;
-  /** As `StartedContainer` said; without it, the current one. */
+  /** From `StartedContainer`. Default: the current program. */
   readonly binary?: string;
 }
 
-/** In bytes. */
+/** Additional needs of saving a sandbox, in bytes. */
 export interface SavingNeeds {
-  /** On top of what the sandbox holds. */
+  /** Memory beyond the current use of the sandbox. */
   readonly memoryBytes: number;
-  /** Free space on its own disk when it is brought back. */
+  /** Free space on its own disk during the restore. */
   readonly diskBytes: number;
-  /** What needs it, for callers; "" where nothing does. */
+  /** The cause, for callers; "" when there are no additional needs. */
   readonly cause: string;
 }
 
-/** Processes and memory on disk, and what they need to come back. */
+/** Saved processes and memory, and the requirements of their restore. */
 export interface MemoryImage {
   readonly dir: string;
-  /** What bringing it back takes on top of what the sandbox will hold, in bytes. */
+  /** Memory that the restore needs beyond the memory of the sandbox, in bytes. */
   readonly extraMemoryBytes?: number;
-  /** File name of the program that wrote it: no other can read it. */
+  /** File name of the program that wrote the image. No other program can read it. */
   readonly binary: string;
-  /** Processor features that the guest may have found and uses. */
+  /** CPU features that programs of the guest may use. */
   readonly cpuFeatures: readonly string[];
   /** The specification that the sandbox ran with, without paths of the host: `restore` puts in its own. */
   readonly spec: OciSpec;

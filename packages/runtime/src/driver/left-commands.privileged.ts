@@ -1,18 +1,18 @@
-// Commands of a runtime that a former process of ours has begun: they outlive it. One of them that goes on while the next process
-// decides what becomes of a sandbox would start or freeze it behind its back.
+// Finds commands of a runtime that an earlier daemon started. They outlive the daemon. Such a command could start or freeze a sandbox
+// while the new daemon decides about the sandbox, so the new daemon first waits for them or kills them.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { PlatformError } from "@skerry/base";
 
-/** As long as we would have waited for a pause ourselves. */
+/** How long a command may still run: as long as the daemon waits for a pause. */
 const PATIENCE_MS = 20_000;
 const END_TIMEOUT_MS = 5_000;
 const LOOK_MS = 20;
-/** What a sandbox runs on: these are no commands, and stay. */
+/** Processes of a running sandbox, which are not commands. */
 const LASTING: ReadonlySet<string> = new Set(["runsc-sandbox", "runsc-gofer"]);
-/** What they begin is given back as a whole: nobody has to wait for them. */
+/** Verbs that are killed at once, because recovery removes everything that they started. */
 const STARTS: ReadonlySet<string> = new Set(["run", "restore", "create"]);
 
 interface LeftCommand {
@@ -20,13 +20,13 @@ interface LeftCommand {
   readonly args: readonly string[];
 }
 
-/** Throws PlatformError("runtime_failed") when one does not end. */
+/** Returns when no command of an earlier daemon runs. Throws PlatformError("runtime_failed") when one does not end. */
 export async function endLeftCommands(stateDir: string): Promise<void> {
   for (const { pid, args } of leftCommands(stateDir)) if (args.some((arg) => STARTS.has(arg))) end(pid);
   if (await isQuiet(stateDir, PATIENCE_MS)) return;
   for (const { pid } of leftCommands(stateDir)) end(pid);
   if (await isQuiet(stateDir, END_TIMEOUT_MS)) return;
-  throw new PlatformError("runtime_failed", "a command of a former process does not end");
+  throw new PlatformError("runtime_failed", "a runtime command of an earlier daemon does not end");
 }
 
 async function isQuiet(stateDir: string, timeoutMs: number): Promise<boolean> {
@@ -45,7 +45,7 @@ function leftCommands(stateDir: string): LeftCommand[] {
     .filter(({ args }) => args.includes(`--root=${stateDir}`) && !LASTING.has(basename(args[0] ?? "")));
 }
 
-/** [] for one that has ended. */
+/** The arguments of a process; [] when it has ended. */
 function argsOf(pid: string): string[] {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
@@ -58,6 +58,6 @@ function end(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");
   } catch {
-    // It ended by itself.
+    // The process has ended.
   }
 }

@@ -1,4 +1,4 @@
-// What runsc and runc have in common: both take a bundle and the same few verbs.
+// Code that runsc and runc share: both use OCI bundles and the same verbs.
 
 import { createHash } from "node:crypto";
 import { appendFileSync, closeSync, existsSync, openSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
@@ -11,7 +11,7 @@ import { buildSpec, type HostFacts } from "../spec/build-spec.ts";
 import type { OciSpec } from "../spec/oci.ts";
 
 export interface OciDriver {
-  /** The program that new sandboxes run on. Others of the same kind may lie beside it, for what was started on them. */
+  /** Path of the program for new sandboxes. Earlier versions are in the same folder, for sandboxes that were started with them. */
   readonly binary: string;
   /** Flags before the verb. */
   readonly globalArgs: readonly string[];
@@ -19,7 +19,7 @@ export interface OciDriver {
   readonly timeLimits: TimeLimits;
 }
 
-/** A runtime that hangs is found out by these. In milliseconds. */
+/** Time limits of runtime commands, in milliseconds, which detect a runtime that hangs. */
 export interface TimeLimits {
   readonly start: number;
   readonly control: number;
@@ -27,7 +27,7 @@ export interface TimeLimits {
   readonly destroy: number;
 }
 
-/** A checkpoint of 1 GiB takes half a second from memory, and tens of seconds on a slow disk. */
+/** A checkpoint of 1 GiB takes half a second in memory, and tens of seconds on a slow disk. */
 export const TIME_LIMITS: TimeLimits = { start: 60_000, control: 20_000, checkpoint: 120_000, destroy: 60_000 };
 
 /** See `Runtime.fingerprint`. */
@@ -47,12 +47,12 @@ export function fingerprintOf(driver: OciDriver): string {
   return createHash("sha256").update(JSON.stringify(about)).digest("hex");
 }
 
-/** How to bring a sandbox up: `run` a new one, or `restore` an image. */
+/** How to start a sandbox: `run` a new one, or `restore` an image. */
 export interface StartVerb {
   readonly args: readonly string[];
   readonly binary: string;
   readonly spec: OciSpec;
-  /** Time beyond the usual limit, in milliseconds. */
+  /** Added to the time limit, in milliseconds. */
   readonly extraMs?: number;
 }
 
@@ -60,13 +60,13 @@ export async function startContainer(driver: OciDriver, plan: ContainerPlan): Pr
   return bringUp(driver, plan, { args: ["run"], binary: driver.binary, spec: buildSpec(plan, driver.host) });
 }
 
-/** Throws PlatformError("runtime_failed") with the runtime's own words. */
+/** Throws PlatformError("runtime_failed") with the message of the runtime. */
 export async function bringUp(driver: OciDriver, plan: ContainerPlan, verb: StartVerb): Promise<StartedContainer> {
   const log = join(plan.bundleDir, "runtime.log");
   const pidFile = join(plan.bundleDir, "pid");
   writeFileSync(join(plan.bundleDir, "config.json"), JSON.stringify(verb.spec), { mode: 0o600 });
-  // The sandbox keeps these descriptors for life. Nobody reads what a guest writes to them, and a file would be a way
-  // round the disk limit, so they lead nowhere; the runtime's own words go to its log.
+  // The sandbox keeps these descriptors for its lifetime. Nobody reads them, and a file would bypass the disk limit, so they are
+  // /dev/null. The runtime writes its own messages to its log.
   const nowhere = openSync("/dev/null", "r+");
   try {
     await runCommand(
@@ -93,15 +93,15 @@ export async function bringUp(driver: OciDriver, plan: ContainerPlan, verb: Star
   }
 }
 
-/** The program of that file name; throws PlatformError("image_unusable") when it is not there any more. */
+/** The path of the program with this file name. Throws PlatformError("image_unusable") when it no longer exists. */
 export function binaryOf(driver: OciDriver, name: string | undefined): string {
   if (name === undefined || name === basename(driver.binary)) return driver.binary;
   const path = join(dirname(driver.binary), name);
-  if (!existsSync(path)) throw new PlatformError("image_unusable", `it was made with ${name}, which is not on this machine any more`);
+  if (!existsSync(path)) throw new PlatformError("image_unusable", `it was made with ${name}, which this machine no longer has`);
   return path;
 }
 
-/** Runs one of the verbs that all runtimes have. Throws PlatformError("runtime_failed"). */
+/** Runs a verb that all runtimes have. Throws PlatformError("runtime_failed"). */
 export async function control(
   driver: OciDriver,
   target: ContainerRef,
@@ -119,19 +119,19 @@ export async function control(
 export async function destroyContainer(driver: OciDriver, target: ContainerRef & { cgroupPath: string }): Promise<void> {
   await destroyCgroup(target.cgroupPath);
   try {
-    // Any version can remove what another one keeps, and the one that it ran on may be gone.
+    // Each version can remove the state of the others, and the program of this sandbox may no longer exist.
     await runCommand(driver.binary, [...driver.globalArgs, "delete", "--force", target.id], {
       timeoutMs: driver.timeLimits.destroy,
     });
   } catch (error) {
-    // Both answer with an error when there is no such container, which is what we want to reach.
+    // Both runtimes fail when the container does not exist, which is the desired state.
     if (!(error instanceof SubprocessError) || !/does not exist|not exist|no such file/i.test(error.stderr)) throw error;
   }
-  // A runtime that was in the middle of starting may have made the group again.
+  // A runtime that was starting the sandbox may have created the cgroup again.
   await destroyCgroup(target.cgroupPath);
 }
 
-/** Without room on the disk a runtime can't say that this is what it lacks. A block or two may be free again by now. */
+/** The error of a full disk, for a runtime that left no message. The check writes 1 MiB, because a few blocks may be free again. */
 function whyEmpty(path: string): unknown {
   try {
     appendFileSync(path, Buffer.alloc(2 ** 20));
@@ -146,6 +146,6 @@ function readLog(path: string): string {
   try {
     return readFileSync(path, "utf8").trim().split("\n").slice(-5).join(" | ").slice(-2000);
   } catch {
-    return "it left no log";
+    return "the runtime left no log";
   }
 }

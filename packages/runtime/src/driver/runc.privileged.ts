@@ -6,7 +6,7 @@ import type { HostFacts } from "../spec/build-spec.ts";
 import { endLeftCommands } from "./left-commands.privileged.ts";
 import { control, destroyContainer, fingerprintOf, type OciDriver, startContainer, TIME_LIMITS } from "./oci-driver.privileged.ts";
 
-/** runc: the host's kernel, held off by a user namespace, a seccomp allow-list and few capabilities. */
+/** runc: sandboxes on the host's kernel, isolated by a user namespace, a seccomp allow-list and few capabilities. */
 export function createRuncRuntime(options: { binary: string; stateDir: string; host: HostFacts }): Runtime {
   mkdirSync(options.stateDir, { recursive: true, mode: 0o700 });
   const driver: OciDriver = {
@@ -43,5 +43,5 @@ export function createRuncRuntime(options: { binary: string; stateDir: string; h
 }
 
 function noMemory(): PlatformError {
-  return new PlatformError("runtime_unavailable", "runc can't keep memory in images; gvisor can");
+  return new PlatformError("runtime_unavailable", "runc cannot keep memory in images; gvisor can");
 }

@@ -1,4 +1,4 @@
-// Calls of gVisor's kernel that `runsc` has no command for, on the control socket that it has for each sandbox.
+// Calls gVisor's kernel through the control socket of a sandbox, for functions that have no `runsc` command.
 
 import { connect } from "node:net";
 import { join } from "node:path";
@@ -7,19 +7,20 @@ import { PlatformError } from "@skerry/base";
 const TIMEOUT_MS = 10_000;
 const MAX_ANSWER = 4096;
 
-/** Asks gVisor's kernel to collect its garbage; it gives that memory back to the host in the seconds after it. */
+/** Asks gVisor's kernel to collect garbage. The kernel returns the memory to the host within seconds after that. */
 export async function reduceMemory(stateDir: string, id: string): Promise<void> {
   const call = { method: "Usage.Reduce", arg: { wait: false, do_not_gc: false } };
   const answer = await callKernel(join(stateDir, `runsc-${id}.sock`), JSON.stringify(call));
-  if (!/"success":true/.test(answer)) throw new PlatformError("runtime_failed", `${id} did not give memory back: ${answer}`);
+  if (!/"success":true/.test(answer))
+    throw new PlatformError("runtime_failed", `gVisor's kernel of ${id} did not collect garbage: ${answer}`);
 }
 
-/** Its answer is one JSON object. */
+/** Sends one call. The answer is one JSON object. */
 function callKernel(path: string, call: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(path);
     let answer = "";
-    socket.setTimeout(TIMEOUT_MS, () => socket.destroy(new Error("it does not answer")));
+    socket.setTimeout(TIMEOUT_MS, () => socket.destroy(new Error("gVisor's kernel does not answer")));
     socket.once("error", reject);
     socket.once("close", () => resolve(answer));
     socket.on("data", (chunk: Buffer) => {

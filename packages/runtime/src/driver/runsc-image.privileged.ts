@@ -1,4 +1,4 @@
-// gVisor's images: memory and the kernel's state in a directory. Files stay where they are, in the overlay's `upper`.
+// Checkpoint and restore with gVisor. A checkpoint holds memory and the state of gVisor's kernel; files stay in the overlay's `upper`.
 
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -13,18 +13,18 @@ import type { OciSpec } from "../spec/oci.ts";
 import { binaryOf, bringUp, control, type OciDriver } from "./oci-driver.privileged.ts";
 import { refusalIn } from "./saving-needs.ts";
 
-/** What a sandbox on gVisor starts with, from its layers or from an image. */
+/** The specification of a sandbox on gVisor, for a boot and for a restore. */
 export function runscSpec(plan: ContainerPlan, host: HostFacts): OciSpec {
   const limitFiles = memoryLimitFiles(plan.cgroupPath);
   return raisingMemoryLimit(buildSpec(plan, host), { guestBytes: plan.limits.memoryBytes, limitFiles });
 }
 
-/** How fast gVisor's heap fills at the least while deleted files come back; 100 MB/s have been seen on two busy processors. */
+/** Slowest assumed rate of a restore of deleted files, in bytes of gVisor's heap. Measured: 100 MB/s on two busy CPUs. */
 const RESTORED_BYTES_PER_MS = 20_000;
 
 /**
- * `--leave-running` on a frozen sandbox: it stays frozen, so nothing changes between the image and what comes next, and when
- * the disk fills up in the middle it can still go on. Without it the sandbox would be gone either way.
+ * Writes a checkpoint of a frozen sandbox. With `--leave-running` the sandbox stays frozen: nothing changes between the checkpoint and the
+ * next step, and the sandbox can continue when the disk fills up. Without it the sandbox would end in any case.
  */
 export async function checkpointContainer(
   driver: OciDriver,
@@ -59,7 +59,7 @@ export async function restoreContainer(driver: OciDriver, plan: ContainerPlan, i
   try {
     return await bringUp(driver, plan, { args: ["restore", `--image-path=${image.dir}`], binary, spec, extraMs });
   } catch (error) {
-    // Too slow today proves nothing about the image: it must not cost the sandbox its memory.
+    // A timeout does not mean that the image is unusable, and must not cost the sandbox its memory.
     if (isTimeout(error)) throw error;
     throw new PlatformError("image_unusable", `the runtime could not bring it back: ${asError(error).message}`, { cause: asError(error) });
   }

@@ -18,7 +18,7 @@ import { reduceMemory } from "./runsc-control.privileged.ts";
 import { checkpointContainer, restoreContainer, runscSpec } from "./runsc-image.privileged.ts";
 import { savingNeeds } from "./saving-needs.ts";
 
-/** gVisor: a kernel in user space between the guest and the host. `stateDir` is created; keep its path short, sockets live in it. */
+/** gVisor: a kernel in user space between guest and host. Creates `stateDir`, whose path must be short because it contains sockets. */
 export function createRunscRuntime(options: {
   binary: string;
   stateDir: string;
@@ -32,20 +32,20 @@ export function createRunscRuntime(options: {
     timeLimits: { ...TIME_LIMITS, ...options.timeLimits },
     globalArgs: [
       `--root=${options.stateDir}`,
-      // The platform that needs neither KVM nor ptrace.
+      // This platform of gVisor needs neither KVM nor ptrace.
       "--platform=systrap",
-      // The guest's packets go through gVisor's own network stack, never through host sockets.
+      // Packets of the guest pass gVisor's own network stack and never use sockets of the host.
       "--network=sandbox",
-      // The root file system is a host overlay already: files stay on disk, checkpoints hold memory only.
+      // The root file system is already an overlay of the host. Files stay on disk, and checkpoints hold memory only.
       "--overlay2=none",
-      // Nothing but this sandbox changes its files while it runs, and the agent's tree never changes: no lookup has to be
-      // checked again with the file server. Takes a third off the agent's start.
+      // Only the sandbox changes its files while it runs, and the agent's tree never changes. So gVisor need not revalidate lookups with
+      // its file server, which makes the agent start a third faster.
       "--file-access-mounts=exclusive",
-      // Without it set-user-id programs (sudo) do nothing.
+      // Set-user-id programs such as sudo need it.
       "--allow-suid",
-      // Connections of a sandbox that goes on from its own image go on too. Where the address is another one they end at once.
+      // Connections survive when a sandbox continues from its own image. In a clone, which has another address, they end at once.
       "--allow-connected-on-save",
-      // The guest's own groups, by which the agent limits its processes: version 1 of them miscounts when many start at once.
+      // cgroups inside the sandbox, with which the agent limits processes. Version 1 miscounts when many processes start at once.
       "--in-sandbox-cgroup=v2",
     ],
   };
@@ -71,7 +71,7 @@ export function createRunscRuntime(options: {
       ),
     ],
     async cleanUp() {
-      // An empty network namespace that runsc pins for its file servers: as often as several of them began at once.
+      // runsc pins an empty network namespace for its file servers. Concurrent starts can pin it several times.
       while (unmount(join(options.stateDir, "null-netns"), { detach: true }));
       rmSync(options.stateDir, { recursive: true, force: true });
     },

@@ -12,7 +12,7 @@ const file = (bytes: number, more: Partial<DeletedFile> = {}): DeletedFile => ({
 });
 
 describe("what it takes to save deleted files", () => {
-  it("is nothing where there is none, or nothing in them", () => {
+  it("is nothing when there are no deleted files, or only empty ones", () => {
     for (const files of [[], [file(0)], [file(4096, { kind: "folder" })]]) {
       expect(savingNeeds(files)).toEqual({ memoryBytes: 0, diskBytes: 0, cause: "" });
     }
@@ -39,7 +39,7 @@ describe("what it takes to save deleted files", () => {
     );
   });
 
-  it("understands gVisor's own words for what only it sees, and no others", () => {
+  it("recognises gVisor's message about files that only gVisor knows, and no other message", () => {
     const words = 'panic: gofer.dentry("root/a\\"b").beforeSave: dead dentry is not saved in fs.savedDeletedOpenDentries (deleted=true)';
     expect(refusalIn(`runsc\n${words}\ngoroutine 1`)).toMatchObject({
       code: "state_not_savable",

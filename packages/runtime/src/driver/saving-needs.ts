@@ -1,5 +1,5 @@
-// What it takes to save a sandbox that has deleted files open. gVisor reads each of them as a whole into its kernel's heap, holes
-// included, and encodes it byte by byte; when the sandbox is brought back, it decodes them and writes them to the disk again.
+// Computes what a checkpoint of open deleted files needs. gVisor reads each such file completely into the heap of its kernel, including
+// holes, and encodes it byte by byte. A restore decodes the files and writes them to the disk again.
 
 import { basename } from "node:path";
 import { PlatformError } from "@skerry/base";
@@ -7,17 +7,17 @@ import type { DeletedFile } from "../deleted-files.privileged.ts";
 import type { SavingNeeds } from "../runtime.ts";
 
 const MIB = 1024 * 1024;
-/** Bytes of gVisor's heap for one byte of a file: 16 for its encoding and one for itself; measured: 16.2 to 17. */
+/** Heap bytes for one byte of a file: 16 for the encoding and 1 for the byte itself. Measured: 16.2 to 17. */
 const HEAP_FACTOR = 18;
-/** What the heap takes beside that, in pages that are not full and until it is swept. */
+/** Additional heap for partly filled pages and memory that is not swept yet. */
 const HEAP_SLACK_BYTES = 32 * MIB;
-/** Of all files together. On two busy processors gVisor has been seen to save 6 MB/s, and to bring them back as slowly. */
+/** Limit of all deleted files together. gVisor saves and restores them at 6 MB/s on two busy CPUs. */
 export const MAX_DELETED_BYTES = 128 * MIB;
-/** gVisor creates the file anew to bring it back. Where the name is taken it adds 36 characters, and the host allows 255. */
+/** Limit of a file name. A restore creates the file again and may add 36 characters to the name; the host allows 255. */
 const LONGEST_NAME = 219;
 const MAX_SHOWN = 200;
 
-/** Throws PlatformError("state_not_savable"). */
+/** Memory and disk space that saving these files needs. Throws PlatformError("state_not_savable") when gVisor cannot save them. */
 export function savingNeeds(files: readonly DeletedFile[]): SavingNeeds {
   for (const file of files) {
     if (file.kind === "link" || file.kind === "other")
@@ -37,8 +37,8 @@ export function savingNeeds(files: readonly DeletedFile[]): SavingNeeds {
 }
 
 /**
- * What gVisor says of files that are only in its own memory, which the host does not see. Undefined where it failed for
- * something else.
+ * The refusal in the error output of a checkpoint that failed because of a file that only gVisor's kernel knows. Undefined when the
+ * checkpoint failed for another reason.
  */
 export function refusalIn(stderr: string): PlatformError | undefined {
   const match = /gofer\.dentry\("((?:[^"\\\n]|\\.){0,4096})"\)\.(?:prepareSaveDead|beforeSave): /.exec(stderr);
@@ -46,12 +46,12 @@ export function refusalIn(stderr: string): PlatformError | undefined {
   return notSavable(`a process holds ${shown(`/${match[1]}`)} open, a deleted link, FIFO or socket`);
 }
 
-/** `why` is for callers: what in the sandbox it is about. */
+/** `why` is shown to callers and names the file or process. */
 export function notSavable(why: string): PlatformError {
   return new PlatformError("state_not_savable", why, { publicMessage: why });
 }
 
-/** A guest chose it. */
+/** A path for messages, without characters that could mislead a reader. The guest chose the path. */
 function shown(path: string): string {
   if (path === "") return "(a path of more than 4,095 bytes)";
   const clean = path.replace(/[\p{C}"'\\]/gu, "?");

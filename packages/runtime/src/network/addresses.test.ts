@@ -19,18 +19,18 @@ describe("address plan", () => {
     expect(() => addressesOf(pool)).toThrow(/network pool/);
   });
 
-  it("keeps away from prefixes that the machine routes, whatever their size", () => {
+  it("avoids prefixes that the host routes, whatever their size", () => {
     const routed = ["0.0.0.0/0", "10.0.0.0/9", "10.171.2.0/24", "192.168.0.0/16"];
     expect(planAddresses({ wanted: undefined, instance: "00aa", routed }).pool).toBe("10.170.0.0/16");
     expect(planAddresses({ wanted: undefined, instance: "00ab", routed }).pool).toBe("10.172.0.0/16");
     expect(planAddresses({ wanted: undefined, instance: "0005", routed }).pool).toBe("10.128.0.0/16");
   });
 
-  it("says what to do when nothing is free", () => {
+  it("names the setting when no prefix is free", () => {
     expect(() => planAddresses({ wanted: undefined, instance: "0000", routed: ["10.0.0.0/8"] })).toThrow(/SKERRY_NETWORK_POOL/);
   });
 
-  it("takes the pool that was asked for even when it is routed: it may be our own", () => {
+  it("uses the wanted pool even when it is routed, because the route may be its own", () => {
     expect(planAddresses({ wanted: "10.9.0.0/20", instance: "0000", routed: ["10.9.0.0/20"] }).pool).toBe("10.9.0.0/20");
   });
 

@@ -1,4 +1,4 @@
-// Each slot is a point-to-point link with two addresses (RFC 3021, /31): even for the host's end, odd for the sandbox's.
+// Each slot is a point-to-point link with two addresses (RFC 3021, /31): the even one for the host, the odd one for the sandbox.
 
 import { PlatformError } from "@skerry/base";
 
@@ -8,9 +8,9 @@ export interface SlotAddresses {
 }
 
 export interface AddressPlan {
-  /** "10.213.0.0/16" */
+  /** A prefix such as "10.213.0.0/16". */
   readonly pool: string;
-  /** Number of slots the pool has room for. */
+  /** Number of slots in the pool. */
   readonly slots: number;
   of(slot: number): SlotAddresses;
 }
@@ -44,8 +44,8 @@ export function addressesOf(pool: string): AddressPlan {
 }
 
 /**
- * The pool to use: the one asked for, or a /16 of 10.0.0.0/8 that no route of this machine touches, looked for from a
- * start that differs by instance.
+ * The address pool: the wanted one, or a /16 of 10.0.0.0/8 that overlaps no route of the host. Each instance starts the search at
+ * another prefix.
  */
 export function planAddresses(options: { wanted: string | undefined; instance: string; routed: readonly string[] }): AddressPlan {
   if (options.wanted !== undefined) return addressesOf(options.wanted);
@@ -63,7 +63,7 @@ export function planAddresses(options: { wanted: string | undefined; instance: s
 }
 
 function overlaps(a: { base: number; length: number }, b: { base: number; length: number }): boolean {
-  // A default route is no claim on addresses.
+  // A default route does not occupy addresses.
   if (a.length === 0 || b.length === 0) return false;
   const size = 2 ** (32 - Math.min(a.length, b.length));
   return Math.floor(a.base / size) === Math.floor(b.base / size);

@@ -6,10 +6,10 @@ import { runCommand, SubprocessError } from "@skerry/base";
 import { type FirewallOptions, firewallRules } from "./firewall.ts";
 import type { NetworkNames } from "./names.ts";
 
-/** Puts the instance's table in place, replacing an older one in one step, and lets this machine forward packets. */
+/** Replaces the table of the instance atomically, and enables packet forwarding on the host. */
 export async function applyFirewall(options: FirewallOptions): Promise<void> {
   await nft(firewallRules(options));
-  // It stays on afterwards: whoever else started to forward packets meanwhile would be cut off.
+  // Forwarding stays enabled afterwards, because other programs on the host may rely on it by then.
   writeFileSync("/proc/sys/net/ipv4/ip_forward", "1");
 }
 
@@ -28,27 +28,27 @@ export async function unblockInternet(names: NetworkNames, hostInterface: string
   try {
     await nft(`delete element inet ${names.table} no_internet { "${hostInterface}" }\n`);
   } catch (error) {
-    // Not in the set, or no table any more: reached what was wanted.
+    // The set or the table does not contain it, which is the desired state.
     if (!(error instanceof SubprocessError) || !/No such file or directory/.test(error.stderr)) throw error;
   }
 }
 
 /**
- * Makes the kernel forget the connections of a sandbox that has ended. Otherwise whoever gets its address next would get
- * answers to what it had begun, and could go on with it past the firewall, which lets known connections through.
+ * Removes the connections of an ended sandbox from the kernel's tracking table. Otherwise the next sandbox with this address would receive
+ * their replies, and could use them to pass the firewall, which accepts packets of known connections.
  */
 export async function forgetConnections(guestAddress: string): Promise<void> {
   for (const side of ["--orig-src", "--orig-dst"]) {
     try {
       await runCommand("conntrack", ["--delete", side, guestAddress]);
     } catch (error) {
-      // It ends with 1 when there were none.
+      // conntrack exits with 1 when there were no connections.
       if (!(error instanceof SubprocessError) || !/\b0 flow entries have been deleted/.test(error.stderr)) throw error;
     }
   }
 }
 
-/** By way of a file: as standard input Node.js gives a socket, which nft 1.0.9 (Ubuntu 24.04) refuses to read. */
+/** Passes the rules in a file, because nft 1.0.9 (Ubuntu 24.04) does not read from a socket, which Node.js uses as standard input. */
 async function nft(rules: string): Promise<void> {
   const dir = await mkdtemp(join(tmpdir(), "skerry-nft-"));
   try {

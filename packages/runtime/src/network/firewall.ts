@@ -1,11 +1,11 @@
-// What sandboxes may reach, as one nftables table that is the same for all of them: nothing is added on the path of a
-// create. Rules match interfaces by prefix, so other software's traffic never meets them.
+// The firewall: one static nftables table for all sandboxes, so that a create adds no rule. Rules match interfaces by prefix and never
+// affect other traffic of the host.
 //
-//   sandbox -> this machine      only answers to connections that this machine opened
+//   sandbox -> host              only replies in connections that the host opened
 //   sandbox -> sandbox           no
-//   sandbox -> private ranges    no (other hosts of the site, cloud metadata), except the resolvers given
-//   sandbox -> public internet   yes, behind this machine's address; no for interfaces in `no_internet`
-//   anybody -> sandbox           no; this machine's root alone opens connections to sandbox addresses
+//   sandbox -> private ranges    no (other hosts of the site, cloud metadata), except the configured resolvers
+//   sandbox -> public internet   yes, with the address of the host; no for interfaces in `no_internet`
+//   others  -> sandbox           no; only root on the host opens connections to sandbox addresses
 
 import type { NetworkNames } from "./names.ts";
 
@@ -14,7 +14,7 @@ export interface ReasonedRange {
   readonly why: string;
 }
 
-/** Never reachable from a sandbox, whatever lists a caller gives. */
+/** Ranges that no sandbox can reach, whatever a caller allows. */
 export const CLOSED_RANGES: readonly ReasonedRange[] = [
   { range: "0.0.0.0/8", why: "this network (RFC 1122)" },
   { range: "10.0.0.0/8", why: "private (RFC 1918); other sandboxes" },
@@ -30,13 +30,13 @@ export const CLOSED_RANGES: readonly ReasonedRange[] = [
 
 export interface FirewallOptions {
   readonly names: NetworkNames;
-  /** Prefix of the sandboxes' addresses. */
+  /** Prefix of the addresses of sandboxes. */
   readonly pool: string;
-  /** Name servers, which may be private addresses. */
+  /** Name servers. They may have private addresses. */
   readonly resolvers: readonly string[];
-  /** Host-side interfaces of sandboxes without internet that run already. */
+  /** Host-side interfaces of running sandboxes without internet access. */
   readonly blocked: readonly string[];
-  /** Addresses of sandboxes that run already: theirs may be of an earlier pool. */
+  /** Addresses of running sandboxes, which may be from an earlier pool. */
   readonly adopted: readonly string[];
 }
 

@@ -1,14 +1,14 @@
-// Everything that a platform puts on the host's network carries its instance (4 hex digits), so that platforms stand side
-// by side and what a crash left behind is found by name. Interface names hold 15 characters at most.
+// Names of everything that a platform creates on the host's network. They contain the instance (4 hex digits), so that several platforms
+// can share a host and the remains of a crash are found by name. Interface names have at most 15 characters.
 
 export interface NetworkNames {
-  /** nftables table, family inet. */
+  /** Name of the nftables table, family inet. */
   readonly table: string;
-  /** Every host-side interface of a slot starts with this. */
+  /** Prefix of the host-side interfaces of slots. */
   readonly interfacePrefix: string;
   namespace(slot: number): string;
   hostInterface(slot: number): string;
-  /** The slot number of a namespace of ours, undefined for anybody else's. */
+  /** The slot number of a namespace; undefined when the namespace does not belong to this instance. */
   slotOf(namespace: string): number | undefined;
 }
 

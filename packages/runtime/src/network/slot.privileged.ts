@@ -1,8 +1,8 @@
-// A slot is a prepared network namespace with one interface pair to the host, made ahead of time and used again.
+// A slot is a network namespace with an interface pair to the host. The node creates slots ahead and reuses them.
 //
-// For runtimes with a user namespace the network namespace must belong to it, or root inside could neither bind port 80
-// nor see /sys: both are made by one process and pinned, the network namespace in /run/netns, the user namespace in a
-// file of ours. A pin is a mount, so nothing needs to keep running, and both are found by name after a crash.
+// For runtimes with a user namespace, the network namespace must belong to the user namespace. Otherwise root inside could neither bind
+// port 80 nor mount /sys. One process creates both, and mounts pin them: the network namespace in /run/netns, the user namespace in a
+// file of the node. So no process needs to keep running, and both are found by name after a crash.
 
 import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ import type { NetworkNames } from "./names.ts";
 import { HOST_INOTIFY_INSTANCES, USER_LIMITS } from "./user-limits.ts";
 
 const NETNS_DIR = "/run/netns";
-/** Host ids of user namespaces start here: above every ordinary account and the usual subordinate ranges. */
+/** First host id of user namespaces: above ordinary accounts and the usual subordinate ranges. */
 const ID_BASE = 0x4000_0000;
 const ID_RANGE = 65_536;
 
@@ -29,11 +29,11 @@ export interface SlotRequest {
   readonly number: number;
   readonly names: NetworkNames;
   readonly addresses: SlotAddresses;
-  /** Folder for pinned user namespaces, when the slot needs one. */
+  /** Folder for the pinned user namespace, if the slot needs one. */
   readonly usernsDir?: string;
 }
 
-/** Preconditions: nothing of this slot exists (`destroySlot` first after a crash). */
+/** Preconditions: nothing of this slot exists (call `destroySlot` first after a crash). */
 export async function createSlot(request: SlotRequest): Promise<NetworkSlot> {
   const { number, names, addresses } = request;
   const namespace = names.namespace(number);
@@ -58,8 +58,8 @@ export async function createSlot(request: SlotRequest): Promise<NetworkSlot> {
 }
 
 /**
- * Gives the namespace's interface its address and route again: gVisor takes them over when it starts. With `quiet` the host's
- * kernel, which has the address until then, answers nobody on it: connections that the sandbox still has must not be reset.
+ * Restores the address and the route of the namespace's interface, which gVisor removes when it starts. With `quiet` the host's kernel
+ * does not answer on the address until then, so that it does not reset connections that the sandbox still has.
  */
 export async function readdressSlot(slot: NetworkSlot, names: NetworkNames, options: { quiet?: boolean } = {}): Promise<void> {
   const { guest, host } = slot.addresses;
@@ -67,7 +67,7 @@ export async function readdressSlot(slot: NetworkSlot, names: NetworkNames, opti
     [
       "link set lo up",
       "link set eth0 addrgenmode none",
-      // Also where an earlier attempt was cut off: only a new address brings its local route with it.
+      // An earlier attempt may have left the address, and only a new address creates its local route.
       "addr flush dev eth0",
       `addr add ${guest}/31 dev eth0`,
       ...(options.quiet ? [`route del table local local ${guest} dev eth0`] : []),
@@ -79,14 +79,14 @@ export async function readdressSlot(slot: NetworkSlot, names: NetworkNames, opti
 }
 
 /**
- * Lets nothing through to the sandbox, and tells nobody: whoever sends finds it slow and sends again. What a frozen gVisor sandbox
- * gets it still acknowledges, so after its memory was written that would be lost.
+ * Drops all packets to the sandbox silently, so that senders retransmit later. A frozen gVisor sandbox still acknowledges what it
+ * receives, and would lose data that arrives after its memory was written.
  */
 export async function holdTraffic(slot: NetworkSlot): Promise<void> {
   await ip([`route replace blackhole ${slot.addresses.guest}/32`]);
 }
 
-/** Ends `holdTraffic`; nothing happens when it was not held. */
+/** Ends `holdTraffic`. Does nothing when traffic is not held. */
 export async function letTrafficGo(slot: NetworkSlot): Promise<void> {
   try {
     await ip([`route del blackhole ${slot.addresses.guest}/32`]);
@@ -97,7 +97,7 @@ export async function letTrafficGo(slot: NetworkSlot): Promise<void> {
 
 export async function destroySlot(options: { number: number; names: NetworkNames; usernsDir: string }): Promise<void> {
   const { number, names, usernsDir } = options;
-  // The interface first: a namespace is taken down by the kernel later, in its own time.
+  // The interface goes first, because the kernel removes a namespace asynchronously.
   await ipUnlessGone([`link del ${names.hostInterface(number)}`]);
   await ipUnlessGone([`netns del ${names.namespace(number)}`]);
   const pin = join(usernsDir, String(number));
@@ -105,7 +105,7 @@ export async function destroySlot(options: { number: number; names: NetworkNames
   rmSync(pin, { force: true });
 }
 
-/** Numbers of all slots of this instance that the host has anything of. */
+/** Numbers of the slots of this instance of which anything exists on the host. */
 export function listSlots(options: { names: NetworkNames; usernsDir: string }): number[] {
   const { names, usernsDir } = options;
   const numbers = new Set<number>();
@@ -120,7 +120,7 @@ export function listSlots(options: { names: NetworkNames; usernsDir: string }): 
   return [...numbers].sort((a, b) => a - b);
 }
 
-/** Prefixes of every route of this machine, to keep away from. */
+/** Prefixes of all routes of the host, which the pool must not overlap. */
 export async function routedPrefixes(): Promise<string[]> {
   const { stdout } = await runCommand("ip", ["-4", "-json", "route", "show", "table", "all"]);
   const routes = JSON.parse(stdout || "[]") as { dst?: string }[];
@@ -140,13 +140,13 @@ async function createOwnedNamespace(request: SlotRequest, usernsDir: string): Pr
   });
 }
 
-/** A user namespace that lasts as long as the descriptor: to show files as a sandbox with ids from `idBase` on would see them. */
+/** Opens a user namespace that maps ids from `idBase` on, as in a sandbox. It exists as long as the descriptor is open. */
 export function openUserNamespace(idBase: number): Promise<number> {
   return inNewNamespaces(["--user"], idBase, async (pid) => openSync(`/proc/${pid}/ns/user`, "r"));
 }
 
 async function inNewNamespaces<T>(kinds: readonly string[], idBase: number, work: (pid: number) => Promise<T>): Promise<T> {
-  // `cat` answers once it runs, and by then unshare has made them all.
+  // When `cat` answers, unshare has created all namespaces.
   const holder = spawnCommand("unshare", [...kinds, "--", "cat"], { stdin: "pipe", stdout: "pipe" });
   try {
     await new Promise<void>((resolve, reject) => {
@@ -168,13 +168,13 @@ async function inNewNamespaces<T>(kinds: readonly string[], idBase: number, work
   }
 }
 
-/** Only a process inside the namespace can set its limits. */
+/** Sets the limits of a user namespace, which only a process inside it can do. */
 async function limitUserNamespace(path: string): Promise<void> {
   const script = USER_LIMITS.map(({ name, value }) => `echo ${value} > /proc/sys/user/${name}`).join(" && ");
   await runCommand("nsenter", [`--user=${path}`, "--", "/bin/sh", "-c", script]);
 }
 
-/** Lets the host have as many inotify instances as its sandboxes may use. Never lowers what an operator has set. */
+/** Raises the host's limit of inotify instances to the need of all sandboxes. Never lowers the setting of an operator. */
 export function raiseHostLimits(): void {
   const file = "/proc/sys/fs/inotify/max_user_instances";
   if (Number(readFileSync(file, "utf8")) < HOST_INOTIFY_INSTANCES) writeFileSync(file, String(HOST_INOTIFY_INSTANCES));

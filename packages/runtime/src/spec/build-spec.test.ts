@@ -70,7 +70,7 @@ describe("OCI specification", () => {
     expect(spec.linux.resources.devices).toEqual([{ allow: false, access: "rwm" }]);
   });
 
-  it("allows no system call twice, and none of those that escapes have used", () => {
+  it("allows no system call twice, and none that escapes have used", () => {
     const allowed = seccompFilter("x64")
       .syscalls.filter((rule) => rule.action === "SCMP_ACT_ALLOW" && !rule.args)
       .flatMap((rule) => rule.names);
@@ -106,7 +106,7 @@ describe("OCI specification", () => {
     }
   });
 
-  it("divides processors by sandbox, and files so that no guest takes all of those that gVisor has", () => {
+  it("limits CPUs per sandbox, and files so that no guest process uses up the descriptors of gVisor", () => {
     const own = buildSpec(plan, host);
     const shared = buildSpec({ ...plan, userNamespace: { path: "/u", idBase: 1_000_000 } }, host);
     expect(own.linux.resources.cpu).toEqual({ shares: 2048, quota: 200_000, period: 100_000 });

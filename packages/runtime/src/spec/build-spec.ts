@@ -1,4 +1,4 @@
-// From a plan to the OCI specification: pure, so that what a sandbox may do can be read and tested without starting one.
+// Builds the OCI specification of a plan, as a pure function, so that the isolation of a sandbox can be tested without a start.
 
 import type { ContainerPlan } from "../runtime.ts";
 import { CAPABILITIES } from "./capabilities.ts";
@@ -9,21 +9,21 @@ import { seccompFilter } from "./seccomp.ts";
 import { SYSCTLS } from "./sysctls.ts";
 
 const CPU_PERIOD_US = 100_000;
-/** Of one processor: what the kernel gives a group that nobody configured. The runtimes turn it into a weight on version 2. */
+/** Shares of one CPU: the kernel's default for a cgroup. On version 2 the runtimes convert shares to a weight. */
 const CPU_SHARES = 1024;
 /**
- * In gVisor each file that the guest has open takes two of gVisor's own descriptors, of which the host gives it as many as a
- * process may have, and without any left it ends. So that no single process of the guest can get there.
+ * Share of gVisor's descriptors that one guest process may use. Each file that the guest opens takes two descriptors of gVisor's
+ * kernel, and that kernel ends when it reaches its limit.
  */
 const GVISOR_FILES_SHARE = 8;
 const ID_RANGE = 65_536;
 
 export interface HostFacts {
-  /** Node.js' name: "x64" or "arm64". */
+  /** As Node.js names it: "x64" or "arm64". */
   readonly arch: string;
-  /** The hard limit of open files that the daemon itself has: raising it needs a capability that hosts differ in. */
+  /** The hard limit of open files of the daemon. Some hosts do not let root raise it. */
   readonly maxOpenFiles: number;
-  /** Whether this kernel can limit a group's swap; asking one that can't is an error there. */
+  /** Whether the kernel can limit the swap of a cgroup. A limit is an error on other kernels. */
   readonly limitsSwap: boolean;
   /** Folders in /sys that are masked for guests on the host's kernel. */
   readonly diskPaths: readonly string[];
@@ -40,7 +40,7 @@ export function buildSpec(plan: ContainerPlan, host: HostFacts): OciSpec {
       args: plan.args,
       env: ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"],
       cwd: "/",
-      // sudo must work inside.
+      // Otherwise sudo does not work.
       noNewPrivileges: false,
       capabilities: { bounding: capabilities, effective: capabilities, permitted: capabilities },
       rlimits: [{ type: "RLIMIT_NOFILE", soft: openFiles, hard: openFiles }],
@@ -73,12 +73,12 @@ export function buildSpec(plan: ContainerPlan, host: HostFacts): OciSpec {
   };
 }
 
-/** No swap: it would be the host's disk and everybody's time. */
+/** No swap: a sandbox that swaps would slow down the disk of the host. */
 function memoryLimit(limit: number, host: HostFacts) {
   return host.limitsSwap ? { limit, swap: limit } : { limit };
 }
 
-/** What a sandbox on the host's own kernel needs on top. */
+/** The additional isolation of a sandbox on the host's kernel. */
 function sharedKernelPart(idBase: number, host: HostFacts) {
   const mappings = [{ containerID: 0, hostID: idBase, size: ID_RANGE }];
   return {

@@ -4,8 +4,8 @@ export interface ReasonedCapability {
 }
 
 /**
- * What root inside a sandbox may do. Both runtimes get the same set, so that an image behaves alike on both;
- * on runc they count only inside the sandbox's own user namespace.
+ * The capabilities of root inside a sandbox. Both runtimes get the same set, so that a template behaves the same on both.
+ * On runc they apply only inside the sandbox's own user namespace.
  */
 export const CAPABILITIES: readonly ReasonedCapability[] = [
   { name: "CAP_CHOWN", why: "the agent gives uploaded files to their user; package managers set owners" },

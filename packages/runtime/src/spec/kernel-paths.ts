@@ -3,12 +3,12 @@ export interface ReasonedPath {
   readonly why: string;
 }
 
-/** Hidden from the guest on a shared kernel (runc). gVisor has its own kernel behind these paths. */
+/** Paths that are hidden from guests on the host's kernel (runc). On gVisor these paths show gVisor's kernel. */
 export const MASKED_PATHS: readonly ReasonedPath[] = [
   { path: "/proc/acpi", why: "firmware of the host" },
   { path: "/proc/asound", why: "devices of the host" },
   { path: "/proc/cmdline", why: "settings of the host's kernel, and the id of its disk" },
-  { path: "/proc/diskstats", why: "what every other sandbox reads and writes" },
+  { path: "/proc/diskstats", why: "disk activity of all other sandboxes" },
   { path: "/proc/fs", why: "file systems of the host, by device" },
   { path: "/proc/interrupts", why: "timing side channel to the host" },
   { path: "/proc/kcore", why: "memory of the host" },
@@ -19,14 +19,14 @@ export const MASKED_PATHS: readonly ReasonedPath[] = [
   { path: "/proc/sched_debug", why: "shows processes of the host" },
   { path: "/proc/scsi", why: "devices of the host" },
   { path: "/proc/swaps", why: "devices of the host" },
-  { path: "/proc/sys/kernel/random/boot_id", why: "identifies the host; the sandbox's own is mounted over the mask" },
+  { path: "/proc/sys/kernel/random/boot_id", why: "identifies the host; the boot id of the sandbox is mounted over the mask" },
   { path: "/proc/timer_list", why: "shows processes of the host" },
   { path: "/proc/timer_stats", why: "shows processes of the host" },
   { path: "/sys/block", why: "the disks of all other sandboxes, with their paths on the host" },
   { path: "/sys/class/block", why: "the disks of all other sandboxes" },
   { path: "/sys/class/dmi", why: "make and serial numbers of the host" },
   { path: "/sys/dev/block", why: "the disks of all other sandboxes" },
-  { path: "/sys/devices/virtual/bdi", why: "what every other sandbox writes" },
+  { path: "/sys/devices/virtual/bdi", why: "writes of all other sandboxes" },
   { path: "/sys/devices/virtual/block", why: "the disks of all other sandboxes, with their paths on the host" },
   { path: "/sys/devices/virtual/dmi", why: "make and serial numbers of the host" },
   { path: "/sys/devices/virtual/powercap", why: "power side channel" },
@@ -44,5 +44,5 @@ export const READONLY_PATHS: readonly ReasonedPath[] = [
   { path: "/proc/irq", why: "interrupts of the host" },
   { path: "/proc/sys", why: "settings of the host's kernel" },
   { path: "/proc/sysrq-trigger", why: "reboots the host" },
-  { path: "/sys/fs/cgroup", why: "with version 1, a writable folder around the read-only control groups" },
+  { path: "/sys/fs/cgroup", why: "on version 1, a writable folder around the read-only cgroups" },
 ];

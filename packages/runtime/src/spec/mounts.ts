@@ -4,7 +4,7 @@ export interface ReasonedMount extends OciMount {
   readonly why: string;
 }
 
-/** Where the agent's tree appears in every sandbox. */
+/** Mount point of the agent's tree in every sandbox. */
 export const AGENT_MOUNT_POINT = "/.skerry";
 
 export function baseMounts(options: { agentDir: string; memoryBytes: number }): readonly ReasonedMount[] {
@@ -35,7 +35,7 @@ export function baseMounts(options: { agentDir: string; memoryBytes: number }): 
       type: "tmpfs",
       source: "shm",
       options: ["nosuid", "noexec", "nodev", "mode=1777", `size=${Math.floor(options.memoryBytes / 2048)}k`],
-      why: "POSIX shared memory: browsers, PostgreSQL, Python's multiprocessing; in the sandbox's memory, of which files that no process holds must not take all",
+      why: "POSIX shared memory: browsers, PostgreSQL, Python's multiprocessing; limited to half of the sandbox's memory",
     },
     {
       destination: "/sys",
@@ -54,24 +54,24 @@ export function baseMounts(options: { agentDir: string; memoryBytes: number }): 
   ];
 }
 
-/** For sandboxes on a kernel of their own. */
+/** For sandboxes with their own kernel (gVisor). */
 export const OWN_KERNEL_MOUNTS: readonly ReasonedMount[] = [
   {
     destination: "/sys/fs/cgroup",
     type: "cgroup",
     source: "cgroup",
     options: ["nosuid", "noexec", "nodev"],
-    why: "gVisor's own groups, not the host's: the agent keeps the guest's processes in one, so that a fork bomb ends in there",
+    why: "gVisor's own cgroups, not the host's; the agent limits the guest's processes with one of them, against fork bombs",
   },
 ];
 
-/** For sandboxes on the host's own kernel, where /proc/meminfo and /proc/stat speak of the whole machine. */
+/** For sandboxes on the host's kernel (runc), where /proc/meminfo and /proc/stat describe the whole host. */
 export const SHARED_KERNEL_MOUNTS: readonly ReasonedMount[] = [
   {
     destination: "/sys/fs/cgroup",
     type: "cgroup",
     source: "cgroup",
     options: ["nosuid", "noexec", "nodev", "ro"],
-    why: "the sandbox's own use and limits, for the agent's metrics and for programs that size themselves; read-only, and of no other group",
+    why: "use and limits of the sandbox, for the agent's metrics and for programs that adapt to them; read-only, and no other cgroup",
   },
 ];

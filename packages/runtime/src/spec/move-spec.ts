@@ -15,8 +15,8 @@ export function withoutPlace({ hooks: _hooks, ...spec }: OciSpec): OciSpec {
 }
 
 /**
- * The specification for bringing a sandbox back: as it ran (gVisor accepts no other, so an image outlives changes of ours),
- * with the places and limits of now.
+ * The specification for a restore: the one that the sandbox ran with, with the paths and limits of the new start. gVisor accepts no other
+ * changes, so an image stays usable when the platform changes its specification.
  */
 export function moveSpec(ran: OciSpec, now: OciSpec): OciSpec {
   const sources = new Map(now.mounts.map((mount) => [mount.destination, mount.source]));

@@ -1,4 +1,4 @@
-/** The part of the OCI runtime specification 1.0.2 (config.json) that we write. */
+/** The part of the OCI runtime specification 1.0.2 (config.json) that the platform uses. */
 export interface OciSpec {
   readonly ociVersion: "1.0.2";
   readonly process: {
@@ -21,7 +21,7 @@ export interface OciSpec {
     readonly gidMappings?: readonly OciIdMapping[];
     readonly cgroupsPath: string;
     readonly resources: {
-      /** `swap` is memory and swap together. */
+      /** `swap` is the limit of memory and swap together. */
       readonly memory: { readonly limit: number; readonly swap?: number };
       readonly cpu: { readonly shares: number; readonly quota: number; readonly period: number };
       readonly pids: { readonly limit: number };
@@ -41,7 +41,7 @@ export interface OciMount {
   readonly options: readonly string[];
 }
 
-/** A program of the host that the runtime runs and waits for. `timeout` is in seconds. */
+/** A program on the host that the runtime runs and waits for. `timeout` is in seconds. */
 export interface OciHook {
   readonly path: string;
   readonly args: readonly string[];

@@ -1,5 +1,5 @@
-// The system calls that a runc sandbox may make: an allow-list, because what the kernel grows next is not on it.
-// Everything else fails with EPERM. gVisor needs none: its guests never reach the host's kernel.
+// The system calls that a sandbox on runc may make. It is an allow-list, so that new system calls of the kernel stay forbidden.
+// All other calls fail with EPERM. gVisor needs no filter, because its guests never call the host's kernel.
 
 import type { OciSeccomp, OciSyscallRule } from "./oci.ts";
 
@@ -11,7 +11,7 @@ export interface SyscallGroup {
 }
 
 const ENOSYS = 38;
-/** CLONE_NEW{NS,CGROUP,UTS,IPC,USER,PID,NET}: no new namespaces, which are the usual way into kernel code for root only. */
+/** CLONE_NEW{NS,CGROUP,UTS,IPC,USER,PID,NET}. A new namespace would give the guest access to kernel code that only root can reach. */
 const NAMESPACE_FLAGS = 0x7e020000;
 
 export const SYSCALL_GROUPS: readonly SyscallGroup[] = [
@@ -64,7 +64,7 @@ export const SYSCALL_GROUPS: readonly SyscallGroup[] = [
     rule: { args: [{ index: 0, value: NAMESPACE_FLAGS, valueTwo: 0, op: "SCMP_CMP_MASKED_EQ" }] },
   },
   {
-    why: "flags of clone3 sit in memory where a filter cannot look; ENOSYS makes the C library use clone",
+    why: "a filter cannot read the flags of clone3, which are in memory; ENOSYS makes the C library use clone",
     names: "clone3",
     action: "SCMP_ACT_ERRNO",
     rule: { errnoRet: ENOSYS },
@@ -107,7 +107,7 @@ export const SYSCALL_GROUPS: readonly SyscallGroup[] = [
       "mq_notify mq_getsetattr ipc",
   },
   {
-    why: "asynchronous input and output of databases; io_uring stays out, it has been the source of too many escapes",
+    why: "asynchronous input and output of databases; not io_uring, which has been the source of many escapes",
     names: "io_setup io_destroy io_submit io_cancel io_getevents io_pgetevents",
   },
   { why: "facts about the machine; randomness", names: "uname sysinfo getrandom" },
