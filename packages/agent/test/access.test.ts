@@ -19,7 +19,7 @@ async function answer(response: Response): Promise<{ status: number; body: unkno
 }
 
 describe("routes", () => {
-  it("answers /health with nothing, in the least time", async () => {
+  it("responds to /health with an empty 204", async () => {
     const response = await agent.fetch("/health");
     expect(response.status).toBe(204);
     expect(Object.fromEntries(response.headers)).toMatchObject({ "cache-control": "no-store", "content-type": "", vary: "Origin" });
@@ -41,7 +41,7 @@ describe("routes", () => {
     expect({ status: response.status, body: await response.text(), allow: response.headers.get("allow") }).toEqual({ status, body, allow });
   });
 
-  it("says what belongs to agents of virtual machines", async () => {
+  it("refuses the control routes of agents in virtual machines with 501", async () => {
     for (const path of ["/freeze", "/unfreeze", "/collapse", "/fsfreeze", "/fsthaw", "/upgrade"]) {
       expect(await answer(await agent.fetch(path, { method: "POST" }))).toEqual({
         status: 501,
@@ -63,7 +63,7 @@ describe("routes", () => {
     expect((await post("/process.Process/Start", "application/json")).status).toBe(415);
   });
 
-  it("speaks the binary codec, and never compresses what it sends", async () => {
+  it("supports the binary codec, and never compresses responses", async () => {
     const client = createClient(Process, agent.transport({ binary: true, headers: { "Accept-Encoding": "gzip" } }));
     let stdout = "";
     let exitCode: number | undefined;
@@ -80,7 +80,7 @@ describe("routes", () => {
     expect(response.headers.get("content-encoding")).toBeNull();
   });
 
-  it("tells what it uses", async () => {
+  it("reports CPU, memory and disk usage", async () => {
     const usage = (await (await agent.fetch("/metrics")).json()) as Record<string, number>;
     expect(Object.keys(usage).sort()).toEqual(
       [
@@ -105,7 +105,7 @@ describe("routes", () => {
 describe("CORS", () => {
   const corsOf = (headers: Headers) => Object.fromEntries([...headers].filter(([name]) => name.startsWith("access-control-")));
 
-  it("answers preflights before it asks for a token, and allows nothing for methods that no client needs", async () => {
+  it("answers preflights without a token, and allows only the methods that clients need", async () => {
     await agent.init({ accessToken: TOKEN });
     const preflight = async (wanted: string) => {
       const asked = { "Access-Control-Request-Method": wanted, "Access-Control-Request-Headers": "x-access-token" };
@@ -171,7 +171,7 @@ describe("POST /init", () => {
     }
   });
 
-  it("replaces the variables of later processes and never the platform's", async () => {
+  it("replaces the variables of later processes, but never those of the platform", async () => {
     const envs = async () => (await agent.fetch("/envs")).json();
     await agent.init({ envVars: { A: "1", B: "2", E2B_SANDBOX: "no" }, sandboxId: "isbx", templateId: "tpl" });
     expect(await envs()).toEqual({ A: "1", B: "2", E2B_SANDBOX: "true", E2B_SANDBOX_ID: "isbx", E2B_TEMPLATE_ID: "tpl" });
@@ -199,13 +199,13 @@ describe("POST /init", () => {
     expect((await run(agent, "id", ["-un"])).stdout).toBe("nobody\n");
     await agent.init({ defaultUser: "ghost" });
     await expect(run(agent, "id")).rejects.toThrow("invalid default user: 'ghost'");
-    // Calls that act for nobody go on.
+    // Calls that act for no user still work.
     expect((await agent.process.list({})).processes).toEqual([]);
     const connect = agent.process.connect({ process: { selector: { case: "pid", value: 999_999 } } })[Symbol.asyncIterator]();
     expect(await failure(connect.next())).toEqual({ code: Code.NotFound, message: "process with pid 999999 not found" });
   });
 
-  it("ignores what is older than what it knows", async () => {
+  it("ignores requests that are older than the newest one", async () => {
     const at = (second: number, value: string) => agent.init({ timestamp: `2026-01-01T00:00:0${second}Z`, envVars: { V: value } });
     const value = async () => ((await (await agent.fetch("/envs")).json()) as { V: string }).V;
     await at(5, "new");
@@ -217,7 +217,7 @@ describe("POST /init", () => {
     expect(await value()).toBe("timeless");
   });
 
-  it("wants the token for what is older too, and leaves it as it is then", async () => {
+  it("requires the token for older requests too, and does not change it then", async () => {
     const at = (second: number, accessToken: string, headers = {}) =>
       agent.init({ timestamp: `2026-01-01T00:00:0${second}Z`, accessToken }, headers);
     await at(5, TOKEN);
@@ -227,7 +227,7 @@ describe("POST /init", () => {
     expect((await agent.fetch("/envs", { headers: { "X-Access-Token": TOKEN } })).status).toBe(200);
   });
 
-  it("takes what another start or restore says, whatever its time: the platform's clock may have been set back", async () => {
+  it("accepts a request of another start or restore whatever its time, because the platform's clock may have been set back", async () => {
     const at = (second: number, lifecycleID: string) =>
       agent.init({ lifecycleID, timestamp: `2026-01-01T00:00:0${second}Z`, envVars: { V: `${lifecycleID} ${second}` } });
     const value = async () => ((await (await agent.fetch("/envs")).json()) as { V: string }).V;
@@ -238,7 +238,7 @@ describe("POST /init", () => {
     expect(await value()).toBe("second 3");
   });
 
-  it("changes the token only for somebody who knows it", async () => {
+  it("changes the token only for a caller that knows it", async () => {
     expect((await agent.init({ accessToken: TOKEN })).status).toBe(204);
     expect((await agent.init({ accessToken: TOKEN })).status).toBe(204);
     expect(await answer(await agent.init({ accessToken: "other" }))).toEqual({ status: 401, body: "access token validation failed\n" });
@@ -281,7 +281,7 @@ describe("a secured agent", () => {
     return `v1_${createHash("sha256").update(text).digest("base64").replace(/=+$/, "")}`;
   };
 
-  it("takes signed file URLs", async () => {
+  it("accepts signed file URLs", async () => {
     const url = (parameters: Record<string, string>) =>
       `/files?${new URLSearchParams({ path: "/etc/passwd", username: "root", ...parameters })}`;
     const now = Math.floor(Date.now() / 1000);
@@ -324,19 +324,19 @@ describe("a secured agent", () => {
     expect(await answer(raw)).toEqual(refused("invalid signature"));
   });
 
-  it("takes signatures up to the end of their last second", async () => {
+  it("accepts signatures up to the end of their last second", async () => {
     const askedWithin = async (): Promise<{ second: number; status: number }> => {
       const second = Math.floor(Date.now() / 1000);
       const signature = sign("/etc/passwd", "read", second);
       const query = new URLSearchParams({ path: "/etc/passwd", username: "root", signature, signature_expiration: String(second) });
       const { status } = await agent.fetch(`/files?${query}`);
-      // A second that was over before the answer says nothing.
+      // If the second ended before the response, the result proves nothing.
       return Math.floor(Date.now() / 1000) === second ? { second, status } : await askedWithin();
     };
     expect((await askedWithin()).status).toBe(200);
   });
 
-  it("fails requests with credentials that name nobody, each in its own form", async () => {
+  it("fails requests with the credentials of unknown users, each in its own form", async () => {
     const headers = { "X-Access-Token": TOKEN, Authorization: `Basic ${btoa("ghost:")}` };
     const envs = async (authorization: string) =>
       answer(await agent.fetch("/envs", { headers: { ...headers, Authorization: authorization } }));
@@ -346,7 +346,7 @@ describe("a secured agent", () => {
         body: { code: "unauthenticated", message: `invalid username: '${name}'` },
       });
     }
-    // Neither names anybody: no user is meant.
+    // Neither header names a user.
     for (const authorization of ["Bearer ghost", `Basic ${btoa("ghost")}`]) expect((await envs(authorization)).status).toBe(200);
     const home = agent.filesystem.stat({ path: "~" }, { headers: { ...headers, Authorization: "Bearer ghost" } });
     expect((await home).entry?.path).toBe("/root");
@@ -357,7 +357,7 @@ describe("a secured agent", () => {
     });
     const refused = { status: 401, body: { code: "unauthenticated", message: "invalid username: 'ghost'" } };
     expect(await answer(unary)).toEqual(refused);
-    // Before anything else is wrong with the request.
+    // This check comes before all other checks of the request.
     expect(await answer(await agent.fetch("/process.Process/Nope", { method: "POST", headers, body: "{}" }))).toEqual(refused);
     expect(await answer(await agent.fetch("/process.Process/List", { headers }))).toEqual(refused);
   });

@@ -1,4 +1,4 @@
-// A real agent for tests: the assembled tree, started as a sandbox starts it except for the port.
+// A real agent for tests: the assembled tree, started as in a sandbox, apart from the port.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -18,7 +18,7 @@ import { afterAll } from "vitest";
 export interface AgentUnderTest extends AsyncDisposable {
   readonly url: string;
   readonly port: number;
-  /** Of the agent itself. */
+  /** The pid of the agent. */
   readonly pid: number;
   readonly tree: string;
   readonly process: Client<typeof Process>;
@@ -32,7 +32,7 @@ let assembling: Promise<AssembledAgent> | undefined;
 
 const STALE_MS = 60 * 60 * 1000;
 
-/** One tree for all tests and runs of one state of the source; trees of older states go after an hour. */
+/** All tests and runs of one state of the source share one tree. Trees of older states are removed after an hour. */
 export function assembledTree(): Promise<AssembledAgent> {
   assembling ??= assemble(join(tmpdir(), "skerry-test-agent"));
   return assembling;
@@ -62,7 +62,7 @@ export async function startAgentUnderTest(options: { env?: Record<string, string
   const arch = process.arch === "arm64" ? "arm64" : "x64";
   const command = [...agentCommand(arch, { root: tree, port: 0 }), "--host", "127.0.0.1", "--announce"];
   const cwd = await mkdtemp(join(tmpdir(), "skerry-agent-test-"));
-  // In a sandbox the agent is process 1 and inherits orphans. Here tini takes them (-s).
+  // In a sandbox the agent is process 1 and inherits orphans. Here tini adopts them (-s).
   const child = spawn(join(tree, "bin/tini"), ["-s", "--", ...command], {
     cwd,
     env: { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", ...options.env },
@@ -115,7 +115,7 @@ export interface RunOutcome {
   readonly pid: number;
 }
 
-/** Starts a program and collects everything up to its end. */
+/** Starts a program and collects its output and its end. */
 export async function run(
   agent: AgentUnderTest,
   cmd: string,
@@ -147,13 +147,13 @@ function onlyChildOf(parent: number): number {
     try {
       if (Number(/^PPid:\t(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) === parent) return Number(pid);
     } catch {
-      // Gone meanwhile.
+      // The process has ended by now.
     }
   }
   throw new Error(`process ${parent} has no child`);
 }
 
-/** What a call failed with. */
+/** The error of a call that fails. */
 export async function failure(promise: Promise<unknown>): Promise<{ code: Code; message: string }> {
   const error = await promise.then(
     () => undefined,
@@ -163,13 +163,13 @@ export async function failure(promise: Promise<unknown>): Promise<{ code: Code; 
   return { code: error.code, message: error.rawMessage };
 }
 
-/** What a process's descriptors are open on. */
+/** The files that a process has open. */
 export function descriptorsOf(pid: number): string[] {
   return readdirSync(`/proc/${pid}/fd`).flatMap((fd) => {
     try {
       return [readlinkSync(`/proc/${pid}/fd/${fd}`)];
     } catch {
-      // Closed meanwhile.
+      // The descriptor was closed by now.
       return [];
     }
   });

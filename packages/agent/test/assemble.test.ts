@@ -17,7 +17,7 @@ beforeAll(() => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-it("makes the same tree again, several at a time, and leaves nothing beside it", async () => {
+it("makes the same tree each time, also concurrently, and leaves no other files", async () => {
   const options = { outDir: join(folder, "out"), workDir: join(folder, "work") };
   const made = await Promise.all([assembleAgent(options), assembleAgent(options)]);
   made.push(await assembleAgent(options));
@@ -27,7 +27,7 @@ it("makes the same tree again, several at a time, and leaves nothing beside it",
   expect(readdirSync(options.workDir)).toEqual([]);
 });
 
-it("has everything that the command needs, readable for everybody", async () => {
+it("contains everything that the command needs, readable for all users", async () => {
   const { path } = await assembledTree();
   for (const argument of agentCommand(arch).filter((text) => text.startsWith(`${AGENT_ROOT}/`))) {
     expect(statSync(path + argument.slice(AGENT_ROOT.length)).mode & 0o444).toBe(0o444);
@@ -45,7 +45,7 @@ it("needs no library of the image", async () => {
   }
 });
 
-it("has a code cache that its own Node takes", async () => {
+it("has a code cache that its own Node.js accepts", async () => {
   const { path } = await assembledTree();
   const [command = "", ...args] = agentCommand(arch, { root: path }).slice(0, -1);
   const program = readFileSync(join(path, "agent.js"), "utf8").replace(

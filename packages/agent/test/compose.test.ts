@@ -57,7 +57,7 @@ it("replaces the destination, appends a source twice that is listed twice, and f
   expect([existsSync(twice), existsSync(file("link")), existsSync(real)]).toEqual([false, false, true]);
 });
 
-it("keeps what it made when a source is the destination by another name", async () => {
+it("keeps the result when a source is the destination under another name", async () => {
   const destination = file("all", "old,");
   linkSync(destination, file("hard"));
   const roundabout = `${folder}/./all`;
@@ -66,7 +66,7 @@ it("keeps what it made when a source is the destination by another name", async 
   expect(readdirSync(folder)).toEqual(["all"]);
 });
 
-it("refuses a body that is no request", async () => {
+it("refuses a malformed body", async () => {
   for (const body of ["", "{", "[]", "null", { source_paths: "x" }, { source_paths: [1] }, { source_paths: ["x"], destination: 1 }]) {
     expect(await compose(body)).toMatchObject(refused(400, expect.stringMatching(/^invalid request body: /)));
   }
@@ -98,7 +98,7 @@ it("refuses paths before it writes anything", async () => {
   expect(readdirSync(folder).sort()).toEqual(["fifo", "good"]);
 });
 
-it("leaves the metadata of the sources and of the old destination behind", async () => {
+it("drops the metadata of the sources and of the old destination", async () => {
   const [source, destination] = [file("source"), file("all")];
   for (const path of [source, destination]) await uploadTo(agent, path, "x", { "X-Metadata-Colour": "red" });
   expect(await compose({ source_paths: [source], destination })).toMatchObject({
@@ -126,7 +126,7 @@ it("leaves sources as they were when the destination is a directory", async () =
   expect(existsSync(source)).toBe(true);
 });
 
-it("needs the access token, and takes no signature for it", async () => {
+it("requires the access token, and accepts no signature", async () => {
   await using secured = await startAgentUnderTest();
   await secured.init({ accessToken: "token" });
   const body = JSON.stringify({ source_paths: [file("s", "x")], destination: file("d") });

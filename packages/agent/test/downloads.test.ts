@@ -26,7 +26,7 @@ interface RawResponse {
   body: Buffer;
 }
 
-/** Without fetch's own headers and decoding. */
+/** A request without the headers and the decoding of fetch. */
 function raw(path: string, headers: Record<string, string> = {}, method = "GET"): Promise<RawResponse> {
   return new Promise((resolve, reject) => {
     const outgoing = request(agent.url + path, { method, headers, agent: false }, (incoming) => {
@@ -46,7 +46,7 @@ describe("GET /files", () => {
   const MODIFIED = "Tue, 14 Nov 2023 22:13:20 GMT";
   const UNCHANGED = { "content-disposition": "inline; filename=f.txt", "last-modified": MODIFIED, vary: "Accept-Encoding" };
 
-  it("sends a file with what a client needs to know about it", async () => {
+  it("sends a file with its headers", async () => {
     const path = join(folder, "hello.bin");
     writeFileSync(path, "hello\0world");
     utimesSync(path, 1_700_000_000, 1_700_000_000);
@@ -62,7 +62,7 @@ describe("GET /files", () => {
       vary: "Accept-Encoding",
     });
     expect(response.headers.etag).toBeUndefined();
-    // Signatures count only where an access token is set.
+    // Signatures are checked only when an access token is set.
     expect((await raw(filesUrl(path, { signature: "v1_x" }))).status).toBe(200);
   });
 
@@ -145,7 +145,7 @@ describe("GET /files", () => {
     expect(response.headers["content-length"]).toBe(String(response.body.length));
   });
 
-  it("sends what is larger than its buffers byte for byte, whole and in parts, to several at once", async () => {
+  it("sends files larger than its buffers unchanged, whole and in ranges, to several clients at once", async () => {
     const path = join(folder, "large");
     const bytes = randomBytes(3_000_001);
     writeFileSync(path, bytes);
@@ -158,10 +158,10 @@ describe("GET /files", () => {
     expect(parts.headers["content-length"]).toBe(String(parts.body.length));
   });
 
-  it("breaks off when the file becomes shorter meanwhile, and lets go of it when the client leaves", async () => {
+  it("breaks the connection when the file becomes shorter, and closes the file when the client disconnects", async () => {
     const path = join(folder, "shrinking");
     writeFileSync(path, "");
-    // More than any buffer on the way takes.
+    // More than all buffers on the way can hold.
     truncateSync(path, 256 * 1024 * 1024);
     const opened = () => descriptorsOf(agent.pid).filter((target) => target === path);
     const begin = async () => {
@@ -180,7 +180,7 @@ describe("GET /files", () => {
     await expect.poll(opened).toEqual([]);
   });
 
-  it("reads files of the kernel to their end, afresh each time", async () => {
+  it("reads files of the kernel to their end, again for each request", async () => {
     const read = async () => (await raw(filesUrl("/proc/sys/kernel/random/uuid"))).body.toString();
     const first = await read();
     expect(first).toMatch(/^[0-9a-f-]{36}\n$/);
@@ -219,7 +219,7 @@ describe("GET /files", () => {
     });
   });
 
-  it("writes its refusals as JSON in a line, and those of parameters as text", async () => {
+  it("sends errors as one line of JSON, and errors about parameters as text", async () => {
     const { headers, body } = await raw(filesUrl("/nope"));
     expect(headers).toMatchObject({
       "content-type": "application/json; charset=utf-8",

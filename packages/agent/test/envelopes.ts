@@ -1,4 +1,4 @@
-// Connect's framing of streams: a byte of flags, a length, a message.
+// The framing of Connect streams: one byte of flags, a length, and a message.
 
 export interface Frame {
   readonly flags: number;

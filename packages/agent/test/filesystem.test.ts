@@ -116,7 +116,7 @@ describe("Stat", () => {
     expect((await stat("")).path).toBe("/root");
   });
 
-  it("tells missing from broken", async () => {
+  it("distinguishes missing paths from broken ones", async () => {
     expect(await failure(stat(join(folder, "nope")))).toEqual({ code: Code.NotFound, message: `file not found: ${join(folder, "nope")}` });
     expect(await failure(stat("/etc/passwd/x"))).toMatchObject({
       code: Code.Internal,
@@ -139,7 +139,7 @@ describe("ListDir", () => {
     expect(await names(9)).toEqual(["B", "a", "a/1", "ab", "b", "b/inner", "b/inner/deep", "b/inner/deep/z", "b/x", "link"]);
   });
 
-  it("shows names that are not UTF-8 as near as text can, with their entries, and what is below them", async () => {
+  it("shows names that are not UTF-8 with replacement characters, with their entries and their content", async () => {
     const odd = Buffer.concat([Buffer.from(`${folder}/odd-`), Buffer.of(0xff)]);
     mkdirSync(odd);
     writeFileSync(Buffer.concat([odd, Buffer.from("/inner")]), "12345");
@@ -159,7 +159,7 @@ describe("ListDir", () => {
     expect(new Set(entries.map(({ path }) => dirname(path)))).toEqual(new Set(["/root"]));
   });
 
-  it("goes through a link at the root and keeps its name", async () => {
+  it("follows a link at the root and keeps the name of the link", async () => {
     mkdirSync(join(folder, "real"));
     writeFileSync(join(folder, "real/f"), "");
     symlinkSync("real", join(folder, "link"));
@@ -167,7 +167,7 @@ describe("ListDir", () => {
     expect(entries.map((entry) => entry.path)).toEqual([join(folder, "link/f")]);
   });
 
-  it("refuses what is no directory", async () => {
+  it("refuses a path that is not a directory", async () => {
     symlinkSync("loop", join(folder, "loop"));
     const list = (path: string) => failure(agent.filesystem.listDir({ path }));
     expect(await list(join(folder, "nope"))).toEqual({ code: Code.NotFound, message: `path not found: ${join(folder, "nope")}` });
@@ -177,7 +177,7 @@ describe("ListDir", () => {
 });
 
 describe("MakeDir", () => {
-  it("makes all that is missing for the user, once", async () => {
+  it("makes all missing directories for the user, once", async () => {
     const path = join(folder, "x/y/z");
     const { entry } = await agent.filesystem.makeDir({ path }, asNobody);
     expect(entry).toMatchObject({ path, type: FileType.DIRECTORY, owner: "nobody", permissions: "drwxr-xr-x" });
@@ -201,7 +201,7 @@ describe("MakeDir", () => {
   });
 });
 
-describe("paths that no file system would take", () => {
+describe("paths that no file system accepts", () => {
   const long = () => join(folder, "x".repeat(300));
   const loop = () => {
     symlinkSync("loop", join(folder, "loop"));
@@ -225,7 +225,7 @@ describe("paths that no file system would take", () => {
 });
 
 describe("Move", () => {
-  it("renames, makes the folders above the new place, and replaces files", async () => {
+  it("renames, makes the folders above the destination, and replaces files", async () => {
     await uploadTo(agent, join(folder, "a"), "content", { "X-Metadata-Colour": "red" });
     chmodSync(join(folder, "a"), 0o600);
     const destination = join(folder, "new/b");
@@ -251,7 +251,7 @@ describe("Move", () => {
     expect(readdirSync(folder)).toContain("file");
   });
 
-  it("says when there is nothing to rename", async () => {
+  it("reports a missing source", async () => {
     const nope = join(folder, "nope");
     expect(await failure(agent.filesystem.move({ source: nope, destination: join(folder, "x") }))).toEqual({
       code: Code.NotFound,
@@ -288,7 +288,7 @@ describe("Move", () => {
 });
 
 describe("Remove", () => {
-  it("removes trees and links, and takes a missing path for done", async () => {
+  it("removes trees and links, and succeeds for a missing path", async () => {
     mkdirSync(join(folder, "tree/inner"), { recursive: true });
     writeFileSync(join(folder, "kept"), "");
     symlinkSync("kept", join(folder, "link"));
@@ -297,7 +297,7 @@ describe("Remove", () => {
     expect(lstatSync(join(folder, "kept")).isFile()).toBe(true);
   });
 
-  it("says what the kernel does not let go", async () => {
+  it("reports what the kernel refuses to remove", async () => {
     expect(await failure(agent.filesystem.remove({ path: "/proc/version" }))).toEqual({
       code: Code.Internal,
       message: expect.stringMatching(/^error removing file or directory: /),
@@ -305,7 +305,7 @@ describe("Remove", () => {
   });
 });
 
-it("a path with a NUL character is the caller's mistake, wherever it stands", async () => {
+it("a path with a NUL character is the caller's mistake, in every field", async () => {
   const { filesystem } = agent;
   const path = `${folder}/a\0b`;
   const calls = [

@@ -1,4 +1,4 @@
-// The least that the kernel takes for a file system in user space: one empty directory.
+// A minimal file system in user space that the kernel accepts: one empty directory.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -17,13 +17,13 @@ export function canMountFuse(): boolean {
   return existsSync("/dev/fuse") && canMount();
 }
 
-/** Nothing in this process may touch the path in a synchronous call: it is this process that answers. */
+/** This process serves the file system, so it must not use the path in a synchronous call. */
 export async function mountFuse(path: string): Promise<AsyncDisposable> {
   mkdirSync(path);
   const device = await open("/dev/fuse", "r+");
   await succeed("mount", ["-i", "-t", "fuse", "-o", "fd=3,rootmode=40000,user_id=0,group_id=0", "none", path], device.fd);
   const serving = serve(device).catch((error: NodeJS.ErrnoException) => {
-    // The mount is gone.
+    // The file system is unmounted.
     if (error.code !== "ENODEV") throw error;
   });
   return {
@@ -43,7 +43,7 @@ async function serve(device: FileHandle): Promise<never> {
     const header = Buffer.alloc(HEADER_BYTES);
     header.writeUInt32LE(HEADER_BYTES + (body?.length ?? 0), 0);
     header.writeInt32LE(body ? 0 : -ENOSYS, 4);
-    // Which request it is that gets this answer.
+    // The id of the request.
     request.copy(header, 8, 8, 16);
     await device.write(Buffer.concat([header, body ?? Buffer.alloc(0)]));
   }

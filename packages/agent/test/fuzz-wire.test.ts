@@ -1,5 +1,5 @@
-// The wire at byte level. The agent runs as this test's own process, as root: only methods that change nothing are asked for.
-// What changes files and starts programs is fuzzed inside a sandbox, in tests/fault/agent-fuzz.test.ts.
+// Fuzzes the protocol at byte level. The agent runs on this machine as root, so only methods without side effects are called.
+// Methods that change files or start programs are fuzzed inside a sandbox, in tests/fault/agent-fuzz.test.ts.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
@@ -18,14 +18,14 @@ const agent = await agentOfFile();
 let fresh: { rss: number; descriptors: number };
 
 beforeAll(async () => {
-  // Everything that is loaded late is loaded now.
+  // Load everything that is loaded late.
   await run(agent, "true");
   await agent.fetch("/files?path=/etc/hostname");
   await agent.fetch("/metrics");
   fresh = { rss: rss(), descriptors: descriptors() };
 });
 
-/** Nothing that was sent has ended the agent, kept a connection, or kept memory. */
+/** No input has ended the agent, leaked a connection, or leaked memory. */
 afterEach(async () => {
   expect((await agent.fetch("/health")).status).toBe(204);
   expect((await run(agent, "echo", ["alive"])).stdout).toBe("alive\n");
@@ -45,7 +45,7 @@ const leave = fc.constantFrom<Leave>("end", "reset", "stay");
 const bytes = (maxLength: number) => fc.uint8Array({ maxLength });
 const text = (value: string) => Buffer.from(value, "latin1");
 
-/** Bytes cut into pieces, of which the last may be missing. */
+/** Cuts bytes into pieces, and may drop the last one. */
 const pieces = (whole: fc.Arbitrary<Uint8Array>) =>
   fc.tuple(whole, fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 3 }), fc.boolean()).map(([all, cuts, lose]) => {
     const at = [0, ...cuts.map((cut) => Math.floor(cut * all.length)).sort((a, b) => a - b), all.length];
@@ -53,12 +53,12 @@ const pieces = (whole: fc.Arbitrary<Uint8Array>) =>
     return lose ? parts.slice(0, -1) : parts;
   });
 
-/** Whatever comes back is HTTP, and no answer says that something in the agent broke. */
+/** Every response is HTTP, and none reports a failure inside the agent. */
 function assertSane(answer: Buffer): void {
   if (answer.length === 0) return;
   const start = answer.toString("latin1", 0, 1000);
   expect(start).toMatch(/^HTTP\/1\.1 [1-5]\d\d /);
-  // The Connect library has 500 for a binary message that is none.
+  // The Connect library sends 500 for a malformed binary message.
   if (!start.includes('"parse binary: ')) expect(start).not.toMatch(/^HTTP\/1\.1 500 /);
 }
 
@@ -72,7 +72,7 @@ const fuzz = async (parts: fc.Arbitrary<readonly Uint8Array[]>) => {
 };
 
 describe("the agent survives", () => {
-  it("bytes that are no HTTP", async () => {
+  it("bytes that are not HTTP", async () => {
     await fuzz(pieces(bytes(2_000)));
   });
 
@@ -211,7 +211,7 @@ describe("the agent survives", () => {
     assertSane(await exchangeBytes(agent.port, [text(`GET /health HTTP/1.1\r\nHost: a\r\n${many}\r\n`)], "stay", 500));
   });
 
-  it("a small body that unpacks to a large one", async () => {
+  it("a small body that decompresses to a large one", async () => {
     const response = await agent.fetch("/process.Process/List", {
       method: "POST",
       headers: { "Content-Type": "application/json", "Content-Encoding": "gzip" },
@@ -221,7 +221,7 @@ describe("the agent survives", () => {
     expect(await response.json()).toMatchObject({ code: "resource_exhausted" });
   });
 
-  it("thousands of connections that say nothing, or half of something", async () => {
+  it("thousands of connections that send nothing, or half a request", async () => {
     const sockets: Socket[] = [];
     const count = scaled("connections to an agent that say nothing", { sample: 1_500, full: 10_000 });
     for (let index = 0; index < count; index += 1) {
@@ -235,14 +235,14 @@ describe("the agent survives", () => {
     for (const socket of sockets) socket.resetAndDestroy();
   });
 
-  it("hundreds of streams at once, each of them served", async () => {
+  it("hundreds of concurrent streams, and serves each of them", async () => {
     const count = 200;
     const outcomes = await Promise.all(Array.from({ length: count }, () => run(agent, "sh", ["-c", "sleep 1; echo $$"])));
     expect(new Set(outcomes.map(({ stdout, pid }) => stdout === `${pid}\n`))).toEqual(new Set([true]));
     expect((await agent.process.list({})).processes).toEqual([]);
   });
 
-  it("streams that are asked for and left at once", async () => {
+  it("streams that are opened and left at once", async () => {
     const envelope = text('\0\0\0\0\x4a{"process":{"cmd":"/bin/sleep","args":["0.2"]},"stdin":false,"tag":"left"}'.padEnd(5 + 0x4a));
     const request = Buffer.concat([
       text(

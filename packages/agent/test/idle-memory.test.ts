@@ -2,12 +2,12 @@ import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { run, startAgentUnderTest } from "./agent-under-test.ts";
 
-/** Memory that is nobody else's and no file's. */
+/** Private memory that is not backed by a file. */
 function ownMiB(pid: number): number {
   return Number(/^RssAnon:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024;
 }
 
-it("gives what work left behind back to the host when there is no work", async () => {
+it("releases memory to the host when it is idle", async () => {
   await using agent = await startAgentUnderTest();
   const { pid } = agent;
   await agent.init({});
@@ -19,7 +19,7 @@ it("gives what work left behind back to the host when there is no work", async (
   await Promise.all(Array.from({ length: 300 }, () => run(agent, "head", ["-c", "100000", "/dev/zero"])));
   const busy = ownMiB(pid);
   expect(busy - idle).toBeGreaterThan(20);
-  // Being asked whether it is well is no work.
+  // A health check does not count as work.
   const left = async () => {
     await agent.fetch("/health");
     return ownMiB(pid) - idle;

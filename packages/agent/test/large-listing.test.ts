@@ -1,4 +1,4 @@
-// Directories that are larger, deeper or stranger than what a listing holds in memory.
+// Listings of directories that are larger, deeper or stranger than usual.
 
 import { mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { type ClientRequest, type IncomingMessage, request } from "node:http";
@@ -12,7 +12,7 @@ import { agentOfFile, failure, run } from "./agent-under-test.ts";
 
 const agent = await agentOfFile();
 
-/** Their JSON is more than what is held before the first byte is sent. */
+/** Enough that their JSON exceeds the part that the agent buffers before it sends the first byte. */
 const ENTRIES = 14_000;
 let many: string;
 const names = Array.from({ length: ENTRIES }, (_, at) => `${String(at).padStart(5, "0")}${"n".repeat(250)}`);
@@ -29,13 +29,13 @@ beforeEach(() => {
   return () => rmSync(folder, { recursive: true });
 });
 
-it.each([{ binary: false }, { binary: true }])("lists all that is in a large directory, in order ($binary)", async (format) => {
+it.each([{ binary: false }, { binary: true }])("lists all entries of a large directory in order (binary: $binary)", async (format) => {
   const { entries } = await createClient(Filesystem, agent.transport(format)).listDir({ path: many });
   expect(entries.map(({ name }) => name)).toEqual(names);
   expect(entries.at(-1)).toMatchObject({ path: join(many, names.at(-1) ?? ""), permissions: "-rw-r--r--", owner: "root", size: 0n });
 });
 
-it("answers others while it lists", async () => {
+it("serves other requests during a listing", async () => {
   const order: string[] = [];
   const list = agent.filesystem.listDir({ path: many }).then(() => order.push("list"));
   for (let count = 0; count < 5; count++) await agent.fetch("/health").then(() => order.push("health"));
@@ -43,7 +43,7 @@ it("answers others while it lists", async () => {
   expect(order).toEqual([...Array(5).fill("health"), "list"]);
 });
 
-it("keeps nobody waiting where clients do not read, and ends with them", async () => {
+it("serves others while clients do not read their listings, and stops when they disconnect", async () => {
   const stalled = await Promise.all(Array.from({ length: 8 }, () => startListing(many)));
   const { entries } = await agent.filesystem.listDir({ path: many });
   expect(entries).toHaveLength(ENTRIES);
@@ -51,7 +51,7 @@ it("keeps nobody waiting where clients do not read, and ends with them", async (
   expect((await agent.filesystem.listDir({ path: folder })).entries).toEqual([]);
 });
 
-it("says what can't be read while nothing was sent, and breaks off afterwards", async () => {
+it("reports an unreadable directory as an error before the first byte, and breaks the connection afterwards", async () => {
   await makeTooDeep(folder);
   expect(await failure(agent.filesystem.listDir({ path: folder, depth: 99 }))).toMatchObject({
     message: expect.stringMatching(/^error reading directory .*ENAMETOOLONG/),
@@ -64,7 +64,7 @@ it("says what can't be read while nothing was sent, and breaks off afterwards", 
   await expect(buffer(answer)).rejects.toThrow("aborted");
 });
 
-it("shows the nearest time that the wire can say for files of the far future and past", async () => {
+it("shows the nearest time that the wire supports for files of the far future and past", async () => {
   const memory = mkdtempSync("/dev/shm/skerry-times-");
   try {
     writeFileSync(join(memory, "future"), "");
@@ -90,7 +90,7 @@ function startListing(path: string, depth = 1): Promise<{ outgoing: ClientReques
   });
 }
 
-/** One directory in the other until no system call takes the path of the last one. */
+/** Nests directories until the path of the last one is too long for a system call. */
 async function makeTooDeep(path: string): Promise<void> {
   const name = "z".repeat(250);
   const script = `cd "$1" && for i in $(seq 18); do mkdir ${name} && cd ${name} || exit 1; done`;

@@ -72,7 +72,7 @@ describe("Start", () => {
     expect((await run(agent, "true", [], { envs: { PATH: "/nonexistent:/bin" } })).exitCode).toBe(0);
   });
 
-  it("ends with 127 and a word on stderr when there is no such program, with 126 when it may not run", async () => {
+  it("exits with 127 and a message on stderr for a missing program, and with 126 for one that may not run", async () => {
     expect(await run(agent, "no-such-program")).toMatchObject({ exitCode: 127, stderr: expect.stringContaining("no-such-program") });
     expect(await run(agent, "/etc/passwd")).toMatchObject({ exitCode: 126, stderr: expect.stringContaining("ermission denied") });
   });
@@ -86,7 +86,7 @@ describe("Start", () => {
     await run(agent, "rm", ["/tmp/skerry-no-shebang", "/tmp/s"]);
   });
 
-  it("gives processes the identity, groups and directory of the user, and no capability of ours", async () => {
+  it("gives processes the identity, groups and directory of the user, and no capability of the agent", async () => {
     const script = "id -u; id -g; id -G; pwd; echo $HOME $USER $LOGNAME; grep CapEff /proc/self/status; umask";
     const { stdout } = await run(agent, "/bin/sh", ["-c", script], { user: "nobody", cwd: "/" });
     const [uid, gid, groups, cwd, names, capabilities, umask] = stdout.trim().split("\n");
@@ -103,9 +103,9 @@ describe("Start", () => {
     expect({ stdout, stderr }).toEqual({ stdout: "a\n", stderr: "b\n" });
   });
 
-  it("leaks neither descriptors nor signal settings nor our environment", async () => {
+  it("leaks neither descriptors nor signal settings nor the agent's environment", async () => {
     const descriptors = (await run(agent, "ls", ["/proc/self/fd"])).stdout.match(/^\d+$/gm)?.map(Number) ?? [];
-    // 3 is what ls reads the folder by; high numbers come from whoever started the tests, and no runtime hands those on.
+    // ls reads the folder with descriptor 3. High numbers come from the program that started the tests; no runtime passes those on.
     expect(descriptors.filter((fd) => fd < 200)).toEqual([0, 1, 2, 3]);
     const signals = (await run(agent, "grep", ["-E", "Sig(Blk|Ign)", "/proc/self/status"])).stdout;
     // gVisor does not show them.
@@ -162,7 +162,7 @@ describe("Start", () => {
     expect(error.message).toContain(message);
   });
 
-  it("counts directories from the user's home, which is also the one that is meant by none", async () => {
+  it("resolves directories from the user's home, which is also the default", async () => {
     await run(agent, "mkdir", ["-p", "/root/skerry-cwd/in"]);
     for (const [cwd, resolved] of [
       [undefined, "/root"],
@@ -190,7 +190,7 @@ describe("Start", () => {
     });
   });
 
-  it("delivers what a background child writes after its parent ended", async () => {
+  it("delivers the output of a background child after its parent ended", async () => {
     const stream = start({ process: { cmd: "/bin/sh", args: ["-c", "(sleep 0.6; echo late) & echo early"] }, stdin: false });
     const pid = await stream.pid();
     expect(await stream.output()).toBe("early\n");
@@ -207,7 +207,7 @@ describe("Start", () => {
     expect((await stream.next())?.case).toBe("end");
   });
 
-  it("counts the time to a keepalive from the last output", async () => {
+  it("measures the keepalive interval from the last output", async () => {
     const script = "for n in 1 2 3 4; do sleep 0.4; echo $n; done";
     const stream = start(
       { process: { cmd: "/bin/sh", args: ["-c", script] }, stdin: false },
@@ -265,7 +265,7 @@ describe("deadlines and disconnects", () => {
     await stream.rest();
   });
 
-  it("starts nothing when the deadline is over already", async () => {
+  it("starts nothing when the deadline has already passed", async () => {
     const response = await agent.fetch("/process.Process/Start", {
       method: "POST",
       headers: { "Content-Type": "application/connect+json", "Connect-Timeout-Ms": "0" },
@@ -277,7 +277,7 @@ describe("deadlines and disconnects", () => {
     expect((await run(agent, "ls", ["/tmp/skerry-never"])).exitCode).not.toBe(0);
   });
 
-  it("leaves the process running when its client goes, and lets another follow it without replay", async () => {
+  it("keeps the process running when its client disconnects, and lets another client follow it without replay", async () => {
     const abort = new AbortController();
     const script = "echo first; sleep 0.6; echo second; exit 5";
     const config = { cmd: "/bin/sh", args: ["-c", script], envs: { COLOUR: "grey" }, cwd: "../tmp" };
@@ -300,7 +300,7 @@ describe("deadlines and disconnects", () => {
     expect({ output, exitCode }).toEqual({ output: "second\n", exitCode: 5 });
   });
 
-  it("drops what a process writes while nobody listens, which does not block it", async () => {
+  it("drops the output of a process without followers, which does not block the process", async () => {
     const abort = new AbortController();
     const script = "read go; head -c 5000000 /dev/zero; exit 6";
     const stream = start({ process: { cmd: "/bin/sh", args: ["-c", script] } }, { signal: abort.signal });
@@ -317,7 +317,7 @@ describe("deadlines and disconnects", () => {
     ]);
   });
 
-  it("kills at the deadline although the client is gone", async () => {
+  it("kills at the deadline although the client has disconnected", async () => {
     const abort = new AbortController();
     const stream = start({ process: { cmd: "sleep", args: ["30"] }, stdin: false }, { signal: abort.signal, timeoutMs: 500 });
     const pid = await stream.pid();
@@ -328,7 +328,7 @@ describe("deadlines and disconnects", () => {
     expect(ends).toMatchObject([{ case: "start" }, { case: "end", value: { exitCode: -1, error: "signal: killed" } }]);
   });
 
-  it("keeps a follower that does not read from holding up another", async () => {
+  it("does not let a follower that stops reading delay another", async () => {
     const script = "read go; head -c 4000000 /dev/zero; echo done";
     const owner = start({ process: { cmd: "/bin/sh", args: ["-c", script] } });
     const pid = await owner.pid();
@@ -359,7 +359,7 @@ describe("input", () => {
     expect(await stream.rest()).toMatchObject({ output: "hello world", end: { case: "end", value: { exitCode: 0 } } });
   });
 
-  it("is /dev/null when it is off", async () => {
+  it("is /dev/null when it is disabled", async () => {
     const stream = start({ process: { cmd: "/bin/sh", args: ["-c", "read x"] }, stdin: false });
     await stream.pid();
     expect((await stream.rest()).end).toMatchObject({ value: { exitCode: 1 } });
@@ -405,7 +405,7 @@ describe("input", () => {
     expect((await stream.rest()).end).toMatchObject({ value: { exitCode: 0 } });
   });
 
-  it("is refused where it cannot go", async () => {
+  it("is refused when the process cannot receive it", async () => {
     const stream = start({ process: { cmd: "cat" } });
     const pid = await stream.pid();
     const process = byPid(pid);
@@ -425,7 +425,7 @@ describe("input", () => {
 });
 
 describe("signals and selectors", () => {
-  it("kills the process alone and reports at once though an orphan holds the pipe", async () => {
+  it("kills only the process, and reports it at once although an orphan holds the pipe", async () => {
     const stream = start({ process: { cmd: "/bin/sh", args: ["-c", "sleep 60 & echo $!; wait"] }, stdin: false });
     const pid = await stream.pid();
     const child = Number(await stream.output());
@@ -435,7 +435,7 @@ describe("signals and selectors", () => {
     expect((await run(agent, "/bin/sh", ["-c", `kill -0 ${child} && kill ${child}`])).exitCode).toBe(0);
   });
 
-  it("answers a kill when the process is gone", async () => {
+  it("answers a kill when the process has ended", async () => {
     for (let round = 0; round < 20; round += 1) {
       const pid = await start({ process: { cmd: "sleep", args: ["30"] }, stdin: false }).pid();
       await kill(pid);
@@ -444,7 +444,7 @@ describe("signals and selectors", () => {
     }
   });
 
-  it("lets SIGTERM be trapped and delivers what comes after", async () => {
+  it("lets a process trap SIGTERM, and delivers its later output", async () => {
     const stream = start({
       process: { cmd: "/bin/sh", args: ["-c", "trap 'echo trapped; exit 9' TERM; echo ready; while :; do sleep 0.05; done"] },
       stdin: false,
@@ -455,7 +455,7 @@ describe("signals and selectors", () => {
     expect(await stream.rest()).toMatchObject({ output: "trapped\n", end: { value: { exitCode: 9 } } });
   });
 
-  it("knows what it does not know", async () => {
+  it("reports unknown processes as not found", async () => {
     const unknownPid = byPid(999_999);
     const unknownTag = { selector: { case: "tag" as const, value: "zz" } };
     expect(await failure(agent.process.sendSignal({ process: unknownPid, signal: Signal.SIGKILL }))).toEqual({
@@ -486,7 +486,7 @@ describe("signals and selectors", () => {
     await killTagged("a");
     await streams[2]?.stream.rest();
     expect((await agent.process.list({})).processes.map(({ pid }) => pid)).toEqual([streams[0]?.pid, streams[1]?.pid]);
-    // One that lives comes before one that has ended.
+    // A live process takes precedence over one that has ended.
     const connected = agent.process.connect({ process: { selector: { case: "tag", value: "a" } } })[Symbol.asyncIterator]();
     expect((await connected.next()).value?.event?.event).toMatchObject({ case: "start", value: { pid: streams[0]?.pid } });
     await killTagged("b");
@@ -522,7 +522,7 @@ describe("terminals", () => {
     expect(end).toMatchObject({ value: { exitCode: 4 } });
   });
 
-  it("pass on Ctrl-C, and refuse stdin", async () => {
+  it("forward Ctrl-C, and refuse stdin", async () => {
     const stream = start({ process: { cmd: "sleep", args: ["30"] }, pty: SIZE });
     const pid = await stream.pid();
     const process = byPid(pid);
@@ -555,7 +555,7 @@ describe("terminals", () => {
     });
   });
 
-  it("say that there is no such program and end with 127", async () => {
+  it("report a missing program and exit with 127", async () => {
     const stream = start({ process: { cmd: "no-such-program" }, pty: SIZE });
     await stream.pid();
     expect(await stream.rest()).toMatchObject({ output: expect.stringContaining("no-such-program"), end: { value: { exitCode: 127 } } });
@@ -569,7 +569,7 @@ describe("terminals", () => {
     expect(await isAlive(child)).toBe(true);
     await kill(pid);
     expect((await stream.rest()).end).toMatchObject({ value: { exitCode: -1, error: "signal: killed" } });
-    // gVisor, which does not name the foreground either, leaves it alone.
+    // gVisor does not send the signal, and does not report the foreground group either.
     if (foreground === 0) await run(agent, "/bin/sh", ["-c", `kill ${child}`]);
     await expect.poll(() => isAlive(child)).toBe(false);
   });

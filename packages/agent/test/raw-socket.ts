@@ -1,10 +1,10 @@
 import { connect } from "node:net";
 
-/** How a client leaves once it has sent everything. */
+/** How a client disconnects after it has sent everything. */
 export type Leave = "end" | "reset" | "stay";
 
 /**
- * Sends bytes as they are, and answers with what came back until the agent closed, was silent for `quietMs`, or the client left.
+ * Sends raw bytes. Returns what came back until the agent closed the connection, was silent for `quietMs`, or the client disconnected.
  */
 export function exchangeBytes(port: number, parts: readonly Uint8Array[], leave: Leave, quietMs = 60): Promise<Buffer> {
   return new Promise((resolve) => {

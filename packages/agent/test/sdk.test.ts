@@ -1,4 +1,4 @@
-// The official client against the agent alone. Constructed directly, as its own `connect` does after asking the platform.
+// The official client with the agent alone. The test constructs it as its own `connect` does after it has asked the platform.
 
 import { AGENT_VERSION } from "@skerry/wire";
 import { Sandbox } from "e2b";
@@ -34,7 +34,7 @@ describe("the official SDK", () => {
     await expect(sandbox.commands.run("sleep 20", { timeoutMs: 500 })).rejects.toThrow(/timeout|deadline/i);
   });
 
-  it("feeds, lists and kills background commands", async () => {
+  it("writes to, lists and kills background commands", async () => {
     const cat = await sandbox.commands.run("cat", { background: true, stdin: true });
     await sandbox.commands.sendStdin(cat.pid, "hello");
     await sandbox.commands.closeStdin(cat.pid);
@@ -77,7 +77,7 @@ describe("the official SDK", () => {
     expect(output).toMatch(/^100\r?$/m);
   });
 
-  it("makes URLs for others to read and write one file", async () => {
+  it("makes URLs with which others can read and write one file", async () => {
     const upload = await sandbox.uploadUrl("/tmp/skerry-sdk/signed", { user: "root", useSignatureExpiration: 60 });
     const form = new FormData();
     form.append("file", "by a browser");
@@ -90,7 +90,7 @@ describe("the official SDK", () => {
     expect(await (await fetch(late)).json()).toEqual({ code: 401, message: "signature is already expired" });
   });
 
-  it("is told when its token is wrong", async () => {
+  it("gets an error when its token is wrong", async () => {
     const stranger = new Sandbox({
       sandboxId: "i",
       envdVersion: AGENT_VERSION,

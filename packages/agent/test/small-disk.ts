@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** A file system at a path that is made for it: of 64 KiB, unless the options of tmpfs say otherwise. */
+/** Mounts a tmpfs at a new path: of 64 KiB, unless the options say otherwise. */
 export function mountSmallDisk(path: string, options = "size=64k"): Disposable {
   mkdirSync(path);
   execFileSync("mount", ["-t", "tmpfs", "-o", options, "tmpfs", path], { stdio: "ignore" });
@@ -15,7 +15,7 @@ export function mountSmallDisk(path: string, options = "size=64k"): Disposable {
   };
 }
 
-/** Inside a sandbox nobody may mount; what happens when its disk is full is tested on sandboxes whose disk is small. */
+/** Whether this process may mount. It may not inside a sandbox, where other tests use sandboxes with a small disk. */
 export function canMount(): boolean {
   const folder = mkdtempSync(join(tmpdir(), "skerry-mount-"));
   try {

@@ -34,12 +34,12 @@ function put(
   } as RequestInit);
 }
 
-/** What Node.js cannot do: extended attributes of the file `f`. */
+/** Handles the extended attributes of the file `f`, which Node.js cannot. */
 const attributes = (path: string, statements: string) =>
   execFileSync("python3", ["-c", `import os, sys\nf = sys.argv[1]\n${statements}`, path], { encoding: "utf8" });
 
 describe("POST /files", () => {
-  it("stores what is larger than its buffers byte for byte, of several at once, packed or not", async () => {
+  it("stores files larger than its buffers unchanged, from several clients at once, compressed or not", async () => {
     const bytes = randomBytes(3_000_001);
     const gzip = { "Content-Encoding": "gzip" };
     const names = Array.from({ length: 12 }, (_, at) => join(folder, `large-${at}`));
@@ -49,7 +49,7 @@ describe("POST /files", () => {
     for (const path of names) expect(readFileSync(path).equals(bytes)).toBe(true);
   });
 
-  it("writes a raw body, makes the folders and gives it all to the user", async () => {
+  it("writes a raw body and makes its folders, all owned by the user", async () => {
     const path = join(folder, "a/b/c.txt");
     const response = await put(path, "hello");
     expect(await response.json()).toEqual([{ name: "c.txt", path, type: "file" }]);
@@ -75,7 +75,7 @@ describe("POST /files", () => {
     expect({ mode: statSync(path).mode & 0o777, uid: statSync(path).uid }).toEqual({ mode: 0o600, uid: 65534 });
   });
 
-  it("takes a body of unknown length, and gzip around it", async () => {
+  it("accepts a body of unknown length, also with gzip", async () => {
     const content = Buffer.alloc(3_000_000, "abc");
     const stream = (bytes: Uint8Array) => new Blob([new Uint8Array(bytes)]).stream();
     expect((await put(join(folder, "plain"), stream(content))).status).toBe(200);
@@ -97,7 +97,7 @@ describe("POST /files", () => {
     expect(readFileSync(path, "utf8")).toBe("plain");
   });
 
-  it("unpacks a form whole", async () => {
+  it("decompresses a whole form", async () => {
     const path = join(folder, "packed");
     const form = `--b\r\nContent-Disposition: form-data; name="file"; filename="${path}"\r\n\r\ncontent\r\n--b--\r\n`;
     const headers = { "Content-Type": "multipart/form-data; boundary=b", "Content-Encoding": "gzip" };
@@ -137,7 +137,7 @@ describe("POST /files", () => {
     expect(await send("username=nobody", first, other, first)).toEqual(refused(expect.stringMatching(`^${twice}.*${other}`)));
     expect([first, other].map((path) => readFileSync(path, "utf8"))).toEqual(["0", "1"]);
     expect(await send(`path=${first}`, "a", "b")).toEqual(refused(twice));
-    // An empty path is one: that of the home directory.
+    // An empty path means the home directory.
     expect(await send("path=", first)).toEqual(refused("path is a directory: /root"));
     const nameless = new FormData();
     nameless.append("file", "x");
@@ -214,7 +214,7 @@ describe("POST /files", () => {
     expect([response.status, body.code, body.message.slice(0, message.length)]).toEqual([status, status, message]);
   });
 
-  it("tells gzip that breaks off, and a part that does", async () => {
+  it("reports truncated gzip data and a truncated part", async () => {
     const cut = gzipSync(Buffer.alloc(10_000, "abcdefg")).subarray(0, 20);
     expect((await put(join(folder, "cut"), new Uint8Array(cut), { "Content-Encoding": "gzip" })).status).toBe(500);
     const body = `--b\r\nContent-Disposition: form-data; name="file"; filename="${folder}/part"\r\n\r\nabc`;
@@ -222,7 +222,7 @@ describe("POST /files", () => {
     expect(await response.json()).toEqual({ code: 500, message: "error writing file: unexpected EOF" });
   });
 
-  it("tells a form that breaks off in a part that is no file", async () => {
+  it("reports a form that is truncated in a part that is no file", async () => {
     const body = `--b\r\nContent-Disposition: form-data; name="note"\r\n\r\nabc`;
     const response = await agent.fetch("/files", { method: "POST", headers: { "Content-Type": "multipart/form-data; boundary=b" }, body });
     expect(await response.json()).toEqual({ code: 500, message: "error reading form: unexpected EOF" });
@@ -243,7 +243,7 @@ describe("POST /files", () => {
     expect(existsSync(join(folder, "never"))).toBe(false);
   });
 
-  it("lets many uploads make one new folder at the same time", async () => {
+  it("lets many uploads create one folder at the same time", async () => {
     const paths = Array.from({ length: 20 }, (_, index) => join(folder, `deep/er/still/${index}`));
     const statuses = await Promise.all(paths.map(async (path) => (await put(path, path)).status));
     expect(new Set(statuses)).toEqual(new Set([200]));
@@ -271,7 +271,7 @@ describe("POST /files", () => {
     );
   });
 
-  it("shows metadata that others have set, as far as it is text, and clears it", async () => {
+  it("shows metadata that other programs have set, if it is text, and clears it", async () => {
     const path = join(folder, "foreign");
     writeFileSync(path, "");
     attributes(path, 'os.setxattr(f, "user.e2b.set", "ü".encode()); os.setxattr(f, "user.e2b.bytes", b"\\xff")');
@@ -294,7 +294,7 @@ describe("POST /files", () => {
     for (const name of ["b", "c", "link"]) expect(await metadataOf(join(folder, name))).toEqual(metadata);
   });
 
-  it("refuses metadata that cannot be stored before it touches anything", async () => {
+  it("refuses metadata that cannot be stored before it changes any file", async () => {
     const path = join(folder, "new/meta");
     const response = await put(path, "x", { "X-Metadata-A": "v".repeat(5000) });
     expect({ status: response.status, body: await response.json() }).toEqual({
@@ -346,7 +346,7 @@ describe("POST /files", () => {
   });
 
   it.runIf(canMount())("says that the disk takes no more files, metadata or folders", async () => {
-    // Metadata is counted as so many files' worth since Linux 6.6; before, a tmpfs keeps none.
+    // Since Linux 6.6 a tmpfs counts metadata towards its limit on files. Before, it stores no metadata.
     const [major = 0, minor = 0] = release().split(".").map(Number);
     const keepsMetadata = major > 6 || (major === 6 && minor >= 6);
     using _disk = mountSmallDisk(join(folder, "small"), "nr_inodes=4");

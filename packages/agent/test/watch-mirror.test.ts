@@ -1,4 +1,4 @@
-// Whoever follows the events of a recursive watcher knows at the end what the tree holds, whatever happened in it.
+// A client that applies all events of a recursive watcher knows the content of the tree, whatever happened in it.
 
 import { mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { mkdtemp, realpath, rm } from "node:fs/promises";
@@ -16,9 +16,9 @@ type Step = readonly [kind: "dir" | "file" | "move" | "remove", from: string, to
 const place = fc.array(fc.constantFrom("a", "b", "c"), { minLength: 1, maxLength: 3 }).map((names) => names.join("/"));
 const steps = fc.array(fc.tuple(fc.constantFrom("dir", "file", "move", "move", "remove"), place, place), { minLength: 5, maxLength: 40 });
 
-/** What the file system refuses is no step. */
+/** Makes one change. Does nothing if the file system refuses it. */
 function apply(root: string, [kind, from, to]: Step): void {
-  // A place outside, from which things come back.
+  // A folder outside the tree, from which files come back.
   const target = to.startsWith("c/c") ? join(root, "../outside", to.replaceAll("/", "-")) : join(root, to);
   try {
     if (kind === "dir") mkdirSync(join(root, from), { recursive: true });
@@ -27,7 +27,7 @@ function apply(root: string, [kind, from, to]: Step): void {
     else if (kind === "move") renameSync(join(root, from), target);
     else rmSync(join(root, from), { recursive: true, force: true });
   } catch {
-    // Not there, not empty, or inside itself.
+    // The path does not exist, is not empty, or is inside itself.
   }
 }
 

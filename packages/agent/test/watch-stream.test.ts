@@ -26,7 +26,7 @@ interface Stream extends AsyncDisposable {
   take(count: number): Promise<string[]>;
 }
 
-/** One that has said `start`. */
+/** Opens a stream that has sent `start`. */
 async function open(options: { path?: string; recursive?: boolean } = {}, headers: Record<string, string> = {}): Promise<Stream> {
   const abort = new AbortController();
   const messages = agent.filesystem.watchDir({ path: folder, ...options }, { signal: abort.signal, headers })[Symbol.asyncIterator]();
@@ -54,7 +54,7 @@ function describeMessage(message: WatchDirResponse | undefined): string {
 }
 
 describe("WatchDir", () => {
-  it("says start, then every event as it happens", async () => {
+  it("sends start, and then every event at once", async () => {
     await using stream = await open({ recursive: true });
     await uploadTo(agent, join(folder, "a/b"), "x");
     expect(await stream.take(5)).toEqual(["CREATE a", "CHMOD a", "CREATE a/b", "CHMOD a/b", "WRITE a/b"]);
@@ -62,7 +62,7 @@ describe("WatchDir", () => {
     expect(await stream.take(2)).toEqual(["REMOVE a/b", "REMOVE a"]);
   });
 
-  it("says keepalive when nothing happens for as long as the client asked, and takes no bad interval amiss", async () => {
+  it("sends keepalive at the interval that the client asks for, and ignores malformed intervals", async () => {
     await using stream = await open({}, { "Keepalive-Ping-Interval": "1" });
     expect(await stream.take(2)).toEqual(["keepalive", "keepalive"]);
     for (const interval of ["0", "-1", "x", "1e9"]) {
@@ -85,14 +85,14 @@ describe("WatchDir", () => {
     expect(await watch("0")).toEqual(deadline);
   });
 
-  it("goes on when the watched directory is deleted", async () => {
+  it("continues when the watched directory is deleted", async () => {
     mkdirSync(join(folder, "root"));
     await using stream = await open({ path: join(folder, "root") }, { "Keepalive-Ping-Interval": "1" });
     await agent.filesystem.remove({ path: join(folder, "root") });
     expect(await stream.take(2)).toEqual(["REMOVE .", "keepalive"]);
   });
 
-  it("gives everything back when its client goes", async () => {
+  it("releases everything when its client disconnects", async () => {
     {
       await using _one = await open();
       await using _two = await open({ recursive: true });
@@ -112,7 +112,7 @@ describe("WatchDir", () => {
   });
 });
 
-describe("what can't be watched", () => {
+describe("what cannot be watched", () => {
   const ask = async (path: string, recursive = false) => {
     const stream = failure(agent.filesystem.watchDir({ path, recursive })[Symbol.asyncIterator]().next());
     const unary = failure(agent.filesystem.createWatcher({ path, recursive }));
@@ -151,10 +151,10 @@ describe("what can't be watched", () => {
   });
 });
 
-/** gVisor's queue has none. */
+/** Whether the kernel's event queue has a limit. gVisor's has none. */
 const QUEUE_HAS_LIMIT = existsSync("/proc/sys/fs/inotify/max_queued_events");
 
-describe.runIf(QUEUE_HAS_LIMIT)("more than anybody takes", () => {
+describe.runIf(QUEUE_HAS_LIMIT)("more events than clients fetch", () => {
   it("is reported when the kernel's queue overflows: now and in every later call, and the stream ends", async () => {
     const watcher = await openWatch(agent, { path: folder });
     await using stream = await open();
@@ -172,9 +172,9 @@ describe.runIf(QUEUE_HAS_LIMIT)("more than anybody takes", () => {
     await watcher.remove();
   });
 
-  it("is kept for one who comes late, up to a limit that is told", async () => {
+  it("is kept for a client that polls late, up to a limit that is reported", async () => {
     const watcher = await openWatch(agent, { path: folder });
-    // In portions that the kernel's queue holds: it is the agent's own limit that is looked for.
+    // In portions that fit the kernel's queue, because this tests the agent's own limit.
     const fill = async (count: number) => {
       for (let made = 0; made < count; made += 4_000) {
         execFileSync("sh", ["-c", "i=0; while [ $i -lt 4000 ]; do : > a; : > b; i=$((i+1)); done"], { cwd: folder });

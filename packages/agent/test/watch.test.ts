@@ -19,7 +19,7 @@ beforeEach(async () => {
   };
 });
 
-/** Gives them back with the folder. */
+/** Open watchers, which are removed together with the folder. */
 const open: Watch[] = [];
 
 async function watch(options: { path?: string; recursive?: boolean; includeEntry?: boolean } = {}): Promise<Watch> {
@@ -42,7 +42,7 @@ describe("what a polled watcher reports", () => {
     expect(await watcher.poll()).toEqual([]);
   });
 
-  it("differs for empty, existing and labelled uploads", async () => {
+  it("differs for empty uploads, existing files and uploads with metadata", async () => {
     const watcher = await watch();
     await upload("empty", "");
     expect(await watcher.poll()).toEqual(["CREATE empty", "CHMOD empty"]);
@@ -69,7 +69,7 @@ describe("what a polled watcher reports", () => {
     expect(await watcher.poll()).toEqual(["REMOVE f"]);
   });
 
-  it("shows how compose puts its result in place: whole, by one rename", async () => {
+  it("shows that compose puts its complete result in place with one rename", async () => {
     const watcher = await watch();
     for (const name of ["1", "2"]) writeFileSync(join(folder, name), name);
     writeFileSync(join(folder, "all"), "before");
@@ -90,7 +90,7 @@ describe("what a polled watcher reports", () => {
     ]);
   });
 
-  it("follows touch, chmod of the root, and reading not at all", async () => {
+  it("reports touch and chmod of the root, and nothing for reads", async () => {
     writeFileSync(join(folder, "file"), "x");
     const watcher = await watch();
     execFileSync("cat", [join(folder, "file")]);
@@ -119,7 +119,7 @@ describe("what a polled watcher reports", () => {
     expect(await other.poll()).toEqual(["RENAME ."]);
   });
 
-  it("is for whoever knows its id", async () => {
+  it("is available to every client that knows its id", async () => {
     const { id } = await watch();
     writeFileSync(join(folder, "a"), "");
     const asNobody = { headers: { Authorization: `Basic ${btoa("nobody:")}` } };
@@ -127,7 +127,7 @@ describe("what a polled watcher reports", () => {
     expect(events.map(describeEvent)).toEqual(["CREATE a"]);
   });
 
-  it("is about the directory that a link leads to", async () => {
+  it("concerns the directory that a link leads to", async () => {
     mkdirSync(join(folder, "real"));
     symlinkSync("real", join(folder, "link"));
     const watcher = await watch({ path: join(folder, "link"), includeEntry: true });
@@ -135,7 +135,7 @@ describe("what a polled watcher reports", () => {
     expect(await watcher.raw()).toMatchObject([{ name: "x", entry: { path: join(folder, "link/x") } }]);
   });
 
-  it("leaves out what is below, unless asked", async () => {
+  it("excludes subdirectories, unless the client asks for them", async () => {
     mkdirSync(join(folder, "sub"));
     const watcher = await watch();
     writeFileSync(join(folder, "sub/file"), "");
@@ -162,7 +162,7 @@ describe("entries of events", () => {
     expect(events.map(describeEvent)).toEqual(["CREATE file", "CHMOD file", "WRITE file", "CHMOD file"]);
     for (const { entry } of events) expect(entry).toMatchObject({ name: "file", path: join(folder, "file"), type: FileType.FILE });
     expect(events.at(-1)?.entry).toMatchObject({ size: 4n, metadata: { colour: "grey" } });
-    // Another file is at the path by the time that the agent looks.
+    // By the time the agent reads the entry, another file has the path.
     whileStopped(agent, () => {
       rmSync(join(folder, "file"));
       writeFileSync(join(folder, "file"), "");
@@ -178,7 +178,7 @@ describe("entries of events", () => {
     ]);
   });
 
-  it("are left out when the file is gone, and when nobody asked", async () => {
+  it("are missing when the file no longer exists, and when the client did not ask for them", async () => {
     const asked = await watch({ includeEntry: true });
     const plain = await watch();
     whileStopped(agent, () => {
@@ -200,7 +200,7 @@ describe("entries of events", () => {
 });
 
 describe("a recursive watcher", () => {
-  it("sees what is written into a directory made a moment ago", async () => {
+  it("reports files in a directory that was created a moment ago", async () => {
     const watcher = await watch({ recursive: true });
     for (let round = 0; round < 10; round++) {
       await agent.filesystem.makeDir({ path: join(folder, `d${round}`) });
@@ -215,13 +215,13 @@ describe("a recursive watcher", () => {
     }
   });
 
-  it("sees all of an upload that makes the directories above it", async () => {
+  it("reports all events of an upload that creates its directories", async () => {
     const watcher = await watch({ recursive: true });
     await upload("a/b/c", "x");
     expect(await watcher.poll()).toEqual(["CREATE a", "CHMOD a", "CREATE a/b", "CHMOD a/b", "CREATE a/b/c", "CHMOD a/b/c", "WRITE a/b/c"]);
   });
 
-  it("watches what was there, and tells a change of a directory's mode twice: in its parent and in itself", async () => {
+  it("watches existing directories, and reports a change of a directory's mode twice: in its parent and in itself", async () => {
     mkdirSync(join(folder, "a/b"), { recursive: true });
     const watcher = await watch({ recursive: true });
     expect(await watcher.poll()).toEqual([]);
@@ -231,7 +231,7 @@ describe("a recursive watcher", () => {
     expect(await watcher.poll()).toEqual(["REMOVE a/b"]);
   });
 
-  it("tells the contents of a directory that comes in, each once, and what happens in it afterwards", async () => {
+  it("reports the content of a directory that is moved in, each file once, and later events in it", async () => {
     mkdirSync(join(folder, "outside/x/y"), { recursive: true });
     writeFileSync(join(folder, "outside/x/y/file"), "");
     mkdirSync(join(folder, "root"));
@@ -242,7 +242,7 @@ describe("a recursive watcher", () => {
     expect(await watcher.poll()).toEqual(["WRITE in/x/y/file"]);
   });
 
-  it("tells each file of a tree that a program makes at once, and none twice", async () => {
+  it("reports each file of a tree that a program creates quickly, and none twice", async () => {
     const watcher = await watch({ recursive: true });
     const script = "for i in $(seq 30); do mkdir -p d$i/e/f; : > d$i/e/f/g; : > d$i/h; done";
     execFileSync("sh", ["-c", script], { cwd: folder });
@@ -264,7 +264,7 @@ describe("a recursive watcher", () => {
     expect(await watcher.poll()).toEqual([]);
   });
 
-  it("knows a directory that was renamed inside by its new name, and tells its contents under it", async () => {
+  it("reports the content of a directory that was renamed inside the tree under its new name", async () => {
     mkdirSync(join(folder, "a/deep"), { recursive: true });
     mkdirSync(join(folder, "b"));
     const watcher = await watch({ recursive: true });
@@ -288,8 +288,8 @@ describe("a recursive watcher", () => {
     expect(await watcher.raw()).toMatchObject([{ name: "sub/x", entry: { path: join(folder, "link/sub/x") } }]);
   });
 
-  it("watches thousands of directories, and removing it gives them back", async () => {
-    // gVisor keeps a descriptor of the host open for each directory and file below a watcher, and may have 20,000 on small hosts.
+  it("watches thousands of directories, and releases them when it is removed", async () => {
+    // gVisor keeps a host descriptor open for each directory and file below a watcher. On small hosts it may have 20,000.
     const names = Array.from({ length: 2000 }, (_, index) => `d${index % 50}/e${index}`);
     for (const name of names) mkdirSync(join(folder, name), { recursive: true });
     const watcher = await watch({ recursive: true });

@@ -1,4 +1,4 @@
-// What the tests of watching share.
+// Helpers that the tests of watching share.
 
 import { EventType, type FilesystemEvent } from "@skerry/wire/filesystem";
 import { expect } from "vitest";
@@ -6,7 +6,7 @@ import { type AgentUnderTest, descriptorsOf } from "./agent-under-test.ts";
 
 export interface Watch {
   readonly id: string;
-  /** Everything since the last call, as `CREATE name`. */
+  /** All events since the last call, in the form `CREATE name`. */
   poll(): Promise<string[]>;
   raw(): Promise<FilesystemEvent[]>;
   remove(): Promise<void>;
@@ -44,12 +44,12 @@ export async function uploadTo(agent: AgentUnderTest, path: string, content: str
   expect(response.status).toBe(200);
 }
 
-/** Of the agent's process: one while anybody watches, else none. */
+/** The agent's inotify descriptors: one while any client watches, otherwise none. */
 export function inotifyDescriptors(agent: AgentUnderTest): string[] {
   return descriptorsOf(agent.pid).filter((target) => target.includes("inotify"));
 }
 
-/** What happens in there, the agent sees all at once, afterwards. */
+/** Runs `action` while the agent is stopped, so that it sees all events at once afterwards. */
 export function whileStopped(agent: AgentUnderTest, action: () => void): void {
   process.kill(agent.pid, "SIGSTOP");
   try {

@@ -1,4 +1,4 @@
-// The Connect protocol as clients of several languages speak it, without a client in between.
+// The Connect protocol at the level of HTTP, as clients of several languages use it.
 
 import { connect as connectHttp2 } from "node:http2";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -45,7 +45,7 @@ const failed = (code: string, message?: unknown) => ({
 });
 
 describe("HTTP", () => {
-  it("is HTTP/1.1: HTTP/2 is refused, and an offer of it passed over", async () => {
+  it("is HTTP/1.1: HTTP/2 is refused, and an upgrade to it is ignored", async () => {
     const session = connectHttp2(agent.url);
     await expect(
       new Promise((_, reject) => session.once("error", reject).once("close", () => reject(new Error("closed")))),
@@ -56,18 +56,21 @@ describe("HTTP", () => {
     expect((await exchangeBytes(agent.port, [Buffer.from(offer)], "stay")).toString()).toMatch(/^HTTP\/1\.1 204 /);
   });
 
-  it.each(["49983-ID-00000000.127.0.0.1", "1.2.3", "[::", "%", "a_b:port", ""])("answers whatever its host is called: %s", async (host) => {
-    const send = async (path: string, type: string, body: Uint8Array) => {
-      const head = `POST ${path} HTTP/1.1\r\nHost: ${host}\r\nContent-Type: ${type}\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n`;
-      return (await exchangeBytes(agent.port, [Buffer.from(head), body], "stay", 5_000)).toString();
-    };
-    expect(await send(LIST, "application/json", Buffer.from("{}"))).toMatch(/^HTTP\/1\.1 200 /);
-    const started = await send(START, "application/connect+json", envelope(quick));
-    expect(started).toMatch(/^HTTP\/1\.1 200 [\s\S]*"exited":true/);
-    expect(await send("/files?path=/tmp/of-any-host", "application/octet-stream", Buffer.from("text"))).toMatch(/^HTTP\/1\.1 200 /);
-  });
+  it.each(["49983-ID-00000000.127.0.0.1", "1.2.3", "[::", "%", "a_b:port", ""])(
+    "answers whatever host name the request has: %s",
+    async (host) => {
+      const send = async (path: string, type: string, body: Uint8Array) => {
+        const head = `POST ${path} HTTP/1.1\r\nHost: ${host}\r\nContent-Type: ${type}\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n`;
+        return (await exchangeBytes(agent.port, [Buffer.from(head), body], "stay", 5_000)).toString();
+      };
+      expect(await send(LIST, "application/json", Buffer.from("{}"))).toMatch(/^HTTP\/1\.1 200 /);
+      const started = await send(START, "application/connect+json", envelope(quick));
+      expect(started).toMatch(/^HTTP\/1\.1 200 [\s\S]*"exited":true/);
+      expect(await send("/files?path=/tmp/of-any-host", "application/octet-stream", Buffer.from("text"))).toMatch(/^HTTP\/1\.1 200 /);
+    },
+  );
 
-  it("keeps idle connections longer than any proxy does", async () => {
+  it("keeps idle connections open for longer than any proxy", async () => {
     const answer = await exchangeBytes(agent.port, [Buffer.from("GET /health HTTP/1.1\r\nHost: a\r\n\r\n")], "stay");
     expect(answer.toString()).toMatch(/^Keep-Alive: timeout=640\r$/m);
   });
@@ -79,7 +82,7 @@ describe("HTTP", () => {
 });
 
 describe("a unary call", () => {
-  it("takes names in both spellings, unknown fields, numbers as text, and null for nothing", async () => {
+  it("accepts names in both spellings, unknown fields, numbers as text, and null for absent fields", async () => {
     const { body } = await unary("/filesystem.Filesystem/ListDir", '{"path":"/etc","depth":"1","no_such_field":[1],"other":null}');
     expect((body as { entries: object[] }).entries.length).toBeGreaterThan(5);
     const made = await unary("/filesystem.Filesystem/CreateWatcher", '{"path":"/tmp","include_entry":true,"allow_network_mounts":true}');
@@ -89,7 +92,7 @@ describe("a unary call", () => {
     expect((await unary("/filesystem.Filesystem/RemoveWatcher", `{"watcherId":"${watcherId}"}`)).body).toEqual({});
   });
 
-  it("answers in proto3 JSON: defaults left out, enums by name, 64 bits as text, times with their fraction", async () => {
+  it("responds in proto3 JSON: default values omitted, enums by name, 64-bit numbers as text, times with their fraction", async () => {
     await run(agent, "/bin/sh", ["-c", "printf x > /tmp/skerry-wire; touch -d 2024-01-02T03:04:05.678Z /tmp/skerry-wire"]);
     const { body } = await unary(STAT, '{"path":"/tmp/skerry-wire"}');
     const { entry } = body as { entry: Record<string, unknown> };
@@ -104,7 +107,7 @@ describe("a unary call", () => {
     expect(await unary(LIST, "")).toMatchObject({ status: 400, body: { code: "invalid_argument" } });
   });
 
-  it("may be packed with gzip and with nothing else", async () => {
+  it("may be compressed with gzip only", async () => {
     const packed = new Uint8Array(gzipSync('{"path":"/etc/passwd"}'));
     expect(await unary(STAT, packed, { "Content-Encoding": "gzip" })).toMatchObject({ status: 200, body: { entry: { name: "passwd" } } });
     const { status, body, headers } = await unary(STAT, packed, { "Content-Encoding": "br" });
@@ -191,13 +194,13 @@ describe("a stream", () => {
     expect(endOf(await stream(START, new Uint8Array(twice)))).toMatchObject(failed("unimplemented"));
   });
 
-  it("fails inside the stream for credentials that name nobody", async () => {
+  it("fails inside the stream for the credentials of an unknown user", async () => {
     expect(await stream(START, envelope(quick), { Authorization: `Basic ${btoa("ghost:")}` })).toEqual([
       failed("unauthenticated", "invalid username: 'ghost'"),
     ]);
   });
 
-  it("takes packed messages when it is told so, and sends none", async () => {
+  it("accepts compressed messages when the header says so, and sends none", async () => {
     const packed = envelope(new Uint8Array(gzipSync(JSON.stringify(quick))), 1);
     const frames = await stream(START, packed, { "Connect-Content-Encoding": "gzip", "Connect-Accept-Encoding": "gzip" });
     expect(frames.map(({ flags }) => flags)).toEqual([0, 0, 2]);
@@ -229,14 +232,14 @@ describe("a stream", () => {
     expect(bytes.subarray(-7)).toEqual(Buffer.from([2, 0, 0, 0, 2, 0x7b, 0x7d]));
   });
 
-  it.each(["0", "-5", "many", "99999999999"])("takes the keepalive interval %s for the default", async (interval) => {
+  it.each(["0", "-5", "many", "99999999999"])("uses the default for the keepalive interval %s", async (interval) => {
     const frames = await stream(START, envelope({ process: { cmd: "sleep", args: ["0.2"] }, stdin: false }), {
       "Keepalive-Ping-Interval": interval,
     });
     expect(frames.map(({ message }) => Object.keys((message as { event?: object }).event ?? {}))).toEqual([["start"], ["end"], []]);
   });
 
-  it("of input is answered once all of it was taken", async () => {
+  it("of input is answered when all of it is written", async () => {
     const tag = "wire-input";
     const output = stream(START, envelope({ process: { cmd: "cat" }, tag }));
     await expect.poll(async () => JSON.stringify((await unary(LIST, "{}")).body)).toContain(tag);
@@ -254,7 +257,7 @@ describe("a stream", () => {
 });
 
 describe("a process", () => {
-  it("goes before the agent when memory runs out, at an ordinary priority, in the agent's session and group", async () => {
+  it("is killed before the agent when memory runs out, and has an ordinary priority, in the agent's session and group", async () => {
     const script = "sleep 0.1; cat /proc/$$/oom_score_adj; nice; ps -o sid=,pgid= -p $$; ps -o sid=,pgid= -p $PPID";
     const { stdout } = await run(agent, "/bin/sh", ["-c", script]);
     const [score, nice, group, agentGroup] = stdout
@@ -262,12 +265,12 @@ describe("a process", () => {
       .split("\n")
       .map((line) => line.trim().replace(/ +/, " "));
     expect({ score, nice, group }).toEqual({ score: "500", nice: "0", group: agentGroup });
-    // How many processes it may have is for the agent to set; all other limits are its own.
+    // The agent sets the limit on processes. All other limits are those of the agent itself.
     const limits = await run(agent, "/bin/sh", ["-c", "diff /proc/$PPID/limits /proc/$$/limits | grep -v 'Max processes' | grep '^[<>]'"]);
     expect(limits.stdout).toBe("");
   });
 
-  it("is found by who comes late, with its end and without its output, and not by other calls", async () => {
+  it("can be followed after its end, with the end and without the output, but not used by other calls", async () => {
     const frames = await stream(
       START,
       envelope({ process: { cmd: "/bin/sh", args: ["-c", "echo gone; exit 7"] }, tag: "late", stdin: false }),
@@ -280,13 +283,13 @@ describe("a process", () => {
       {},
     ]);
     expect(await unary("/process.Process/CloseStdin", '{"process":{"tag":"late"}}')).toMatchObject({ status: 404 });
-    // A new one takes the name over.
+    // A new process takes over the tag.
     await stream(START, envelope({ ...quick, tag: "late" }));
     const fresh = await stream("/process.Process/Connect", envelope({ process: { tag: "late" } }));
     expect(fresh.at(-2)?.message).toEqual({ event: { end: { exited: true, status: "exit status 0" } } });
   });
 
-  it("gets variables in the order of who may override whom", async () => {
+  it("gets variables in their order of precedence", async () => {
     await agent.init({ envVars: { FROM_INIT: "init", HOME: "/of/init", E2B_SANDBOX: "no" } });
     const { stdout } = await run(agent, "/bin/sh", ["-c", 'echo "$FROM_INIT $HOME $E2B_SANDBOX $MINE $PWD"'], {
       envs: { MINE: "mine", FROM_INIT: "request", PWD: "/elsewhere" },
@@ -307,7 +310,7 @@ describe("a process", () => {
 });
 
 describe("an upload", () => {
-  it("keeps the first of repeated metadata, under a key in small letters", async () => {
+  it("keeps the first of repeated metadata headers, with a lower-case key", async () => {
     const path = "/tmp/skerry-wire-metadata";
     const head = `POST /files?path=${encodeURIComponent(path)} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Type: application/octet-stream\r\n`;
     const request = `${head}X-Metadata-Key: first\r\nx-metadata-KEY: second\r\nContent-Length: 1\r\n\r\nx`;
@@ -316,13 +319,13 @@ describe("an upload", () => {
     await run(agent, "rm", [path]);
   });
 
-  it("succeeds without metadata where the file system keeps none", async () => {
+  it("succeeds without metadata on a file system that stores none", async () => {
     const response = await agent.fetch("/files?path=/dev/shm/skerry-wire", {
       method: "POST",
       headers: { "Content-Type": "application/octet-stream", "X-Metadata-Key": "value" },
       body: "x",
     });
-    // Some kernels keep user attributes on tmpfs too.
+    // Some kernels store user attributes on tmpfs too.
     const [{ metadata, ...rest } = {}] = (await response.json()) as { metadata?: object }[];
     expect(rest).toEqual({ name: "skerry-wire", path: "/dev/shm/skerry-wire", type: "file" });
     expect([undefined, "value"]).toContain((metadata as { key?: string } | undefined)?.key);

@@ -57,7 +57,7 @@ function start(options: { signalAll?: (signal: string) => void; runPrograms?: (p
   return { generation, done, log };
 }
 
-/** As the agent does it, with its answer in between. */
+/** Calls `become` as the agent does, and then the returned function, which the agent calls after its response. */
 const become = (generation: Generation, name: string) => generation.become(name)?.();
 
 describe("a new generation", () => {

@@ -5,7 +5,7 @@ import { LightHeaders } from "./light-headers.ts";
 
 type Operation = (headers: Headers | LightHeaders) => void;
 
-// The control is Node's own class: the same operations have to give the same fields.
+// Node's own class is the reference: the same operations must give the same fields.
 describe("light headers behave like the platform's", () => {
   it.each<[string, ConstructorParameters<typeof LightHeaders>[0], Operation]>([
     ["empty", undefined, () => {}],

@@ -19,7 +19,7 @@ const FILE: Entry = {
 };
 const withTime = (seconds: bigint, nanos: number): Entry => ({ ...FILE, modifiedTime: { seconds, nanos } });
 
-/** Each default value, each kind of text and each length of a time. */
+/** Covers all default values, kinds of text and lengths of times. */
 const ENTRIES: readonly Entry[] = [
   FILE,
   { ...FILE, type: FileType.DIRECTORY, size: 9_007_199_254_740_993n, mode: 0, owner: "", group: "" },

@@ -15,7 +15,7 @@ beforeEach(() => {
   return () => rmSync(root, { recursive: true });
 });
 
-/** Recursive, where the kernel refuses to watch `closed`: the agent is root, so no mode makes it do that. Tells what is watched. */
+/** A recursive watcher for which the kernel refuses to watch `closed`. The test runs as root, so no file mode would do. */
 function watchWithout(errno: number): { watcher: Watcher; watched: string[] } {
   const watched: string[] = [];
   const source = {

@@ -6,7 +6,7 @@ import type { ProcessEvent, Subscriber } from "./subscriber.ts";
 const BYTES = 32 * 1024;
 const EVENT: ProcessEvent = { case: "data", value: { output: { case: "stdout", value: new Uint8Array(BYTES) } } };
 
-/** What a process does: it writes unless it has to wait. Answers how much it wrote. */
+/** Acts as the process: writes until it has to wait. Returns the number of bytes written. */
 async function write(followers: Followers, wanted: number, readers: readonly Subscriber[]): Promise<number> {
   let written = 0;
   while (written < wanted && !followers.areFull) {
