@@ -9,8 +9,8 @@ import { testCacheDir } from "./test-cache.ts";
 const KEPT_MS = 24 * 3_600_000;
 
 /**
- * The path of one of the tests' own programs as a single file, for tests that start it again and again: loading the hundreds of modules
- * behind a node or an API takes a second of a processor, and the bundle a fifth of that. Named by its content, so that test processes share it.
+ * Bundles a program of the tests into one file, for tests that start it many times, and returns its path. Loading the hundreds of modules of a
+ * node or an API takes a second of CPU time, and the bundle a fifth of that. The file is named after its content, so test processes share it.
  */
 export async function bundleProgram(entry: string): Promise<string> {
   const { outputFiles } = await build({
@@ -20,7 +20,7 @@ export async function bundleProgram(entry: string): Promise<string> {
     platform: "node",
     format: "esm",
     target: "node24",
-    // CommonJS packages in it still ask for modules of Node.js by `require`.
+    // CommonJS packages in the bundle still load modules of Node.js with `require`.
     banner: { js: `import { createRequire } from "node:module"; const require = createRequire(import.meta.url);` },
     logLevel: "error",
     plugins: [nativeAddon],
@@ -44,7 +44,7 @@ function removeOld(dir: string): void {
   }
 }
 
-/** koffi finds its compiled addon from where it lies. pg does without its native client, which is not installed. */
+/** Not bundled: koffi finds its addon relative to its own path, and the native client of pg is not installed. */
 const nativeAddon: Plugin = {
   name: "native-addon",
   setup(plugin) {

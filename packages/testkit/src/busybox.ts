@@ -6,7 +6,7 @@ const APPLETS =
     " ",
   );
 
-/** The smallest image: Debian's static busybox and three files. No C library, no bash, no loader. */
+/** Writes the smallest root file system: Debian's static busybox and three files, without C library, bash and loader. */
 export function writeBusyboxImage(dir: string): void {
   for (const name of ["bin", "etc", "proc", "sys", "dev", "tmp", "root", "home/user"]) mkdirSync(join(dir, name), { recursive: true });
   cpSync("/bin/busybox", join(dir, "bin/busybox"));

@@ -21,7 +21,7 @@ afterEach(() => {
 });
 const leftOut = () => new TestRun(dir).readLeftOut();
 
-test("a sample takes a part of everything, and says what it left out", () => {
+test("a sample covers a part of each matrix, and records what it leaves out", () => {
   expect(scaled("steps", { sample: 2, full: 10 })).toBe(2);
   expect(sampleOf("pairs", ["a", "b", "c"], (one) => one !== "b")).toEqual(["a", "c"]);
   expect([runtimesFor("files"), runtimesFor("walls", "runc"), databasesFor("lists", "postgres")]).toEqual([
@@ -38,7 +38,7 @@ test("a sample takes a part of everything, and says what it left out", () => {
   ]);
 });
 
-test("a full run takes everything", () => {
+test("a full run covers all cases", () => {
   process.env.SKERRY_TEST_DEPTH = "full";
   expect(scaled("steps", { sample: 2, full: 10 })).toBe(10);
   expect(sampleOf("pairs", ["a", "b", "c"], () => false)).toEqual(["a", "b", "c"]);
@@ -46,7 +46,7 @@ test("a full run takes everything", () => {
   expect(leftOut()).toEqual([]);
 });
 
-test("a sample of nothing and another depth are mistakes", () => {
+test("throws for an empty sample and for an unknown depth", () => {
   expect(() => sampleOf("pairs", ["a"], () => false)).toThrow(/no case of "pairs"/);
   process.env.SKERRY_TEST_DEPTH = "deep";
   expect(() => testDepth()).toThrow(/"sample" or "full", not "deep"/);

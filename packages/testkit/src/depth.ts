@@ -1,28 +1,28 @@
-// How deep a test run goes, decided in one place: `./skerry test` takes a sample of every matrix, `./skerry test --all` all of it.
-// Whatever a sample leaves out is written down, so that the summary of the run can say what was not tested.
+// Decides how much a test run covers: `./skerry test` runs a sample of every matrix, `./skerry test --all` runs all cases.
+// A sample records what it leaves out, so that the summary of the run can report what was not tested.
 
 import { type LeftOut, type TestDepth, TestRun } from "@skerry/test-runner/test-run";
 
-/** From SKERRY_TEST_DEPTH; a sample where nothing is set. Throws for any other value. */
+/** The value of SKERRY_TEST_DEPTH; "sample" by default. Throws for any other value. */
 export function testDepth(): TestDepth {
   const depth = process.env.SKERRY_TEST_DEPTH || "sample";
   if (depth !== "sample" && depth !== "full") throw new Error(`SKERRY_TEST_DEPTH is "sample" or "full", not "${depth}"`);
   return depth;
 }
 
-/** A count that grows with the depth: steps, cycles, fuzz runs. `what` says in the plural what is counted. */
+/** A number of steps, cycles or fuzz runs by depth. `what` names the counted things in the plural. */
 export function scaled(what: string, { sample, full }: { readonly sample: number; readonly full: number }): number {
   if (testDepth() === "full") return full;
   leaveOut({ what, ran: sample, of: full });
   return sample;
 }
 
-/** The cases of a matrix that a run of this depth takes. `what` says in the plural what they are. */
+/** The cases of a matrix that this run covers. `what` names the cases in the plural. */
 export function sampleOf<Case>(what: string, all: readonly Case[], isInSample: (one: Case, index: number) => boolean) {
   return take({ what }, all, isInSample);
 }
 
-/** As `sampleOf`, for a part of a matrix that a sample may leave out as a whole: its file has to have another test. */
+/** Like `sampleOf`, but a sample may be empty. The test file must contain another test. */
 export function sampleOrNone<Case>(what: string, all: readonly Case[], isInSample: (one: Case) => boolean): readonly Case[] {
   if (testDepth() === "full") return all;
   const taken = all.filter(isInSample);
@@ -33,17 +33,17 @@ export function sampleOrNone<Case>(what: string, all: readonly Case[], isInSampl
 const RUNTIMES = ["gvisor", "runc"] as const;
 const DATABASES = ["sqlite", "postgres"] as const;
 
-/** For a suite about something that lies above the runtimes: a sample runs it on one of them, a full run on both. */
+/** For a suite that depends little on the runtime: a sample runs it on one runtime, a full run on both. */
 export function runtimesFor(suite: string, inSample: (typeof RUNTIMES)[number] = "gvisor") {
   return take({ what: "runtimes", suite }, RUNTIMES, (runtime) => runtime === inSample);
 }
 
-/** For a suite that does little of its own with the database: a sample runs it on one, a full run on both. */
+/** For a suite that depends little on the database: a sample runs it on one database, a full run on both. */
 export function databasesFor(suite: string, inSample: (typeof DATABASES)[number]) {
   return take({ what: "databases", suite }, DATABASES, (database) => database === inSample);
 }
 
-/** A sample without any case is refused: it would test nothing. */
+/** Throws when the sample has no case, because the suite would test nothing. */
 function take<Case>(
   about: Pick<LeftOut, "what" | "suite">,
   all: readonly Case[],

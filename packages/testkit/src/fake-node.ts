@@ -13,19 +13,19 @@ import {
 const AGENT_VERSION = "0.6.4";
 const RUNTIMES: readonly [string, ...string[]] = ["gvisor"];
 
-/** What a fake node does instead of working: `ok`, an error of that code, or nothing until `release()`. */
+/** The behaviour of a method: `ok`, a failure with this code, or no answer until `release()`. */
 export type FakeBehaviour = "ok" | "hang" | Code;
 
 export interface FakeSandbox {
   readonly spec: SandboxSpec;
   state: "creating" | "running" | "snapshotting" | "pausing" | "killing";
-  /** Why its last snapshot cost it its memory. */
+  /** Why the last snapshot lost its memory. */
   memoryLostReason?: string;
-  /** Its agent answers nothing. */
+  /** Its agent does not answer. */
   isSilent?: boolean;
-  /** Why its memory can't be saved. */
+  /** Why its memory cannot be saved. */
   unsavable?: string;
-  /** The answer to its start, for a resume that is repeated. */
+  /** The answer to its start, which a repeated resume gets again. */
   started?: FakeStart;
 }
 
@@ -38,7 +38,7 @@ export interface FakeStart {
 
 export interface FakeImage {
   readonly sandboxId: string;
-  /** Taken by a snapshot. Only the image of a paused sandbox can be the source of another one. */
+  /** The image was taken by a snapshot. Only the image of a paused sandbox can be the source of another image. */
   readonly isSnapshot?: boolean;
   readonly hasMemory: boolean;
   readonly agentUnresponsive: boolean;
@@ -55,7 +55,7 @@ export class FakeNode {
   readonly url: string;
   readonly held = new Map<string, FakeSandbox>();
   readonly unaskedEnds = new Map<string, "exited" | "memory">();
-  /** By sandbox id: the image that it wrote by itself. */
+  /** By sandbox id: the image that the node made by itself. */
   readonly kept = new Map<string, { readonly imageId: string; readonly reason: "exited" | "memory" }>();
   readonly images = new Map<string, FakeImage>();
   /** Digests of layers that no sandbox and no image of it refers to. */
@@ -69,12 +69,12 @@ export class FakeNode {
   snapshot: FakeBehaviour = "ok";
   deleteImage: FakeBehaviour = "ok";
   deleteLayer: FakeBehaviour = "ok";
-  /** Methods that do their work, and whose answer then gets lost: it fails, or hangs until `release()`. */
+  /** Methods that do their work and then lose the answer: the call fails, or hangs until `release()`. */
   readonly lost = new Map<FakeMethod, Exclude<FakeBehaviour, "ok">>();
-  /** A create that fails leaves what it made so far. */
+  /** A failed create leaves its sandbox behind. */
   leavesHalfMade = false;
   killDelayMs = 0;
-  /** It ended although nobody had asked for it: its disk is kept in an image. Answers the image's id. */
+  /** Ends a sandbox without a request, and keeps its disk in an image. Returns the id of the image. */
   end(sandboxId: string, reason: "exited" | "memory" = "exited"): string {
     const imageId = `k${sandboxId.slice(-19).padStart(19, "0")}`;
     this.held.delete(sandboxId);
@@ -83,12 +83,12 @@ export class FakeNode {
     return imageId;
   }
 
-  /** As runc, when false. */
+  /** False: behaves like runc. */
   keepsMemory = true;
-  /** Why memory is not brought back by the next starts. */
+  /** Why the next starts do not restore memory; "" when they do. */
   memoryLostReason = "";
   readonly #turns = new KeyedLock();
-  /** By sandbox id: ends the hanging of its create. */
+  /** By sandbox id: lets its hanging create continue. */
   readonly #hurry = new Map<string, () => void>();
   #released = Promise.withResolvers<void>();
   #hanging = 0;
@@ -108,12 +108,12 @@ export class FakeNode {
     );
   }
 
-  /** How many calls hang now: those whose caller goes do not any more. */
+  /** Number of hanging calls, without those whose callers gave up. */
   get hanging(): number {
     return this.#hanging;
   }
 
-  /** Lets everything that hangs go on. */
+  /** Lets all hanging calls continue. */
   release(): void {
     this.#released.resolve();
     this.#released = Promise.withResolvers<void>();
@@ -123,7 +123,7 @@ export class FakeNode {
     return this.calls.filter((call) => call.method === method && (sandboxId === undefined || call.sandboxId === sandboxId)).length;
   }
 
-  /** To be served over whatever transport a test needs. */
+  /** The service, for any transport that a test needs. */
   get service(): ServiceImpl<typeof NodeService> {
     return {
       getInfo: () => ({
@@ -178,7 +178,7 @@ export class FakeNode {
   async #answer<T>(method: FakeMethod, sandboxId: string | undefined, work: () => Promise<T>): Promise<T> {
     this.calls.push({ method, sandboxId: sandboxId ?? "" });
     const answer = await work();
-    // Nobody hears of it: that the caller is gone does not undo what is done.
+    // A caller that gave up does not undo the work.
     await this.#behave(this.lost.get(method) ?? "ok", new AbortController().signal);
     return answer;
   }

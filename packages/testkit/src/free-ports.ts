@@ -2,8 +2,8 @@ import { createServer, type Server } from "node:net";
 import { errnoOf } from "@skerry/base";
 
 /**
- * Below the range that the kernel gives to whoever does not name a port: another test would get one of ours between our asking and
- * our platform's listening, and be taken for it. Each process begins elsewhere, because other runs do the same.
+ * Ports below the ephemeral range of the kernel. Otherwise another test could get such a port before the platform listens on it, and
+ * would be mistaken for the platform. Each process starts at another port, because other test runs do the same.
  */
 const FIRST = 20_000;
 const COUNT = 12_000;
@@ -11,7 +11,7 @@ const STRIDE = 16;
 
 let next = (process.pid * STRIDE) % COUNT;
 
-/** Ports of loopback that are free now. All are held until all are known. */
+/** Finds free ports on loopback. It holds each port until it has found all of them. */
 export async function freePorts(count: number): Promise<number[]> {
   const held: Server[] = [];
   const ports: number[] = [];

@@ -1,5 +1,5 @@
-// What a platform has on the host, found by its own traces and not by the platform's own code: a clean-up that forgets
-// a kind of thing must not be checked by the list that forgot it.
+// Finds everything that a platform has on the host, without the platform's own code. A clean-up that forgets a kind of resource must not be
+// checked with the list that forgot it.
 
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, readlinkSync, realpathSync } from "node:fs";
@@ -15,12 +15,12 @@ export interface HostTraces {
   readonly cgroups: readonly string[];
 }
 
-/** The four hex digits that name everything of this data folder's platform. */
+/** The instance of the platform with this data folder: four hexadecimal digits in the names of all its resources. */
 export function instanceOf(dataDir: string): string {
   return createHash("sha256").update(realpathSync(dataDir)).digest("hex").slice(0, 4);
 }
 
-/** Everything on this host that belongs to the platform of the data folder. */
+/** Finds everything on this host that belongs to the platform with this data folder. */
 export async function readHostTraces(dataDir: string): Promise<HostTraces> {
   const root = realpathSync(dataDir);
   const instance = instanceOf(root);
@@ -38,7 +38,7 @@ export async function readHostTraces(dataDir: string): Promise<HostTraces> {
   };
 }
 
-/** One line for each thing that is there; none when the host is as if the platform had never been. */
+/** One line for each trace; no lines when nothing is left. */
 export function describeTraces(traces: HostTraces): string[] {
   return Object.entries(traces).flatMap(([kind, found]) => (found as readonly string[]).map((name) => `${kind}: ${name}`));
 }
@@ -54,7 +54,7 @@ function listProcesses(root: string, ours: RegExp): string[] {
         const inside = belongs || (readlinkSync(`/proc/${pid}/cwd`).startsWith(`${root}/`) && text("stat").length > 0);
         return inside ? [`${pid} ${commandLine.slice(0, 200)}`] : [];
       } catch {
-        // It ended, or it is a kernel thread.
+        // The process has ended, or is a kernel thread.
         return [];
       }
     });
@@ -65,7 +65,7 @@ function listCgroups(ours: RegExp): string[] {
     .filter((entry) => entry.isDirectory())
     .flatMap((controller) => {
       const path = `/sys/fs/cgroup/${controller.name}`;
-      // Version 2: the group itself. Version 1: one level down, in every controller.
+      // On version 2 this is the cgroup itself. On version 1 it is one level down, in each controller.
       if (ours.test(controller.name)) return [path];
       return readdirSync(path, { withFileTypes: true })
         .filter((entry) => entry.isDirectory() && ours.test(basename(entry.name)))

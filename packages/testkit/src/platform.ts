@@ -1,5 +1,5 @@
-// A whole platform for a test, as an operator runs it: real `skerry serve` processes with a data folder, ports and
-// names of their own. Disposing it stops and cleans up, and fails when anything of it is left on the host.
+// Starts a complete platform for a test, as an operator runs it: real `skerry serve` processes with their own data folder, ports and names.
+// Disposing it stops and cleans up, and fails when anything of the platform is left on the host.
 
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -18,26 +18,26 @@ import { waitUntil } from "./wait-until.ts";
 const MAIN = join(import.meta.dirname, "../../../services/skerry/main.ts");
 const ARM_CRASH_POINTS = join(import.meta.dirname, "arm-crash-points.ts");
 const SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/** For our own programs as child processes: without it a start takes twice the processor time. */
+/** Compile cache for Skerry processes. Without it a start takes twice the CPU time. */
 const compileCache = () => (process.env.NODE_COMPILE_CACHE ? { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE } : undefined);
 const START_LIMIT_MS = 60_000;
 const STOP_LIMIT_MS = 30_000;
 
 export interface StartPlatformOptions {
   readonly runtime?: "gvisor" | "runc";
-  /** Further SKERRY_ settings, for every process. */
+  /** Further SKERRY_ settings for all processes. */
   readonly env?: Readonly<Record<string, string>>;
-  /** The roles of each process; default one process with all of them. `["node", "api", "edge"]` makes three. */
+  /** The roles of each process, such as `["node", "api", "edge"]`. Default: one process with all roles. */
   readonly roles?: readonly string[];
-  /** The data folder is on a disk of its own, of this size. */
+  /** Puts the data folder on its own disk of this size. */
   readonly diskMb?: number;
-  /** True: its process can be told to end at a crash point (`arm`). */
+  /** True: `arm` can make the process end at a crash point. */
   readonly armable?: boolean;
-  /** Templates beside `base`, as in the files of a data folder's `templates/`; their layers are in the test cache. */
+  /** Further templates, in the format of the data folder's `templates/`. Their layers must be in the test cache. */
   readonly templates?: readonly { readonly alias: string }[];
 }
 
-/** What is known of a platform that runs; plain data. */
+/** Plain data about a running platform. */
 export interface RunningPlatform {
   readonly dataDir: string;
   readonly logFile: string;
@@ -48,29 +48,29 @@ export interface RunningPlatform {
   readonly secrets: Secrets;
   /** The namespace of the team whose API key is in `secrets`. */
   readonly teamSlug: string;
-  /** What `./skerry env --all` would print: for E2B clients. */
+  /** The variables of `./skerry env --all`, for E2B clients. */
   readonly env: Readonly<Record<string, string>>;
 }
 
 export interface Platform extends RunningPlatform, AsyncDisposable {
-  /** Pids of the processes that run now, in the order of `roles`. */
+  /** Pids of the running processes, in the order of `roles`. */
   pids(): number[];
-  /** Everything that the platform's processes have written so far. */
+  /** The logs of all processes so far. */
   logs(): string;
-  /** Ends every process (or those of one role) at once, with no chance to tidy up. */
+  /** Kills all processes, or those of one role, with SIGKILL. */
   kill9(role?: string): Promise<void>;
   /**
-   * The next time that its one process reaches this point of `CRASH_POINTS`, it ends itself with SIGKILL. Resolves when that is set;
-   * `ended` then resolves when it has ended, with the signal or the exit code. Only with `armable`.
+   * Makes the process kill itself with SIGKILL the next time that it reaches this point of `CRASH_POINTS`. Resolves when the point is
+   * armed; `ended` resolves with the signal or the exit code. Only for a platform of one process, with `armable`.
    */
   arm(point: string): Promise<{ readonly ended: Promise<string | number | null> }>;
-  /** Ends every process in an orderly way; sandboxes go on running. */
+  /** Stops all processes with SIGTERM. Sandboxes keep running. */
   stop(): Promise<void>;
-  /** Starts what does not run (or only that of one role), and waits until it answers. */
+  /** Starts the processes that do not run, or those of one role, and waits until they answer. */
   start(role?: string): Promise<void>;
-  /** Orderly end, then start. */
+  /** Stops and starts all processes. */
   restart(): Promise<void>;
-  /** Stops, cleans up, and fails when anything of this platform is left on the host. */
+  /** Stops, cleans up, and throws when anything of the platform is left on the host. */
   [Symbol.asyncDispose](): Promise<void>;
 }
 
@@ -124,7 +124,7 @@ async function createPlatform(folder: DataFolder, options: StartPlatformOptions)
     stop: async () => {
       await each((process) => process.end("SIGTERM"));
     },
-    // One after the other: an api that is up before its nodes are knows of no machine yet.
+    // One after the other, because an API process that starts before its nodes does not know them yet.
     start: async (role) => {
       for (const process of processes) if (role === undefined || process.has(role)) await process.start();
     },
@@ -165,7 +165,7 @@ function serveVariables(options: {
     ...compileCache(),
     SKERRY_DATA: folder.root,
     SKERRY_RUNTIME: settings.runtime,
-    // Tests count what is on the host, and share two processors: nothing is made ahead that a test does not ask for.
+    // Tests count resources on the host and share two CPUs, so the platform prepares nothing that a test does not ask for.
     SKERRY_POOL_SIZE: "0",
     SKERRY_READY_SLOTS: "2",
     SKERRY_ROLES: roles,

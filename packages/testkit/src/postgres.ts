@@ -8,19 +8,19 @@ import { createRunFolder } from "./run-folder.ts";
 const ROOT = "/usr/lib/postgresql";
 
 export interface TestPostgres extends AsyncDisposable {
-  /** A database of its own, empty. */
+  /** URL of an empty database. */
   createDatabase(name: string): Promise<string>;
-  /** Ends the server at once, without a word to its clients; its data stays. */
+  /** Kills the server without notice to its clients. Its data stays. */
   crash(): Promise<void>;
-  /** Starts it again after a crash, at the same address. */
+  /** Restarts the server after a crash, at the same address. */
   restart(): Promise<void>;
-  /** Ends it and removes everything. */
+  /** Stops the server and removes its data. */
   stop(): Promise<void>;
 }
 
 /**
- * Debian's PostgreSQL, of this test alone: its own folder and port. Run as the user `postgres` where we are root,
- * because the server refuses to run as root. Throws where the package `postgresql` is not installed.
+ * Starts Debian's PostgreSQL for one test, with its own folder and port. For root, the server runs as the user `postgres`, because it refuses
+ * to run as root. Throws when the package `postgresql` is not installed.
  */
 export async function startPostgres(): Promise<TestPostgres> {
   const bin = await findBinaries();

@@ -1,11 +1,11 @@
-// A disk of a test's own, so that one can be filled without taking anything from the machine.
+// Small disks for tests, which a test can fill without taking space from the machine.
 
 import { closeSync, mkdtempSync, openSync, rmSync, statfsSync, truncateSync, writeFileSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { errnoOf, runCommand } from "@skerry/base";
 
-/** Mounts a new and empty ext4 of this size there. What it takes of the machine's disk goes with its last mount, and with the machine. */
+/** Mounts a new ext4 file system of this size. Its space on the machine's disk is freed with its last mount, or when the machine stops. */
 export async function mountSmallDisk(target: string, sizeMb: number): Promise<void> {
   const dir = mkdtempSync(join(tmpdir(), "small-disk-"));
   const file = join(dir, "image");
@@ -24,16 +24,16 @@ export function freeBytesOf(dir: string): number {
   return bsize * bavail;
 }
 
-/** A file that leaves as many bytes free on the disk of its folder; 0 leaves not one block. Takes no time: nothing is written. */
+/** Allocates a file that leaves `bytes` bytes on the disk of its folder, without writing; 0 leaves no block. */
 export async function leaveFree(file: string, bytes: number): Promise<void> {
   const taken = freeBytesOf(dirname(file)) - bytes;
   if (taken > 0) await runCommand("fallocate", ["-l", String(taken - (taken % 4096)), file]).catch(() => {});
   if (bytes > 0) return;
-  // What is left is too little for the file system's own records of a large file.
+  // The rest is too small for the metadata of a large file.
   for (let i = 0; fill(`${file}.${i}`); i += 1);
 }
 
-/** Writes until there is no room. False when there was none at all. */
+/** Writes until the disk is full. Returns false when it was already full. */
 function fill(file: string): boolean {
   const fd = openSync(file, "w");
   let written = 0;

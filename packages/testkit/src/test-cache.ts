@@ -1,5 +1,5 @@
-// What every platform of a test run needs and none of them changes: runsc, the agent's tree, the base layer. Made by
-// the operator's own set-up, once, and shared by reference.
+// The read-only files that all platforms of a test run share: runsc, the agent's tree and the base layer. The operator's set-up creates them
+// once.
 
 import { cp, mkdir, readdir, symlink } from "node:fs/promises";
 import { join } from "node:path";
@@ -13,18 +13,18 @@ const REPO_ROOT = join(import.meta.dirname, "../../..");
 
 export const testCacheDir = (): string => process.env.SKERRY_TEST_CACHE || "/var/cache/skerry-test";
 
-/** Loaded when it is needed: it brings the bundler and what makes templates. */
+/** Imported on demand, because it loads the bundler and the code that builds templates. */
 const setUpLibrary = () => import("@skerry/setup");
 
 let prepared: Promise<DataFolder> | undefined;
 
-/** The cache, brought up to date with this checkout. Processes that ask at the same time wait for each other. */
+/** Updates the cache to this checkout, and returns its folder. Concurrent processes wait for each other. */
 export function prepareTestCache(): Promise<DataFolder> {
   prepared ??= prepare();
   return prepared;
 }
 
-/** `./skerry test` has just done it before it started the test runner, and each of the files that it runs would do it again. */
+/** Does not set up anything under `./skerry test`, which has updated the cache before it started the test runner. */
 async function prepare(): Promise<DataFolder> {
   const folder = await createDataFolder(testCacheDir());
   if (process.env.SKERRY_TEST_RUN !== undefined) return folder;
@@ -40,7 +40,7 @@ async function prepare(): Promise<DataFolder> {
   return folder;
 }
 
-/** A data folder of its own for one platform, on the cache's file system, from which a platform can start at once. */
+/** Creates a data folder for one platform, on the file system of the cache. A platform can start from it at once. */
 export async function createTestDataFolder(name: string, options: { readonly diskMb?: number } = {}): Promise<DataFolder> {
   const cache = await prepareTestCache();
   const dir = join(cache.root, "runs", name);
@@ -49,7 +49,7 @@ export async function createTestDataFolder(name: string, options: { readonly dis
     await mountSmallDisk(dir, options.diskMb);
   }
   const folder = await createDataFolder(dir);
-  // Whose it is: what a dead run left is swept away by the next one.
+  // Names the owner, so that the next run removes the folder when this run has died.
   await writeProcessRecord(join(folder.root, "owner.json"), process.pid);
   await cp(cache.toolsFile, folder.toolsFile);
   await cp(cache.templateFile, folder.templateFile);
@@ -58,21 +58,21 @@ export async function createTestDataFolder(name: string, options: { readonly dis
     const from = join(cache.root, dir);
     await mkdir(join(folder.root, dir), { recursive: true });
     for (const entry of await readdir(from)) {
-      // Trees and records are never changed once they are there; what a platform adds goes into its own folder.
+      // Trees and records never change once they exist, and a platform adds new ones to its own folder.
       if (!NOT_SHARED.has(entry)) await symlink(join(from, entry), join(folder.root, dir, entry));
     }
   }
   return folder;
 }
 
-/** The Python that has the official SDK from PyPI. */
+/** Path of the Python that has the official SDK from PyPI. */
 export async function preparePythonSdk(): Promise<string> {
   const cache = await prepareTestCache();
   const { ensurePythonSdk } = await import("@skerry/test-runner");
   return (await ensurePythonSdk(cache.root, { report: () => {}, signal: new AbortController().signal })).python;
 }
 
-/** The program of the registry that tests pull images from. */
+/** Path of the registry program for tests that pull OCI images. */
 export async function prepareTestRegistry(): Promise<string> {
   const folder = await createDataFolder(testCacheDir());
   await using _lock = await takeSetupLock(folder.lockFile, { wait: true });
@@ -80,7 +80,7 @@ export async function prepareTestRegistry(): Promise<string> {
   return (await ensureTestRegistry(folder.root, { report: () => {}, signal: new AbortController().signal })).binary;
 }
 
-/** The layers of the restore soak. Platforms whose data folders are made after this find them in their layer store. */
+/** Adds the layers of the restore soak to the cache. Data folders that are created later have them in their layer store. */
 export async function prepareSoakTemplate(): Promise<SoakTemplate> {
   const folder = await prepareTestCache();
   const { ensureSoakTemplate } = await setUpLibrary();

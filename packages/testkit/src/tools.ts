@@ -7,7 +7,7 @@ export interface TestTools {
   readonly runc: string;
 }
 
-/** Paths of the pinned runtimes. Throws when they were not set up: a missing capability fails, it is not skipped. */
+/** Paths of the pinned runtimes. Throws when they are not set up, because a missing runtime must fail a test and not skip it. */
 export function testTools(): TestTools {
   const file = join(testCacheDir(), "tools.json");
   let tools: { runsc?: { path: string }; runc?: { path: string } };
@@ -20,7 +20,7 @@ export function testTools(): TestTools {
   return { runsc: tools.runsc.path, runc: tools.runc.path };
 }
 
-/** The agents in the test cache, as a node is configured with them. */
+/** The agents in the test cache, in the format of the configuration of a node. */
 export function testAgents() {
   const dir = join(testCacheDir(), "agent");
   const { digest } = JSON.parse(readFileSync(join(dir, "current.json"), "utf8")) as { digest: string };

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** Looks every 10 ms until `condition` holds; fails with `what` after `timeoutMs`. For states that come by themselves, never to hide a race. */
+/** Polls every 10 ms until `condition` holds, and fails with `what` after `timeoutMs`. It must never hide a race. */
 export async function waitUntil(what: string, condition: () => boolean | Promise<boolean>, timeoutMs = 10_000): Promise<void> {
   const deadline = Date.now() + timeoutMs;
   while (!(await condition())) {

@@ -1,4 +1,4 @@
-// What every runtime has to do, run by each of them on real sandboxes with a busybox-only image.
+// The contract of `Runtime`. Every runtime runs it with real sandboxes, whose root contains busybox alone.
 
 import { chmodSync, chownSync, closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -31,7 +31,7 @@ export interface RuntimeContractOptions {
 export function runtimeContract(options: RuntimeContractOptions): void {
   describe(`runtime contract: ${options.name}`, () => {
     const dir = realpathSync(mkdtempSync(join(tmpdir(), `skerry-${options.name}-`)));
-    // A runc sandbox's own root has to pass through to its root file system.
+    // Root in a sandbox on runc must be able to reach its root file system.
     chmodSync(dir, 0o711);
     const instance = instanceOf(dir);
     const names = networkNames(instance);
@@ -111,7 +111,7 @@ export function runtimeContract(options: RuntimeContractOptions): void {
       }
     };
 
-    it("starts a sandbox from an image that holds nothing but busybox, and lists it", async () => {
+    it("starts a sandbox whose root contains busybox alone, and lists it", async () => {
       const [id = ""] = ids;
       const { pid } = await runtime.start(await planOf(id, "sleep 1000"));
       expect(isAlive(pid)).toBe(true);
@@ -127,7 +127,7 @@ export function runtimeContract(options: RuntimeContractOptions): void {
       expect(listCgroups(`/skerry-${instance}`)).not.toContain(id);
     });
 
-    it("destroys what was destroyed already, and what never was", async () => {
+    it("accepts a sandbox that was already destroyed, and an unknown id", async () => {
       for (const id of [ids[0] ?? "", `i${"z".repeat(20)}`]) await runtime.destroy({ id, cgroupPath: cgroupOf(id) });
     });
 
@@ -139,7 +139,7 @@ export function runtimeContract(options: RuntimeContractOptions): void {
       expect(await runtime.list()).not.toContain(id);
     });
 
-    it("says in the runtime's own words why a sandbox does not start, and leaves what destroy can remove", async () => {
+    it("fails with the message of the runtime when a sandbox does not start, and leaves a state that destroy can remove", async () => {
       const id = ids[1] ?? "";
       const plan = await planOf(id, "", { args: ["/no/such/program"] });
       await expect(runtime.start(plan)).rejects.toMatchObject({
@@ -150,7 +150,7 @@ export function runtimeContract(options: RuntimeContractOptions): void {
       expect(await runtime.list()).not.toContain(id);
     });
 
-    it("shows the guest its own hostname, its own processes and the capabilities it was given, and no more", async () => {
+    it("shows the guest its own hostname, processes, capabilities and interfaces only", async () => {
       const id = ids[1] ?? "";
       const plan = await planOf(
         id,
@@ -167,7 +167,7 @@ export function runtimeContract(options: RuntimeContractOptions): void {
       await runtime.destroy({ id, cgroupPath: cgroupOf(id) });
     });
 
-    it("shows each start an id of its own boot, never the host's, and root can't look behind it", async () => {
+    it("gives each start its own boot id, which root can neither change nor unmount", async () => {
       const id = ids[1] ?? "";
       const file = "/proc/sys/kernel/random/boot_id";
       const found: string[] = [];

@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { constants, gzipSync, zstdCompressSync } from "node:zlib";
 
 export interface TestImage {
-  /** Tar archives, lowest first. */
+  /** Layers as tar archives, lowest first. */
   readonly layers: readonly Uint8Array[];
-  /** As in an image's configuration: Env, User, WorkingDir, Entrypoint, Cmd, Labels. */
+  /** The fields of an OCI image configuration: Env, User, WorkingDir, Entrypoint, Cmd, Labels. */
   readonly config?: Readonly<Record<string, unknown>>;
-  /** In the words of images. Default: this machine's. */
+  /** CPU architecture in the terms of OCI. Default: that of this machine. */
   readonly architecture?: string;
   readonly compression?: "gzip" | "zstd";
 }
@@ -23,7 +23,7 @@ interface Descriptor {
   readonly size: number;
 }
 
-/** Writes images as an OCI layout directory; several of them as one index, of which a client takes the one for its processor. */
+/** Writes OCI images to an OCI layout directory. Several images become one index, of which a client takes the image for its CPU. */
 export async function writeOciLayout(dir: string, images: readonly TestImage[]): Promise<void> {
   await mkdir(join(dir, "blobs/sha256"), { recursive: true });
   const put = async (mediaType: string, content: Uint8Array): Promise<Descriptor> => {

@@ -7,21 +7,21 @@ import { prepareTestRegistry } from "../test-cache.ts";
 import { type TestImage, writeOciLayout } from "./oci-layout.ts";
 
 export interface TestRegistry extends AsyncDisposable {
-  /** "127.0.0.1:<port>" */
+  /** Address of the registry: "127.0.0.1:<port>". */
   readonly host: string;
-  /** Where it keeps what it was given: for tests that damage it. */
+  /** Folder of the stored images, for tests that damage them. */
   readonly storageDir: string;
-  /** Puts images there under `<host>/<name>`, and returns that reference. Several images become one index. */
+  /** Pushes images as `<host>/<name>`, and returns that reference. Several images become one index. */
   push(name: string, ...images: readonly TestImage[]): Promise<string>;
   stop(): Promise<void>;
 }
 
-/** The one user of a registry that asks who somebody is. */
+/** The only user of a registry with authentication. */
 export const REGISTRY_USER = { username: "tester", password: "an image, please" };
-/** bcrypt of that password, the only kind that this registry takes. */
+/** bcrypt hash of the password. The registry accepts no other kind. */
 const PASSWORD_HASH = "$2b$05$abcdefghijklmnopqrstuucj7geRmnWyIKMR6roFTNOmfTNCqiYCG";
 
-/** A real registry on loopback, of this test alone, over plain HTTP. */
+/** Starts a real registry for one test, on loopback with plain HTTP. */
 export async function startRegistry(options: { readonly asksForUser?: boolean } = {}): Promise<TestRegistry> {
   const binary = await prepareTestRegistry();
   const dir = await mkdtemp("/tmp/skerry-registry-");
@@ -31,7 +31,7 @@ export async function startRegistry(options: { readonly asksForUser?: boolean } 
   await mkdir(storageDir);
   await writeFile(join(dir, "htpasswd"), `${REGISTRY_USER.username}:${PASSWORD_HASH}\n`);
   await writeFile(join(dir, "config.json"), JSON.stringify(configuration({ dir, storageDir, host, ...options })));
-  // Its configuration is YAML, which JSON is a part of.
+  // The configuration is YAML, of which JSON is a subset.
   const server = spawnCommand(binary, ["serve", join(dir, "config.json")], { cwd: dir });
   const ended = new Promise<void>((resolve) => server.once("close", () => resolve()).once("error", () => resolve()));
   const stop = async () => {

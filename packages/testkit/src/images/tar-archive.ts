@@ -1,18 +1,18 @@
-// Tar archives byte by byte, so that a test can put into one what no tool would: paths that lead out, links to anywhere.
+// Writes tar archives byte by byte, so that a test can include what no tool writes: paths that leave the archive, links to any path.
 
 export interface TarEntry {
-  /** Exactly as it is to stand in the archive. */
+  /** The path, exactly as it is written to the archive. */
   readonly path: string;
-  /** Default: a directory when the path ends in a slash, a file otherwise. */
+  /** Default: a directory when the path ends with a slash, otherwise a file. */
   readonly type?: "file" | "hard-link" | "symlink" | "character-device" | "block-device" | "directory" | "fifo";
   readonly content?: string | Uint8Array;
-  /** Of both kinds of links. */
+  /** Target of a symbolic or hard link. */
   readonly target?: string;
   readonly mode?: number;
   readonly uid?: number;
   readonly gid?: number;
   readonly mtimeSeconds?: number;
-  /** Major and minor number. */
+  /** Major and minor number of a device. */
   readonly device?: readonly [number, number];
   readonly xattrs?: Readonly<Record<string, string>>;
 }
@@ -59,7 +59,7 @@ function header(entry: TarEntry, typeFlag: string, size: number): Buffer {
   text("ustar\u000000", 257, 8);
   octal(entry.device?.[0] ?? 0, 329, 8);
   octal(entry.device?.[1] ?? 0, 337, 8);
-  // The checksum is taken with spaces in its own place.
+  // The checksum field counts as spaces in the checksum.
   block.fill(" ", 148, 156);
   const sum = block.reduce((total, byte) => total + byte, 0);
   text(`${sum.toString(8).padStart(6, "0")}\0 `, 148, 8);

@@ -1,19 +1,19 @@
-// For test files: what the whole run shares.
+// The shared services of a test run, for test files.
 
 import { readFileSync } from "node:fs";
 import type { RunningPlatform } from "../platform.ts";
 import { callRunServices } from "./call.ts";
 
 /**
- * A platform that other test files use at the same time, seen by a team of this file alone: lists show its own sandboxes only. Whoever
- * kills, restarts or configures a platform, or counts what it has on the host, needs one of their own from `startPlatform`.
+ * A platform that other test files use at the same time. Each test file has its own team, so lists show the sandboxes of this file only.
+ * A test that kills, restarts or configures a platform, or counts its resources on the host, needs its own from `startPlatform`.
  */
 export interface SharedPlatform extends RunningPlatform, AsyncDisposable {
-  /** Everything that the platform has written so far, about other files' sandboxes too. */
+  /** The log of the platform so far, which includes the sandboxes of other test files. */
   logs(): string;
 }
 
-/** The run's platform of this runtime. Disposing it kills the team's sandboxes, so that they take nothing from later tests. */
+/** The shared platform with this runtime. Disposing it kills the sandboxes of the team, so that they use no resources in later tests. */
 export async function sharedPlatform(runtime: "gvisor" | "runc"): Promise<SharedPlatform> {
   const platform = await callRunServices("/platform", { runtime });
   return {
@@ -26,10 +26,10 @@ export async function sharedPlatform(runtime: "gvisor" | "runc"): Promise<Shared
 async function killSandboxes({ apiUrl, secrets }: RunningPlatform): Promise<void> {
   const headers = { "X-API-Key": secrets.apiKey };
   const listed = await fetch(`${apiUrl}/v2/sandboxes?state=running,paused&limit=100`, { headers });
-  if (!listed.ok) throw new Error(`listing the sandboxes that a test left answered ${listed.status}: ${await listed.text()}`);
+  if (!listed.ok) throw new Error(`listing the sandboxes of a finished test failed with ${listed.status}: ${await listed.text()}`);
   for (const { sandboxID } of (await listed.json()) as { sandboxID: string }[]) {
     const killed = await fetch(`${apiUrl}/sandboxes/${sandboxID}`, { method: "DELETE", headers });
-    if (killed.status !== 204 && killed.status !== 404) throw new Error(`killing ${sandboxID} answered ${killed.status}`);
+    if (killed.status !== 204 && killed.status !== 404) throw new Error(`killing ${sandboxID} failed with ${killed.status}`);
   }
 }
 
@@ -37,7 +37,7 @@ export interface SharedDatabase extends AsyncDisposable {
   readonly url: string;
 }
 
-/** A database of the run's PostgreSQL server, for this test alone. */
+/** Creates a database for one test on the shared PostgreSQL server. */
 export async function createPostgresDatabase(options: { readonly migrated: boolean }): Promise<SharedDatabase> {
   const { url } = await callRunServices("/postgres/create", options);
   return {

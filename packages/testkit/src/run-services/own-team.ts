@@ -4,7 +4,7 @@ import { API_KEY_PREFIX, credentialOf, makeApiKey } from "@skerry/api";
 import { openStore } from "@skerry/store";
 import type { Platform, RunningPlatform } from "../platform.ts";
 
-/** The platform as a new team sees it: another team id and API key; what belongs to a user is the operator's, as before. */
+/** The platform for a new team, with its own team id and API key. The keys of the user stay those of the operator. */
 export async function withOwnTeam(platform: Platform): Promise<RunningPlatform> {
   const { dataDir, logFile, apiUrl, edgeUrl, domain, ports } = platform;
   await using store = await openStore(`sqlite:${join(dataDir, "skerry.db")}`);

@@ -4,12 +4,12 @@ import { startPostgres, type TestPostgres } from "../postgres.ts";
 
 const TEMPLATE = "migrated";
 
-/** Databases of one PostgreSQL server, which is started when the first of them is created. */
+/** Databases of one PostgreSQL server, which starts with the first database. */
 export class PostgresDatabases implements AsyncDisposable {
   #started: Promise<{ server: TestPostgres; admin: pg.Pool; address: string }> | undefined;
   #count = 0;
 
-  /** `migrated`: with all tables, copied from a database that was migrated once. Otherwise empty. */
+  /** With `migrated`, a copy of a database that was migrated once. Otherwise an empty database. */
   async create({ migrated }: { readonly migrated: boolean }): Promise<string> {
     this.#started ??= start();
     const { admin, address } = await this.#started;
@@ -19,7 +19,7 @@ export class PostgresDatabases implements AsyncDisposable {
     return `${address}/${name}`;
   }
 
-  /** Connections that a test left open are ended. */
+  /** Also closes connections that a test left open. */
   async drop(url: string): Promise<void> {
     const name = new URL(url).pathname.slice(1);
     if (!this.#started || !/^test\d+$/.test(name)) throw new Error(`${url} is no database of this server`);

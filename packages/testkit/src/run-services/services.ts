@@ -1,5 +1,5 @@
-// Servers that many test files use and none of them changes: one PostgreSQL, and one platform of each runtime. They live in the
-// test runner's own process, are started by the first file that asks, and end with the run.
+// Servers that many test files share: one PostgreSQL server, and one platform for each runtime. They belong to the test runner's process,
+// start with the first request, and stop at the end of the run.
 
 import { randomBytes } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -10,7 +10,7 @@ import { withOwnTeam } from "./own-team.ts";
 import { PostgresDatabases } from "./postgres-databases.ts";
 import type { RunServicesProtocol } from "./protocol.ts";
 
-/** On gVisor a sandbox from the pool costs a quarter less processor time than one that is booted; on runc there is little between them. */
+/** On gVisor a pooled sandbox costs a quarter less CPU time than a booted one. On runc there is little difference. */
 const POOL_SIZES = { gvisor: "2", runc: "0" };
 
 type Path = keyof RunServicesProtocol;
@@ -38,7 +38,7 @@ export async function startRunServices(): Promise<RunServices> {
     },
     "/platform": async ({ runtime }) => await withOwnTeam(await platformOf(runtime)),
   };
-  // Other programs of this machine may find the port, and must not get a platform's keys.
+  // Other programs on this machine could find the port, and must not get the keys of a platform.
   const token = randomBytes(16).toString("hex");
   const server = createServer((request, response) => void answer({ handlers, token, request, response }));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
