@@ -1,5 +1,5 @@
-// What runs on this machine, whosever it is: sandboxes, and the ones in the pool that are nobody's yet. Here a container is
-// started, given back and found again; what that means for a sandbox is decided above.
+// The containers that run on this host: those of sandboxes, and the ready ones in the pool. This module starts, releases and finds
+// containers. What that means for a sandbox is decided in the folder `sandboxes`.
 
 import { randomBytes } from "node:crypto";
 import { asError, errnoOf, isOutOfSpace, type Logger, PlatformError, type RelaySocket } from "@skerry/base";
@@ -18,24 +18,26 @@ import { processStartTime } from "./process-identity.ts";
 import { emptyTrash } from "./recover.privileged.ts";
 import { type UnaskedEnd, UnaskedEnds } from "./unasked-ends.ts";
 
+/** Delay before the area of a paused sandbox is unmounted: callers often resume a sandbox soon after its pause. */
 const CLOSE_AFTER_MS = 5_000;
+/** Delay before released files are deleted, so that the deletion does not slow down the answer to the caller. */
 const DEFAULT_EMPTY_TRASH_AFTER_MS = 1_000;
 
 export interface LiveContainer {
   record: SandboxRecord;
-  /** Connections that this node has open into it: nothing else would tell their peers that it is gone. */
+  /** Open connections from this node into the container. The node resets them at the end: nothing else tells their peers. */
   readonly connections: Set<RelaySocket>;
-  /** Settles when it can be talked to again: it stands still while an image of it is written. */
+  /** Settles when the container answers again. It stands still while an image of it is written. */
   standstill: Promise<void> | undefined;
-  /** While it is being given back: whoever wants that too waits for the same. */
+  /** Set while the container is being released: further callers wait for the same release. */
   ending: Promise<void> | undefined;
-  /** Somebody else may have its network slot by now: whoever tries again to give the rest back leaves the slot alone. */
+  /** False after the network slot was released. Another sandbox may have the slot, so a repeated release must not touch it. */
   hasSlot: boolean;
-  /** It can't go on, although its processes still run. */
+  /** Why the container must end although its processes still run. */
   fatal: UnaskedEnd | undefined;
 }
 
-/** Does something during which nobody can talk to the sandbox: whoever comes waits until it is over, however it ends. */
+/** Runs work during which the container does not answer. Callers that need the container wait until the work succeeds or fails. */
 export async function whileStandingStill<T>(live: LiveContainer, work: () => Promise<T>): Promise<T> {
   const { promise, resolve } = Promise.withResolvers<void>();
   live.standstill = promise;
@@ -76,7 +78,7 @@ export class Containers {
     return `c${randomBytes(10).toString("hex").slice(0, 20)}`;
   }
 
-  /** Whether a container may have this name: no other one has it, and nothing is left of one that had it. */
+  /** Whether no container has this name, and nothing is left of one that had it. */
   isNameFree(id: string): boolean {
     return !this.#live.has(id) && !hasFolder(this.#options.deps.paths, id);
   }
@@ -90,15 +92,15 @@ export class Containers {
   }
 
   /**
-   * The container of a sandbox. A search of all: there are hundreds, and there is no second map to keep true. The empty id names no
-   * sandbox: containers have it that are ready for one, or that a pause has left.
+   * The container of a sandbox. It searches all containers, of which there are hundreds: a second map would have to be kept consistent. The
+   * empty id is no sandbox: ready containers have it, and those whose sandbox was paused.
    */
   ofSandbox(sandboxId: string): LiveContainer | undefined {
     if (sandboxId === "") return undefined;
     return this.#live.values().find(({ record }) => record.sandboxId === sandboxId);
   }
 
-  /** Takes one in without starting it. From here on its areas are in use. */
+  /** Registers a container without starting it. From then on its areas are in use. */
   add(record: SandboxRecord): LiveContainer {
     const live: LiveContainer = {
       record,
@@ -114,8 +116,8 @@ export class Containers {
   }
 
   /**
-   * A record whose folder is not there yet or no more is kept in memory alone. One that is to be given back is so without a record, too:
-   * that is what it gets on a full disk, where giving back makes the room.
+   * Changes the record of a container, in memory and in its file. A container without a folder has its record in memory alone. When the
+   * disk is full, a container that is to be released loses its record: it is released without one, which frees space.
    */
   set(record: SandboxRecord): void {
     const live = this.#live.get(record.containerId);
@@ -132,7 +134,7 @@ export class Containers {
     if (record.state === "running" && before?.state !== "running") this.#flush.add(record.containerId);
   }
 
-  /** Answers when its first process runs, with its record. On failure the caller gives it back. */
+  /** Resolves with the record when the first process of the container runs. On failure the caller must release the container. */
   async start(request: StartRequest): Promise<SandboxRecord & Required<Pick<SandboxRecord, "process">>> {
     const { record } = request;
     if (!this.#live.has(record.containerId)) this.add(record);
@@ -145,7 +147,7 @@ export class Containers {
     return started;
   }
 
-  /** Ends it and gives everything back that no image and nobody else has a share in. */
+  /** Ends a container, and releases everything that no image and no other container uses. */
   giveBack(record: SandboxRecord): Promise<void> {
     const live = this.#live.get(record.containerId);
     if (!live) return Promise.resolve();
@@ -174,12 +176,12 @@ export class Containers {
     if (!live.hasSlot) return;
     live.hasSlot = false;
     await this.poolFor(record).release(record.slot, {
-      // The files of a paused sandbox may belong to the user namespace of its slot.
+      // The files of a paused sandbox may belong to the user namespace of this slot.
       keepsNumber: this.#options.images.list().some(({ local }) => local.area === record.area && local.owner !== undefined),
     });
   }
 
-  /** One container takes the place of another: its connections stay. */
+  /** Replaces a container by its successor, which keeps the connections. */
   rekey(live: LiveContainer, successor: SandboxRecord): void {
     this.#guard.unwatch(live.record.containerId);
     this.#live.delete(live.record.containerId);
@@ -187,18 +189,18 @@ export class Containers {
     this.#live.set(successor.containerId, live);
   }
 
-  /** Why it has ended by itself, or is about to. */
+  /** Why the container ended by itself, or is about to. */
   unaskedEndOf({ record, fatal }: LiveContainer): UnaskedEnd {
     return fatal ?? (this.#guard.isOutOfMemory(record.containerId) ? "memory" : "exited");
   }
 
-  /** Lets one that stands still have so much more memory than its limits. They go back to what they were when it runs again. */
+  /** Raises the memory limit of a container that stands still. The limit returns to its normal value when the container runs again. */
   raiseLimits(containerId: string, bytes: number): void {
     const live = this.#live.get(containerId);
     if (!live) return;
     const { record } = live;
     const extraMemoryBytes = (record.extraMemoryBytes ?? 0) + bytes;
-    // First: whatever happens from here on, somebody lowers it again.
+    // Recorded first, so that the limit is lowered again after any failure.
     this.set({ ...record, extraMemoryBytes });
     setMemoryLimit(record.cgroupPath, memoryPlan(record.size.memoryMb, record.runtime).hostBytes + extraMemoryBytes);
   }
@@ -231,12 +233,12 @@ export class Containers {
       cgroupPath,
       address: slot.addresses.guest,
       limitBytes: () => {
-        // While it stands still, none of its processes can be ended: the kernel's limit holds alone.
+        // While the container stands still, no process of it can be killed: only the kernel's limit applies.
         if (live.record.state !== "running" && live.record.state !== "pooled") return Number.POSITIVE_INFINITY;
         return memoryPlan(size.memoryMb, runtime).guardBytes + (live.record.extraMemoryBytes ?? 0);
       },
       identity: () => ({ sandboxId: live.record.sandboxId, accessToken: live.record.identity.accessToken }),
-      // Whoever watches for what has ended takes it from here.
+      // The end watch releases the container.
       onFatal: () => {
         live.fatal = "memory";
       },
@@ -244,8 +246,7 @@ export class Containers {
   }
 
   /**
-   * Of these areas, those that no container (but the one that leaves) and no image refers to any more are deleted; those that
-   * only images do are closed.
+   * Deletes those of the areas that no image and no other container than `leaving` refers to. Unmounts those that only images refer to.
    */
   async collectAreas(candidates: readonly string[], leaving?: string): Promise<void> {
     const { images, deps } = this.#options;
@@ -260,21 +261,21 @@ export class Containers {
   }
 
   /**
-   * Whoever pauses a sandbox often wants it back at once, and closing waits for everything that it wrote to be on the disk:
-   * so an area that only images refer to is closed some time later, if that is still so.
+   * Unmounts an area later, if only images refer to it then. Callers often resume a sandbox soon after its pause, and an unmount waits until
+   * all data is on the disk.
    */
   #closeLater(area: string): void {
     const timer = setTimeout(() => {
       const isUsed = this.all().some(({ record }) => areaIdsOf(record).includes(area));
       if (isUsed) return;
       this.#options.deps.areas.close(area).catch((error: unknown) => {
-        this.#options.logger.warn({ area, err: asError(error) }, "the disk area of a paused sandbox stays mounted");
+        this.#options.logger.warn({ area, err: asError(error) }, "unmounting the disk area of a paused sandbox failed");
       });
     }, CLOSE_AFTER_MS);
     timer.unref();
   }
 
-  /** Deletes an image and what only it needed. */
+  /** Deletes an image, and everything that only this image used. */
   async discardImage(imageId: string): Promise<void> {
     const { images } = this.#options;
     const image = images.get(imageId);
@@ -289,7 +290,7 @@ export class Containers {
     this.emptyTrash();
   }
 
-  /** Gives up the slot number that an image kept, unless its sandbox has it again. */
+  /** Releases the slot number that an image reserved, unless its sandbox uses it again. */
   releaseNumber(number: number): void {
     if (this.all().some(({ record }) => record.slot.number === number)) return;
     this.#options.pools.withUserNamespace.releaseNumber(number);
@@ -299,7 +300,7 @@ export class Containers {
     return record.slot.userNamespace ? this.#options.pools.withUserNamespace : this.#options.pools.plain;
   }
 
-  /** In a moment: deleting takes a process, and disk and processors from whoever has just been answered. */
+  /** Deletes released files after a delay. */
   emptyTrash(): void {
     const delayMs = this.#options.emptyTrashAfterMs ?? DEFAULT_EMPTY_TRASH_AFTER_MS;
     this.#emptying ??= setTimeout(() => this.#emptyTrashNow(), delayMs).unref();
@@ -312,13 +313,13 @@ export class Containers {
     this.#cleaning = this.#cleaning.then(() => emptyTrash(deps.paths, logger));
   }
 
-  /** Gives back without an error for the caller: what is left is tried again by whoever watches. */
+  /** Releases a container without an error for the caller. After a failure the end watch tries again. */
   async tryToGiveBack(record: SandboxRecord): Promise<void> {
     try {
       await this.giveBack(record);
     } catch (error) {
       const facts = { sandbox_id: record.sandboxId, container_id: record.containerId, err: asError(error) };
-      this.#options.logger.error(facts, "sandbox not released, will be tried again");
+      this.#options.logger.error(facts, "releasing a sandbox failed; will be tried again");
     }
   }
 

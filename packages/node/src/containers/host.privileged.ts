@@ -1,8 +1,8 @@
-// Everything that one container holds on this machine, taken and given back in one place.
+// Acquires and releases everything that a container holds on the host.
 //
-// Order of taking: folder and record, area, mount, firewall mark, runtime. Giving back runs the other way and is safe at any
-// point of it, for any record, any number of times: it is what a failed create, a kill, a pause, a crash and `down` all use.
-// Areas are not given back here: who else refers to one is for the caller to know.
+// Order of acquisition: folder and record, area, mount, network policy, runtime. The release runs the other way. It is safe after any part
+// of the acquisition, for any record, and any number of times: failed creates, kills, pauses, crashes and `down` all use it. Areas are not
+// released here, because only the caller knows what else refers to them.
 
 import { chownSync, mkdirSync, realpathSync } from "node:fs";
 import { availableParallelism } from "node:os";
@@ -22,7 +22,7 @@ import { writeRecord } from "./journal.privileged.ts";
 import { mountRoot } from "./root.privileged.ts";
 import { markTmp, writeRootFiles } from "./root-files.privileged.ts";
 
-/** The same in every sandbox: a prepared one does not know yet whose it will be. */
+/** The same in every sandbox, because a ready sandbox boots before its owner is known. */
 const HOSTNAME = "sandbox";
 
 export interface HostDeps {
@@ -34,16 +34,16 @@ export interface HostDeps {
   readonly logger: Logger;
 }
 
-/** What it takes to give back. */
+/** The dependencies of a release. */
 export type ReleaseDeps = Pick<HostDeps, "config" | "paths" | "names">;
 
 export interface StartRequest {
   readonly record: SandboxRecord;
-  /** `written`: it is there and was written to before. `prepared`: it is there, and empty. `new`: it has to be made. */
+  /** `written`: the area exists and holds data. `prepared`: it exists and is empty. `new`: it must be made. */
   readonly area: "written" | "prepared" | "new";
-  /** Whoever asks can't go back: its area is made as long as there is any space at all. */
+  /** The operation is past its point of no return: the area is made as long as there is any free space. */
   readonly isDue?: boolean;
-  /** Brought back instead of booted. */
+  /** The memory to restore. Absent: the sandbox boots. */
   readonly memory?: MemoryImage;
 }
 
@@ -51,14 +51,14 @@ export function cgroupPathOf(instance: string, containerId: string): string {
   return `/skerry-${instance}/${containerId}`;
 }
 
-/** Takes everything and starts the sandbox. On failure the caller releases. */
+/** Acquires everything and starts the container. On failure the caller must release it. */
 export async function takeAndStart(deps: HostDeps, { record, area, isDue = false, memory }: StartRequest): Promise<StartedContainer> {
   const { config, paths, policy, areas } = deps;
   const own = paths.container(record.containerId);
   const ownerId = record.slot.userNamespace?.idBase ?? 0;
   mkdirSync(own.dir, { mode: 0o710 });
   crashPoint("start.folder-made");
-  // Root of the sandbox's user namespace has to pass through on the way to its root file system, and nobody else.
+  // Only root of the sandbox's user namespace may pass through this folder, to its root file system.
   chownSync(own.dir, 0, ownerId);
   writeRecord(paths, record);
   crashPoint("start.recorded");
@@ -69,7 +69,7 @@ export async function takeAndStart(deps: HostDeps, { record, area, isDue = false
   crashPoint("start.area-made");
   if (area !== "written" && record.frozenAreas.length > 0) areas.charge(record.area, record.frozenAreas);
   const { upper } = areas.paths(record.area);
-  // An area above others finds these files there.
+  // An area above frozen ones has these files already.
   if (area !== "written" && record.frozenAreas.length === 0)
     writeRootFiles({ upper, hostname: HOSTNAME, resolvers: config.resolvers, ownerId });
   else if (!memory) areas.withRoom(record.area, () => markTmp(upper, ownerId));
@@ -110,12 +110,12 @@ function agentDirOf({ agents }: NodeConfig, digest: string): string {
   }
 }
 
-/** Ends the container and gives back all but its network slot and its areas. Its files go to the trash, which is emptied elsewhere. */
+/** Ends the container, and releases everything except its network slot and its areas. Its files are moved to the trash. */
 export async function release(deps: ReleaseDeps, containerId: string, runtimeName?: string): Promise<void> {
   const { config, paths } = deps;
   const own = paths.container(containerId);
   const cgroupPath = cgroupPathOf(config.instance, containerId);
-  // Without a record, or with a runtime that is not set up any more, each one is asked.
+  // When the runtime is unknown or not set up any more, each runtime is asked.
   const known = config.runtimes.filter((runtime) => runtime.name === runtimeName);
   for (const runtime of known.length > 0 ? known : config.runtimes) await runtime.destroy({ id: containerId, cgroupPath });
   crashPoint("release.processes-ended");

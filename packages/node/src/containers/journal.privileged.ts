@@ -1,6 +1,6 @@
-// One file per container, written before anything is acquired for it and removed after everything is released. Whatever a
-// killed daemon leaves behind is found from these files and from the instance's names on the host. They survive the end
-// of any process; after a power cut no sandbox is running, so they are not forced to disk.
+// The records of containers: one file each, which is written before anything is acquired and removed after everything is released. After
+// the end of a daemon, the next one finds its remains by these files and by the instance's names on the host. The files survive the end of
+// any process. They are not forced to disk before a start, because no sandbox runs after a power failure.
 
 import { existsSync, readdirSync, rmSync } from "node:fs";
 import { asError, PlatformError } from "@skerry/base";
@@ -21,12 +21,12 @@ export function areaIdsOf({ area, frozenAreas, successorArea }: RefersToAreas): 
   return [area, ...frozenAreas, successorArea].filter((id) => id !== undefined);
 }
 
-/** What is left of a container whose sandbox has moved into an image or another container: nobody's, and to be given back. */
+/** The record of a container whose sandbox has moved into an image or another container. It belongs to no sandbox, and must be released. */
 export function leftoverOf(record: SandboxRecord): SandboxRecord {
   return { ...record, sandboxId: "", state: "killing" };
 }
 
-/** How the runtime knows the container. */
+/** The runtime's reference to the container. */
 export function refOf({ containerId, binary }: SandboxRecord): ContainerRef {
   return { id: containerId, ...(binary === undefined ? {} : { binary }) };
 }
@@ -43,11 +43,11 @@ export function removeRecord(paths: NodePaths, containerId: string): void {
   rmSync(paths.container(containerId).record, { force: true });
 }
 
-/** What the journal says of a container's folder; `undefined` record: the folder was made, its record never written, or lost with the power. */
+/** A container's folder. Without a record, the folder was made and the record not written yet, or lost in a power failure. */
 export interface JournalEntry {
   readonly containerId: string;
   readonly record: SandboxRecord | undefined;
-  /** There is a record, and it can't be read. */
+  /** The record exists and is damaged. */
   readonly isDamaged: boolean;
 }
 

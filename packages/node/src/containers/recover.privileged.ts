@@ -1,5 +1,5 @@
-// After a start: what a former daemon left. Sandboxes that still run and answer are adopted; everything else of this
-// instance that has no living owner is given back: half-made and half-killed sandboxes, runtime states, cgroups, mounts.
+// Recovers after a start of the daemon. Sandboxes that still run are adopted. Everything else of this instance without a living owner is
+// released: unfinished creates and kills, states of runtimes, cgroups and mounts.
 
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -17,7 +17,7 @@ import { type HostDeps, type ReleaseDeps, release, runtimeOf } from "./host.priv
 import { areaIdsOf, type JournalEntry, readJournal, refOf, writeRecord } from "./journal.privileged.ts";
 import { isSameProcess } from "./process-identity.ts";
 
-/** Hears of each thing that could not be given back; the others are. */
+/** Called for each thing that could not be released. The others are released. */
 export type OnFailure = (error: unknown, what: string) => void;
 
 export interface Hears {
@@ -43,27 +43,27 @@ export interface Remains {
 export function makeNodeFolders(paths: NodePaths, dir: string): void {
   for (const path of [dir, paths.sandboxes, paths.trash]) {
     mkdirSync(path, { recursive: true });
-    // Others may pass through (a runc sandbox's own root has to) but not look around.
+    // Other users may pass through, as the root of a runc sandbox must, but not list the folder.
     chmodSync(path, 0o711);
   }
-  // Memory of guests: nobody's but ours.
+  // Images contain the memory of guests: only root may read them.
   mkdirSync(paths.images, { recursive: true, mode: 0o700 });
 }
 
 export interface Adopted {
   /** Sandboxes that run. */
   readonly running: readonly SandboxRecord[];
-  /** Those that were being moved onto a new disk for a snapshot: they go on from its image. */
+  /** Sandboxes whose snapshot was interrupted while they moved to a new area. They continue from its image. */
   readonly interrupted: readonly SandboxRecord[];
-  /** Those whose memory was just back after a pause: they have run since, so their image is out of date. */
+  /** Sandboxes whose resume was interrupted after the restore. They have run since, so their image is out of date. */
   readonly restored: readonly SandboxRecord[];
 }
 
 type Fate = "adopt" | "continue" | "finish" | "keep" | "release";
 
 /**
- * Which recorded sandboxes are still alive; the others are released here. Its process is what counts: a guest that keeps
- * its processors busy answers nobody in time, and must not lose its work for that.
+ * Finds the recorded sandboxes that are alive, and releases the others. A sandbox is alive when its process is. Whether it answers does not
+ * matter: a guest that keeps its CPUs busy may answer late, and must not be killed for that.
  */
 export async function adoptSandboxes(
   deps: HostDeps,
@@ -76,19 +76,19 @@ export async function adoptSandboxes(
   const restored: SandboxRecord[] = [];
   for (const { containerId, record, fate, isDamaged } of fatesOf(deps, images, journal)) {
     const facts = { sandbox_id: record?.sandboxId, container_id: containerId, state: record?.state ?? "unrecorded" };
-    // Traffic is held before the record says why; what is left of that would go on to hold whoever gets the address next.
+    // A snapshot holds the traffic before it is recorded. A hold that remains would stop the traffic of the next sandbox with this address.
     if (record && fate !== "continue") await attempt(`traffic of ${containerId}`, () => letTrafficGo(record.slot), onFailure);
     if (record && fate === "adopt") {
       logger.info(facts, "sandbox adopted");
       running.push(record.state === "running" ? record : await goneOn(deps, images, record, onFailure));
     } else if (record && fate === "continue") {
-      logger.info(facts, "sandbox goes on from the snapshot that was being taken of it");
+      logger.info(facts, "sandbox continues from its interrupted snapshot");
       interrupted.push(record);
     } else if (record && fate === "finish") {
-      logger.info(facts, "sandbox that was being resumed adopted");
+      logger.info(facts, "sandbox adopted during its resume");
       restored.push(record);
     } else if (record && fate === "keep" && !(await keepEnded(images, record, { logger, onFailure }))) {
-      // Whoever watches the sandboxes that run tries it again.
+      // The end watch tries again.
       running.push({ ...record, state: "running" });
     } else {
       if (isDamaged) await attempt(`record of ${containerId}`, () => setAside(deps.paths, containerId, logger), onFailure);
@@ -99,13 +99,13 @@ export async function adoptSandboxes(
   return { running, interrupted, restored };
 }
 
-/** False when it could not be. Nothing of it may be given back then. */
+/** Returns false when the disk could not be kept. Then nothing of the sandbox may be released. */
 async function keepEnded(images: ImageStore, record: SandboxRecord, { logger, onFailure }: Hears): Promise<boolean> {
   try {
     await destroyCgroup(record.cgroupPath);
     const image = commitKept(images, record, { reason: "exited" });
-    logger.warn({ sandbox_id: record.sandboxId, image_id: image.imageId }, "a sandbox ended while nobody looked: it is paused now");
-    // It was brought back from this one, and has run since.
+    logger.warn({ sandbox_id: record.sandboxId, image_id: image.imageId }, "a sandbox ended while no daemon ran; it is paused now");
+    // The image that the sandbox was resumed from is out of date.
     const { imageId: before } = record;
     if (before !== undefined && images.get(before)?.kind === "pause") images.discard(before);
     return true;
@@ -115,7 +115,7 @@ async function keepEnded(images: ImageStore, record: SandboxRecord, { logger, on
   }
 }
 
-/** What can't be read is for people to look at. */
+/** Moves a damaged record aside, for the operator. */
 export function setAside(paths: NodePaths, containerId: string, logger: Logger): void {
   mkdirSync(paths.damaged, { recursive: true, mode: 0o700 });
   const file = join(paths.damaged, `${containerId}.json`);
@@ -126,14 +126,14 @@ export function setAside(paths: NodePaths, containerId: string, logger: Logger):
   );
 }
 
-/** What a former daemon asked a runtime for when it ended: nothing that is decided here may change under us. */
+/** Waits for the runtime commands of a former daemon, or ends them: they must not change anything during the recovery. */
 async function endLeftCommands({ config }: HostDeps, onFailure: OnFailure): Promise<void> {
   for (const runtime of config.runtimes) await attempt(`commands of ${runtime.name}`, () => runtime.endLeftCommands(), onFailure);
 }
 
 /**
- * A sandbox that was moved onto a new disk for a snapshot can have two containers: one goes on, the first of these that there is:
- * one that runs, then one of those that have stopped.
+ * Decides what becomes of each container. A sandbox that moved to a new area for a snapshot may have two containers. One of them continues: a
+ * running one if there is one, otherwise a stopped one.
  */
 function fatesOf(deps: HostDeps, images: ImageStore, journal: readonly JournalEntry[]): (JournalEntry & { fate: Fate })[] {
   const fates = journal.map((entry) => ({ ...entry, fate: entry.record ? fateOf(deps, images, entry.record) : ("release" as const) }));
@@ -147,16 +147,16 @@ function fatesOf(deps: HostDeps, images: ImageStore, journal: readonly JournalEn
 }
 
 function fateOf({ config, areas }: HostDeps, images: ImageStore, record: SandboxRecord): Fate {
-  // Nobody's: it is made again in no time.
+  // It belongs to no sandbox. A ready sandbox is quickly replaced.
   if (record.sandboxId === "") return "release";
   const isAlive = isSameProcess(record.process);
-  // It ended although nobody had asked: a crash of its runtime, or of the whole machine.
+  // The sandbox ended without a request: its runtime or the host crashed.
   const ended = isKept(images, record) || !isToBeKept(areas, record) ? "release" : "keep";
   const image = record.imageId === undefined ? undefined : images.get(record.imageId);
   switch (record.state) {
     case "running":
       return isAlive ? "adopt" : ended;
-    // Once its image is complete, the image is the sandbox.
+    // A complete image replaces the container.
     case "pausing":
       if (image) return "release";
       return isAlive ? "adopt" : ended;
@@ -165,7 +165,7 @@ function fateOf({ config, areas }: HostDeps, images: ImageStore, record: Sandbox
       if (image?.memory && runtimeOf(config, record.runtime).capabilities.checkpoint) return "continue";
       return isAlive ? "adopt" : ended;
     case "creating":
-      // Brought back from its image, it runs on: that image is of the past from then on, whether it still runs or not.
+      // The sandbox was restored and has run since, so its image is out of date, also when the sandbox has ended.
       if (!record.process || !record.isRestored || image?.kind !== "pause") return "release";
       return isAlive ? "finish" : ended;
     case "pooled":
@@ -174,12 +174,12 @@ function fateOf({ config, areas }: HostDeps, images: ImageStore, record: Sandbox
   }
 }
 
-/** It was brought back from the image already, and lies on it. */
+/** Whether the container is the one that was restored from the image. */
 function isSuccessor(record: SandboxRecord, image: ImageRecord): boolean {
   return image.local.frozenAreas.length > 0 && record.frozenAreas.at(-1) === image.local.frozenAreas.at(-1);
 }
 
-/** One whose image was not finished: it stands still, or was never stopped. Or one that has gone on from a finished one. */
+/** Thaws a sandbox whose image was not finished, and records that it runs. */
 async function goneOn(deps: HostDeps, images: ImageStore, record: SandboxRecord, onFailure: OnFailure): Promise<SandboxRecord> {
   const target = refOf(record);
   const image = record.imageId === undefined ? undefined : images.get(record.imageId);
@@ -187,12 +187,12 @@ async function goneOn(deps: HostDeps, images: ImageStore, record: SandboxRecord,
     await attempt(`thaw of ${record.sandboxId}`, () => runtimeOf(deps.config, record.runtime).thaw(target), onFailure);
   const { imageId: _imageId, successorArea: _successorArea, ...rest } = record;
   const running: SandboxRecord = { ...rest, state: "running" };
-  // On a full disk the one of before stays, which means the same.
+  // On a full disk the former record stays. It means the same.
   await attempt(`record of ${record.sandboxId}`, () => writeRecord(deps.paths, running), onFailure);
   return running;
 }
 
-/** All records, before anything is changed. Throws PlatformError("record_unreadable"), and gives up the lock then. */
+/** Reads all records before anything is changed. Throws PlatformError("record_unreadable") after releasing the lock. */
 export function readRecords(paths: NodePaths, images: ImageStore, lock: { release(): void }): JournalEntry[] {
   try {
     readClusterRecord(paths.cluster);
@@ -206,12 +206,12 @@ export function readRecords(paths: NodePaths, images: ImageStore, lock: { releas
   }
 }
 
-/** Whether there are records that could not be read, now or earlier. */
+/** Whether there are damaged records, from this start or an earlier one. */
 export function hasSetAside(paths: NodePaths): boolean {
   return existsSync(paths.damaged) && readdirSync(paths.damaged).length > 0;
 }
 
-/** Areas that neither a container nor an image refers to. None while there are records that can't be read: they may be theirs. */
+/** Deletes areas that no container and no image refers to. Deletes none while there are damaged records, which may refer to them. */
 export async function removeStrayAreas(
   areas: DiskAreas,
   images: ImageStore,
@@ -224,7 +224,7 @@ export async function removeStrayAreas(
   }
 }
 
-/** Removes everything of the instance that none of `keep` holds. Counts what it found. */
+/** Removes everything of the instance that no container of `keep` holds. Returns what it found. */
 export async function removeRemains(deps: ReleaseDeps, keep: readonly SandboxRecord[], { logger, onFailure }: Hears): Promise<Remains> {
   const { config, paths, names } = deps;
   const kept = new Set(keep.map((record) => record.containerId));
@@ -255,13 +255,13 @@ const MAX_AT_ONCE = 100;
 const DELETE_TIMEOUT_MS = 3_600_000;
 
 /**
- * Deletes files of ended sandboxes, in a process of its own: guests make millions of files and trees deeper than any path.
- * A failure is logged; what stays is tried again after the next kill and at the next start. Never throws.
+ * Deletes the files of ended sandboxes in a separate process: guests may make millions of files, and paths of any depth. Never throws.
+ * Files that could not be deleted are tried again after the next kill and at the next start.
  */
 export async function emptyTrash(paths: NodePaths, logger: Logger): Promise<void> {
   try {
     const names = readdirSync(paths.trash);
-    // Whatever is still mounted below would be emptied with the rest: a layer that others use, perhaps.
+    // A mount below would be deleted with the rest: perhaps a layer that other sandboxes use.
     const mounted = mountsBelow(paths.trash);
     const entries = names.map((name) => join(paths.trash, name)).filter((path) => !mounted.some((mount) => mount.startsWith(`${path}/`)));
     for (let first = 0; first < entries.length; first += MAX_AT_ONCE) {
@@ -271,7 +271,7 @@ export async function emptyTrash(paths: NodePaths, logger: Logger): Promise<void
     }
     for (const path of mounted) unmountRootFilesystem(path);
   } catch (error) {
-    logger.warn({ err: asError(error) }, "files of ended sandboxes could not be deleted");
+    logger.warn({ err: asError(error) }, "deleting the files of ended sandboxes failed");
   }
 }
 

@@ -1,5 +1,5 @@
-// Files that every sandbox needs and no image has right: names, resolvers, and a mark in /tmp. They go into the new and
-// still empty `upper`, never through the merged tree, so no link of a hostile image is ever followed on the host.
+// Writes the files that every sandbox needs and no template can contain: host names, resolvers, and a mark in /tmp. They are written to the
+// new, empty `upper` directory and never through the merged tree. So the host never follows a link of a hostile template.
 
 import { chmodSync, chownSync, lstatSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -28,8 +28,8 @@ export function writeRootFiles(options: { upper: string; hostname: string; resol
 }
 
 /**
- * gVisor covers an empty /tmp with a memory file system, and its files would be in no layer: so a mark lies there at each boot,
- * which the agent removes. Here for a root that was used before; nothing of it runs now, but its links are a guest's.
+ * Puts a mark into /tmp of an existing area. gVisor mounts a memory file system on an empty /tmp, whose files would be in no layer. The agent
+ * removes the mark. Nothing of the sandbox runs now, but a guest may have placed links.
  */
 export function markTmp(upper: string, ownerId: number): void {
   const tmp = join(upper, "tmp");
@@ -41,6 +41,6 @@ export function markTmp(upper: string, ownerId: number): void {
   } else if (!about.isDirectory()) return;
   const mark = join(tmp, ".skerry");
   if (lstatSync(mark, { throwIfNoEntry: false }) !== undefined) return;
-  // "wx" makes a new file or none: it follows no link.
+  // "wx" only creates a new file, and follows no link.
   writeFileSync(mark, "", { flag: "wx" });
 }

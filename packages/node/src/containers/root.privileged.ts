@@ -1,5 +1,5 @@
-// Where a sandbox's layers, frozen areas and own area are mounted as one: for the sandbox itself, and for a paused one whose area is to
-// become a layer of others and has to be complete first.
+// Mounts the layers, the frozen areas and the own area of a sandbox as one tree. Also for a paused sandbox, whose area must be completed
+// before it becomes a layer of others.
 
 import { closeSync, mkdirSync, openSync } from "node:fs";
 import { setTimeout } from "node:timers/promises";
@@ -30,14 +30,14 @@ export async function mountRoot(deps: HostDeps, record: SandboxRecord, target: s
   await mountMade(deps, record, { target, usernsFd: userNamespace && openSync(userNamespace.path, "r") });
 }
 
-/** Before the area of a sandbox that stands still becomes a layer. Throws PlatformError("links_not_kept"). */
+/** Completes the hard links in the area of a frozen sandbox, before it becomes a layer. Throws PlatformError("links_not_kept"). */
 export async function linkUpArea(deps: HostDeps, record: SandboxRecord): Promise<void> {
   await linkUp(await rootOf(deps, record, deps.paths.container(record.containerId).root));
 }
 
 /**
- * The same for a sandbox that is paused: it is mounted for that, in the folder of a container that there is not, where a crash leaves nothing
- * that would not be found.
+ * The same for a paused sandbox. It is mounted for this in the folder of a container that does not exist, where the next start finds the
+ * remains of a crash.
  */
 export async function linkUpPaused(deps: HostDeps, { layers, local }: ImageRecord, containerId: string): Promise<void> {
   const { areas, paths } = deps;
@@ -65,8 +65,8 @@ async function rootOf({ config, areas }: HostDeps, { layers, frozenAreas, area }
 }
 
 /**
- * Closes the descriptor. A mount that was taken away may stay for a moment, for as long as a process of anybody's that was just starting has
- * it. One that stays for longer must not keep a sandbox from going on.
+ * Closes the descriptor. A removed mount may stay for a moment, while a process that is just starting still has it. A mount that stays longer
+ * must not prevent the sandbox from continuing.
  */
 async function mountMade(
   deps: HostDeps,

@@ -1,17 +1,17 @@
-// Why sandboxes ended that nobody asked to end. It is told for a while after they are gone: being given back takes a fraction of
-// a second, and who keeps account of them looks every few seconds only.
+// Remembers why sandboxes ended without a request. The reasons are kept for a while after the release: a release takes a fraction of a
+// second, and the control plane asks every few seconds.
 
 export type UnaskedEnd = "exited" | "memory";
 
 const KEPT_MS = 10 * 60_000;
-/** What guests can do as often as they like takes no more room than this. */
+/** Maximum number of reasons. Guests can end their sandboxes as often as they like. */
 const MAX_KEPT = 10_000;
 
 export class UnaskedEnds {
-  /** Oldest first. */
+  /** By sandbox id, the oldest first. */
   readonly #ends = new Map<string, { readonly reason: UnaskedEnd; readonly at: number }>();
 
-  /** Of several reasons the first counts. Containers in the pool are nobody's sandbox: "" is not kept. */
+  /** The first reason of a sandbox counts. Ready containers, with the id "", are ignored. */
   add(sandboxId: string, reason: UnaskedEnd, now = performance.now()): void {
     for (const [id, { at }] of this.#ends) {
       if (now - at < KEPT_MS && this.#ends.size < MAX_KEPT) break;
@@ -20,7 +20,7 @@ export class UnaskedEnds {
     if (sandboxId !== "" && !this.#ends.has(sandboxId)) this.#ends.set(sandboxId, { reason, at: now });
   }
 
-  /** It runs again. */
+  /** Forgets the reason, when the sandbox runs again. */
   delete(sandboxId: string): void {
     this.#ends.delete(sandboxId);
   }

@@ -1,10 +1,10 @@
-/** A change of throughput below this is taken for noise. */
+/** Relative change of the throughput below which it counts as unchanged. */
 const NOISE = 0.05;
 
 /**
- * How much at once gets most done, found by trying: one more or one less after each round, on in the direction in which
- * throughput grows, and down where it makes no difference, for then less waits in parallel. Only what happens while others wait
- * counts: otherwise the demand is measured, not the machine.
+ * Finds the number of parallel starts with the highest throughput. It changes the limit by one after each round: in the direction in which
+ * the throughput grows, and down when it does not change. Only rounds in which starts wait count. Other rounds measure the demand, not the
+ * host.
  */
 export class AdaptiveLimit {
   readonly #min: number;
@@ -24,7 +24,7 @@ export class AdaptiveLimit {
     return this.#value;
   }
 
-  /** One has been done. `now` in milliseconds of any monotonic clock. */
+  /** Reports a finished start. `now` is in milliseconds of any monotonic clock. */
   done({ isSaturated, now }: { isSaturated: boolean; now: number }): void {
     if (!isSaturated) {
       this.#round = undefined;

@@ -1,5 +1,5 @@
-// Pauses sandboxes that fill the disk which all of them share. With their memory where there is room for it: that is taken from what the
-// disk guard keeps free, and never all of it. The control plane learns of it as of a sandbox that ended by itself.
+// Pauses sandboxes that fill the host's data disk. Their memory is kept when there is room for it: it may take a part of the space that the
+// disk guard keeps free. The control plane learns of such a pause in the same way as of a sandbox that ended by itself.
 
 import { randomBytes } from "node:crypto";
 import { asError, type KeyedLock, type Logger } from "@skerry/base";
@@ -29,7 +29,7 @@ export class DiskPauses {
     this.#options = options;
   }
 
-  /** In its sandbox's turn. Does nothing where that does not run any more. */
+  /** Waits for the turn of the sandbox. Does nothing when the sandbox does not run any more. */
   pause({ key, sandboxId }: DiskUser, facts: { freeBytes: number; grewBytes: number }): Promise<void> {
     const { containers, lock, logger } = this.#options;
     const live = containers.get(key);
@@ -51,7 +51,7 @@ export class DiskPauses {
         return await this.#pauseWithMemory(live);
       } catch (error) {
         const facts = { sandbox_id: live.record.sandboxId, err: asError(error) };
-        logger.error(facts, "a sandbox that fills the data disk could not be paused with its memory");
+        logger.error(facts, "pausing a sandbox that fills the data disk with its memory failed");
       }
     }
     await keeper.keep(live, { reason: "disk" });

@@ -1,4 +1,4 @@
-// Notices which containers have ended by themselves, or were not given back, and sees to them, each in its sandbox's turn.
+// Watches for containers that have ended by themselves or were not released, and keeps or releases them. Operations on a sandbox take turns.
 
 import { asError, type KeyedLock, type Logger, PlatformError } from "@skerry/base";
 import type { Containers, LiveContainer } from "../containers/containers.ts";
@@ -17,7 +17,7 @@ export interface EndWatchOptions {
 
 export class EndWatch {
   readonly #options: EndWatchOptions;
-  /** Being seen to, or tried a moment ago in vain. */
+  /** Containers that are being released, or whose release failed a moment ago. */
   readonly #releasing = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
 
@@ -35,8 +35,8 @@ export class EndWatch {
   }
 
   /**
-   * A runtime may crash, and the host or the sandbox run out of memory: then the sandbox's disk is kept. What a failed kill left, and
-   * what was nobody's sandbox, is given back.
+   * Keeps the disks of sandboxes that ended because of a crash of the runtime, or because the sandbox or the host ran out of memory.
+   * Releases the remains of failed kills, and containers that belong to no sandbox.
    */
   #look(): void {
     for (const live of this.#options.containers.all()) {
@@ -46,13 +46,13 @@ export class EndWatch {
       this.#releasing.add(containerId);
       this.#options.lock
         .run(sandboxId === "" ? containerId : sandboxId, async () => {
-          // It may have been given back while this waited for its turn.
+          // The container may have been released during the wait for the turn.
           if (this.#options.containers.get(containerId) === live && this.#needsRelease(live)) await this.#release(live);
         })
         .then(
           () => this.#releasing.delete(containerId),
           (error: unknown) => {
-            this.#options.logger.error({ sandbox_id: sandboxId, err: asError(error) }, "sandbox not released, will be tried again");
+            this.#options.logger.error({ sandbox_id: sandboxId, err: asError(error) }, "releasing a sandbox failed; will be tried again");
             setTimeout(() => this.#releasing.delete(containerId), RETRY_MS).unref();
           },
         );
@@ -80,7 +80,7 @@ export class EndWatch {
       if (record.state === "running" && fatal !== undefined) return true;
       return (record.state === "running" || record.state === "pooled") && !isSameProcess(record.process);
     } catch (error) {
-      this.#options.logger.error({ sandbox_id: record.sandboxId, err: asError(error) }, "sandbox could not be looked at");
+      this.#options.logger.error({ sandbox_id: record.sandboxId, err: asError(error) }, "the state of a sandbox could not be read");
       return false;
     }
   }

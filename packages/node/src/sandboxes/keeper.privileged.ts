@@ -1,6 +1,6 @@
-// A sandbox that ended although nobody had asked for that: its runtime crashed, or the host ran out of memory or was switched off. Its disk
-// is intact, so it becomes the image of a paused sandbox, and the control plane learns of it from the list of sandboxes. The image is
-// complete before anything of the sandbox is given back: until then it is tried again.
+// Keeps sandboxes that ended without a request: the runtime crashed, or the host ran out of memory or was switched off. The disk is intact,
+// so it becomes the image of a paused sandbox. The control plane learns of it from the list of sandboxes. The image is complete before
+// anything of the sandbox is released; until then it is tried again.
 
 import { randomBytes } from "node:crypto";
 import { lstatSync } from "node:fs";
@@ -21,7 +21,7 @@ import type { SandboxRecord } from "../records/sandbox-record.ts";
 
 export interface KeepRequest {
   readonly reason: UnaskedEnd | "disk";
-  /** The id that a caller wants its image to have; a new one by default. */
+  /** The id of the image. Default: a new one. */
   readonly imageId?: string;
 }
 
@@ -40,8 +40,8 @@ export class Keeper {
   }
 
   /**
-   * Answers when the image is complete, and nothing of the sandbox runs. Throws PlatformError("not_kept") when there is no disk to keep,
-   * or the guest has asked for the end.
+   * Resolves when the image is complete and nothing of the sandbox runs. Throws PlatformError("not_kept") when there is no disk, or the guest
+   * requested the end.
    */
   async keep(live: LiveContainer, request: KeepRequest): Promise<ImageRecord> {
     const { deps, images } = this.#options;
@@ -55,7 +55,7 @@ export class Keeper {
     return image;
   }
 
-  /** One that ended after its snapshot was complete, and could not go on from it: it is kept in what the snapshot has, also its memory. */
+  /** Keeps a sandbox that could not continue from its complete snapshot, with the disk and the memory of this snapshot. */
   async keepFrom(live: LiveContainer, snapshot: ImageRecord): Promise<ImageRecord> {
     const { images } = this.#options;
     const imageId = imageIdFrom(randomBytes);
@@ -73,22 +73,22 @@ export class Keeper {
     return image;
   }
 
-  /** The image is what counts from here: whatever of the container can't be given back now is nobody's sandbox any more. */
+  /** Releases the container of a kept sandbox. The image replaces it: remains of the container belong to no sandbox. */
   async leave({ record }: LiveContainer, image: ImageRecord): Promise<void> {
     const { containers, images, logger } = this.#options;
     const leftover = leftoverOf(record);
     containers.set(leftover);
     crashPoint("keep.recorded");
-    // The one that it came from, if it was not removed yet: the sandbox has run since.
+    // The image that the sandbox was resumed from is out of date, if it still exists.
     const { imageId: before } = record;
     if (before !== undefined && before !== image.imageId && images.get(before)?.kind === "pause") await containers.discardImage(before);
     const facts = { sandbox_id: record.sandboxId, image_id: image.imageId, reason: image.kept, with_memory: image.memory !== undefined };
-    logger.warn(facts, image.kept === "disk" ? "a sandbox was paused by its node" : "a sandbox ended by itself: it is paused now");
+    logger.warn(facts, image.kept === "disk" ? "sandbox paused by its node" : "a sandbox ended by itself; it is paused now");
     await containers.tryToGiveBack(leftover);
   }
 }
 
-/** Writes the image of a sandbox that has ended. Preconditions: its area is there, and nothing of it runs. */
+/** Writes the image of a sandbox that has ended. Preconditions: its area exists, and nothing of it runs. */
 export function commitKept(
   images: ImageStore,
   record: SandboxRecord,
@@ -101,17 +101,17 @@ export function commitKept(
   return image;
 }
 
-/** Whether a sandbox that ended has a disk, and its guest has not asked for the end. */
+/** Whether an ended sandbox has a disk, and its guest did not request the end. */
 export function isToBeKept(areas: DiskAreas, { area }: SandboxRecord): boolean {
   return areas.list().includes(area) && lstatSync(join(areas.paths(area).upper, END_MARK), { throwIfNoEntry: false }) === undefined;
 }
 
-/** Whether a sandbox that ended has its image already: this process's predecessor was cut off in between. */
+/** Whether an ended sandbox has its image already, because the former daemon was interrupted after it wrote the image. */
 export function isKept(images: ImageStore, record: SandboxRecord): boolean {
   return images.list().some(({ kind, kept, local }) => kind === "pause" && kept !== undefined && local.area === record.area);
 }
 
-/** For people: why a sandbox that was kept has lost its memory. */
+/** Why a kept sandbox lost its memory, as a message for callers. */
 export function memoryLostBy(image: Pick<ImageRecord, "kept" | "memory">): string {
   if (image.kept === undefined || image.memory) return "";
   if (image.kept === "disk") return "the sandbox was filling its machine's disk, which had no room for its memory";

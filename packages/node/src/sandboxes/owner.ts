@@ -5,11 +5,11 @@ import type { AgentIdentity } from "../agent/agent-client.ts";
 import { newGeneration } from "../agent/generation.ts";
 import type { ImageRecord } from "../records/image-record.ts";
 
-/** Whose a container is. */
+/** The sandbox that a container belongs to. */
 export interface Owner {
-  /** What its agent is told. */
+  /** The identity that the agent gets. */
   readonly identity: AgentIdentity;
-  /** What the caller chose for it. */
+  /** What the caller chose for the sandbox. */
   readonly options: SandboxOptions;
 }
 
@@ -17,7 +17,7 @@ export function ownerOf(spec: SandboxSpec, image: ImageRecord | undefined): Owne
   return { identity: identityOf(spec, image), options: optionsOf(spec) };
 }
 
-/** What a sandbox's agent is told: what was asked for, above what the image has that it starts from. */
+/** The identity for the agent: the values of the spec, and those of the image where the spec has none. */
 function identityOf(spec: SandboxSpec, image: ImageRecord | undefined): AgentIdentity {
   const { sandboxId, templateId, envVars, accessToken, defaultUser, defaultWorkdir, memoryMb } = spec;
   const before = image?.identity;
@@ -33,7 +33,7 @@ function identityOf(spec: SandboxSpec, image: ImageRecord | undefined): AgentIde
   };
 }
 
-/** It goes on from what nobody else has: where others were started from its memory, it is one of several as well. */
+/** Whether no other sandbox has this memory. After others were started from it, a resumed sandbox is one of several as well. */
 function isContinued(image: ImageRecord | undefined): image is ImageRecord {
   return image?.kind === "pause" && image.local.isMemoryShared !== true;
 }

@@ -65,7 +65,7 @@ export class Sandboxes {
     this.#diskPauses = new DiskPauses({ ...options, lock: this.#lock });
   }
 
-  /** Begins to notice what ends by itself. */
+  /** Begins to watch for sandboxes that end by themselves. */
   watch(): void {
     this.#watch.start();
   }
@@ -77,34 +77,34 @@ export class Sandboxes {
       .map(({ record }) => ({ sandboxId: record.sandboxId, state: record.state, memoryLostReason: record.memoryLost ?? "" }));
   }
 
-  /** The images that this node made by itself, of sandboxes that had ended although nobody had asked for it. */
+  /** The images that this node wrote of sandboxes that ended without a request. */
   kept(): ImageRecord[] {
     return this.#options.images.list().filter(({ kind, kept }) => kind === "pause" && kept !== undefined);
   }
 
-  /** Of the last minutes. */
+  /** Sandboxes that ended without a request in the last minutes. */
   unaskedEnds(): { sandboxId: string; reason: UnaskedEnd }[] {
     return this.#options.containers.unaskedEnds.list();
   }
 
-  /** Address of a running sandbox; PlatformError("sandbox_gone") otherwise. Register connections made to it with `track`. */
+  /** The address of a running sandbox. Throws PlatformError("sandbox_gone"). Register connections to this address with `track`. */
   addressOf(sandboxId: string): string {
     return this.#running(sandboxId).record.slot.addresses.guest;
   }
 
-  /** Resolves when the sandbox can be talked to: while it is written to a snapshot it stands still. */
+  /** Resolves when the sandbox answers: it stands still while a snapshot of it is written. */
   async settled(sandboxId: string): Promise<void> {
     await this.#live(sandboxId)?.standstill;
   }
 
-  /** Ties a connection to a sandbox: it is reset when the sandbox ends. */
+  /** Registers a connection, which is reset when the sandbox ends. */
   track(sandboxId: string, socket: RelaySocket): void {
     const { connections } = this.#running(sandboxId);
     connections.add(socket);
     socket.once("close", () => connections.delete(socket));
   }
 
-  /** From the template's layers, or from the image of a snapshot. */
+  /** Creates a sandbox from the layers of its template, or from the image of a snapshot. */
   async create(spec: SandboxSpec): Promise<Started> {
     const made = this.#lock.run(checkedId(spec), async () => {
       if (this.#live(spec.sandboxId)) throw new PlatformError("already_exists", `sandbox ${spec.sandboxId} exists`);
@@ -115,7 +115,7 @@ export class Sandboxes {
 
   async #create(spec: SandboxSpec): Promise<Started> {
     const { deps, pool, gate, logger } = this.#options;
-    // Also for one that is ready: it is about to write.
+    // Ready sandboxes need room too: they begin to write.
     await deps.areas.assertRoom();
     assertHostMemory();
     if (spec.imageId !== "") return gate.run(() => this.#start(spec, this.#imageOf(spec), "sandbox created"));
@@ -128,7 +128,7 @@ export class Sandboxes {
     return claimed;
   }
 
-  /** The image of a template only saves time: where the pool takes it away in the middle, because it is no good, nobody fails for that. */
+  /** Starts from the image of the template, if there is one. The pool may delete an unusable image meanwhile; then the sandbox boots. */
   async #startAnew(spec: SandboxSpec, makeup: SandboxMakeup): Promise<Started> {
     const image = this.#options.pool.imageFor(makeup);
     try {
@@ -139,7 +139,7 @@ export class Sandboxes {
     }
   }
 
-  /** From the image that it was paused to. Repeated after a success it answers the same. */
+  /** Resumes a sandbox from its image. A repeated call after a success returns the same answer. */
   async resume(spec: SandboxSpec): Promise<Started> {
     const resumed = this.#lock.run(checkedId(spec), async () => {
       const live = this.#live(spec.sandboxId);
@@ -154,7 +154,7 @@ export class Sandboxes {
       }
       if (live) throw new PlatformError("already_exists", `sandbox ${spec.sandboxId} exists`);
       const image = this.#imageOf(spec);
-      // Else it would be paused again at once.
+      // With less free space the disk guard would pause the sandbox again at once.
       if (image.kept === "disk") assertAboveFloor(this.#options.deps.config.dir);
       await this.#untilGivenBack(image);
       const started = await this.#options.gate.run(() => this.#start(spec, image, "sandbox resumed"));
@@ -174,7 +174,7 @@ export class Sandboxes {
     try {
       assertHostMemory(image && !spec.withoutMemory ? memoryBytes(image) : 0);
       const started = await starter.start({
-        // Its own name where it is free: what lies on the host is easier to read.
+        // The container has the id of its sandbox if that is free, which is easier to read on the host.
         containerId: this.#options.containers.isNameFree(sandboxId) ? sandboxId : this.#options.containers.newId(),
         sandboxId,
         makeup,
@@ -190,14 +190,14 @@ export class Sandboxes {
     }
   }
 
-  /** Writes it to an image and ends it. On failure it runs as before, and there is no image. */
+  /** Writes a sandbox to an image and ends it. After a failure the sandbox runs as before, and there is no image. */
   async pause(request: PauseRequest): Promise<ImageRecord> {
     const { sandboxId, imageId } = request;
     return this.#lock.run(sandboxId, async () => {
       const written = this.#options.images.get(imageId);
       if (written && !this.#live(sandboxId)) return written;
       const live = this.#running(sandboxId);
-      // Whoever comes from now on waits, and hears in the end that it is gone, or that it runs on.
+      // Callers that arrive now wait until the sandbox is gone or continues.
       return await whileStandingStill(live, async () => {
         try {
           return await this.#pause(live, request);
@@ -221,26 +221,26 @@ export class Sandboxes {
     for (const socket of connections) socket.resetAndDestroy();
     const image = await writer.write({ record, imageId, kind: "pause", withMemory, agentUnresponsive: !isHealthy });
     phases.mark("write");
-    // The image is what counts from here: whatever of this container can't be given back now is nobody's sandbox any more.
+    // From here on the image replaces the container. Remains of the container belong to no sandbox.
     const leftover = leftoverOf(record);
     containers.set(leftover);
     crashPoint("pause.recorded");
     await destroyCgroup(record.cgroupPath);
     const givenBack = containers.tryToGiveBack(leftover).then(() => crashPoint("pause.given-back"));
-    // Nothing of it runs: whoever paused it need not wait for the rest. Its next start does; and where only the same slot can
-    // take its disk again, so does everybody.
+    // Nothing of the sandbox runs, so the caller does not wait for the release; the next start does. When the disk is tied to its slot, the
+    // caller waits as well.
     if (image.local.owner) await givenBack;
     const facts = { sandbox_id: sandboxId, image_id: imageId, with_memory: withMemory, size_bytes: memoryBytes(image) };
     logger.info({ ...facts, ...phases.fields() }, "sandbox paused");
     return image;
   }
 
-  /** For one that fills the disk of this machine. */
+  /** Pauses a sandbox that fills the host's data disk. */
   pauseForDisk(user: DiskUser, facts: { freeBytes: number; grewBytes: number }): Promise<void> {
     return this.#diskPauses.pause(user, facts);
   }
 
-  /** Writes an image of a sandbox that goes on, or of one that is paused in `sourceImageId`. */
+  /** Writes an image of a running sandbox, or of a paused one, given by `sourceImageId`. */
   async snapshot(request: { sandboxId: string; imageId: string; memory: boolean; sourceImageId: string }): Promise<Taken> {
     const { snapshots, images } = this.#options;
     return this.#lock.run(request.sandboxId, async () => {
@@ -270,7 +270,7 @@ export class Sandboxes {
     }
   }
 
-  /** Answers when it can't be used any more. False when there was none. */
+  /** Resolves when the image cannot be used any more. Returns false when there was none. */
   async deleteImage(imageId: string): Promise<boolean> {
     const { images, uses, containers } = this.#options;
     if (!images.get(imageId) && !images.damaged.has(imageId)) return false;
@@ -280,8 +280,8 @@ export class Sandboxes {
   }
 
   /**
-   * Answers when nothing but files to delete is left. False when there was no such sandbox. Its images stay, but for one that this node
-   * made by itself: whoever kills the sandbox need not have heard of that.
+   * Kills a sandbox. Resolves when only files in the trash are left. Returns false when there was no such sandbox. Its images stay, except
+   * one that this node wrote by itself: the caller may not know of it.
    */
   async kill(sandboxId: string): Promise<boolean> {
     return this.#lock.run(sandboxId, async () => {
@@ -296,17 +296,17 @@ export class Sandboxes {
     });
   }
 
-  /** For one that a former daemon was moving onto a new disk. Nobody waits for it but its next callers. */
+  /** Continues a snapshot that a former daemon was taking. The next callers of the sandbox wait for it. */
   continueSnapshot(live: LiveContainer): void {
     const { imageId = "" } = live.record;
     const image = this.#options.images.get(imageId);
     if (!image) return;
     const goingOn = this.#continue(live, () => this.#options.snapshots.goOnFrom(live, image));
-    // From now on, and not only when its turn comes: the control plane, which restarts as well, deletes images that nobody asks for.
+    // The use of the image begins now, before the turn of the sandbox: the control plane deletes images that no operation uses.
     void this.#options.uses.during(imageId, goingOn);
   }
 
-  /** For one whose memory a former daemon had just brought back: it ran since, so the image that it came from must not be used again. */
+  /** Finishes a resume that a former daemon began. The sandbox has run since its restore, so its image must not be used again. */
   continueResume(live: LiveContainer): void {
     this.#continue(live, async () => {
       const { starter, containers, keeper } = this.#options;
@@ -326,7 +326,10 @@ export class Sandboxes {
     const standstill = this.#lock
       .run(sandboxId, async () => void (await work()))
       .catch((error: unknown) => {
-        this.#options.logger.error({ sandbox_id: sandboxId, err: asError(error) }, "sandbox did not go on after it was interrupted");
+        this.#options.logger.error(
+          { sandbox_id: sandboxId, err: asError(error) },
+          "an interrupted operation of a sandbox could not be finished",
+        );
       })
       .finally(() => {
         live.standstill = undefined;
@@ -335,7 +338,7 @@ export class Sandboxes {
     return standstill;
   }
 
-  /** Stops watching; the sandboxes go on and are adopted by the next start. */
+  /** Stops watching. The sandboxes continue to run, and the next start adopts them. */
   async close(): Promise<void> {
     this.#watch.stop();
     await this.#options.containers.close();
@@ -351,7 +354,7 @@ export class Sandboxes {
     return live;
   }
 
-  /** The container that was paused may still have its disk mounted. */
+  /** Waits until the container of a paused sandbox is released: it may still have the disk mounted. */
   async #untilGivenBack(image: ImageRecord): Promise<void> {
     const { containers } = this.#options;
     const before = containers.all().find(({ record }) => record.area === image.local.area);

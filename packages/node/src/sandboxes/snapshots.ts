@@ -1,10 +1,10 @@
-// An image of a sandbox that goes on. Its area becomes a layer that the image and the sandbox share, and the sandbox goes on
-// above it on a new one: nobody copies a disk. A process can't be moved onto another disk while it runs, so the sandbox
-// is brought back from its own image at once: the same address, the same connections, a moment's standstill.
+// Takes an image of a sandbox that continues to run. The sandbox's area becomes a layer that the image and the sandbox share. The sandbox
+// continues on a new area above it, so no disk is copied. A running process cannot move to another disk. Therefore the sandbox is restored
+// from its own image at once, with the same address and the same connections, after a short standstill.
 //
-// There is no way back once its process has ended. So what the sandbox goes on with is made before it is frozen, whatever else can be
-// missing is looked for before the image is complete, and a failure until then leaves it running. Later ones are only tried again; the
-// image stays, whatever happens.
+// There is no way back after the end of the sandbox's process. Therefore the new area is made before the sandbox is frozen, and everything
+// else that could fail is checked before the image is complete. A failure before that leaves the sandbox running. Later steps are only
+// repeated, and the image stays in any case.
 
 import { asError, type Logger, PlatformError } from "@skerry/base";
 import { assertMountable, newAreaId, removeRootFilesystem } from "@skerry/layers";
@@ -44,10 +44,10 @@ export interface SnapshotRequest {
   readonly memory: boolean;
 }
 
-/** An image of a sandbox that goes on. */
+/** An image of a sandbox that continues to run. */
 export interface Taken {
   readonly image: ImageRecord;
-  /** Why the sandbox went on without its memory; "" when it has it. */
+  /** Why the sandbox continued without its memory; "" when it has its memory. */
   readonly memoryLostReason: string;
 }
 
@@ -55,7 +55,7 @@ interface ChainOf {
   readonly frozenAreas: readonly string[];
 }
 
-/** How a sandbox that stands still, or has ended, goes on. */
+/** How a sandbox continues that stands still or has ended. */
 type Way = Pick<StartRequest, "area" | "memory"> & { readonly areaId: string; readonly memoryLost?: string };
 
 export class Snapshots {
@@ -76,7 +76,7 @@ export class Snapshots {
     phases.mark("chain");
     const successorArea = checkpoint ? await this.#prepareArea(record, frozenAreas) : undefined;
     phases.mark("prepare");
-    // What we would send now must not arrive before the sandbox's connections are there again.
+    // Data for the sandbox must not arrive before its connections are restored.
     const held = [...live.connections];
     for (const socket of held) socket.cork();
     try {
@@ -94,7 +94,7 @@ export class Snapshots {
     }
   }
 
-  /** The paused sandbox and the image share memory and disk from then on. */
+  /** Takes an image of a paused sandbox. Both share memory and disk from then on. */
   async ofPaused(source: ImageRecord, { imageId, memory }: SnapshotRequest): Promise<ImageRecord> {
     const { images } = this.#options;
     const shared = await this.#share(source, { memory });
@@ -115,7 +115,7 @@ export class Snapshots {
     return image;
   }
 
-  /** Makes a paused sandbox's own area one that others may lie on; it gets a new one when it is resumed. */
+  /** Freezes the area of a paused sandbox, so that others can use it as a layer. The sandbox gets a new area at its resume. */
   async #share(source: ImageRecord, { memory }: { memory: boolean }): Promise<ImageRecord> {
     const { deps, images, containers } = this.#options;
     const { area, owner, ...rest } = source.local;
@@ -135,7 +135,7 @@ export class Snapshots {
     let frozen = area;
     let shared: ImageRecord;
     try {
-      // Itself, and the one that it gets.
+      // One for this area, and one for the area that the sandbox gets at its resume.
       assertMountable(source.layers.length + chain.length + 2);
       if (owner !== undefined) {
         frozen = newAreaId();
@@ -154,7 +154,7 @@ export class Snapshots {
     return shared;
   }
 
-  /** What a sandbox goes on with once its own area is a layer, and nothing can be missing then: so it is made while it runs. */
+  /** Makes the area on which the sandbox will continue, while it still runs: after the point of no return nothing may fail. */
   async #prepareArea({ size, layers, slot }: SandboxRecord, frozenAreas: readonly string[]): Promise<string> {
     const { areas } = this.#options.deps;
     assertMountable(layers.length + frozenAreas.length + 1);
@@ -184,7 +184,7 @@ export class Snapshots {
         agentUnresponsive: false,
         frozenAreas,
         layerOf: async () => {
-          // The last that can be missing: from here on nothing is written that is as large as its memory.
+          // The last check: from here on nothing is written that is as large as the sandbox's memory.
           await deps.areas.assertRoom({ isUnderWay: true });
           return record.area;
         },
@@ -203,7 +203,7 @@ export class Snapshots {
     return disk;
   }
 
-  /** For a runtime that can't keep memory: the disk alone, copied while the sandbox stands still. */
+  /** For a runtime that cannot keep memory: copies the disk while the sandbox stands still. */
   async #copy({ record }: LiveContainer, { imageId, frozenAreas }: SnapshotRequest & ChainOf): Promise<Taken> {
     const { writer, containers } = this.#options;
     const idBase = record.slot.userNamespace?.idBase ?? 0;
@@ -221,9 +221,9 @@ export class Snapshots {
   }
 
   /**
-   * A sandbox that stands still, or has ended, goes on from its image, which is complete. Also after a crash. Until it runs the image holds
-   * its only memory, so whoever deletes the image waits for that. Answers why it goes on without its memory, "" when it goes on with it.
-   * Throws when it could not even be booted; then it is kept as a paused sandbox.
+   * Continues a sandbox that stands still or has ended from its complete image, also after a crash. Until it runs, the image has the only
+   * copy of its memory, so a deletion of the image waits. Returns why the memory was lost, "" when it was not. Throws when the sandbox
+   * could not even be booted; then it is kept as a paused sandbox.
    */
   goOnFrom(live: LiveContainer, image: ImageRecord): Promise<string> {
     return this.#options.uses.during(image.imageId, this.#goOnFrom(live, image));
@@ -240,7 +240,7 @@ export class Snapshots {
       return "";
     } catch (error) {
       const facts = { sandbox_id: before.sandboxId, image_id: image.imageId, err: asError(error) };
-      logger.error(facts, "sandbox could not go on with its memory after a snapshot: it is booted from its disk");
+      logger.error(facts, "a sandbox could not continue with its memory after a snapshot; it boots from its disk");
       try {
         const memoryLost = asError(error).message;
         const area = deps.areas.list().includes(areaId) ? "written" : "new";
@@ -249,7 +249,7 @@ export class Snapshots {
       } catch (cause) {
         await keeper.keepFrom(live, image);
         throw new PlatformError("runtime_failed", `sandbox ${before.sandboxId} did not go on after a snapshot`, {
-          publicMessage: "the sandbox could not go on after its image was taken: it is paused now, as it was then",
+          publicMessage: "the sandbox could not continue after its image was taken; it is paused now, as it was then",
           cause: asError(cause),
         });
       }
@@ -259,8 +259,8 @@ export class Snapshots {
   }
 
   /**
-   * Its processes have to be gone, and its root, or the kernel would not take its area as a layer. What the runtime keeps of it may be
-   * removed with the rest, later.
+   * Ends a container. Its processes and its root mount must be gone before the kernel accepts its area as a layer. Remains of the runtime
+   * may be removed later, with the rest.
    */
   async #end(before: SandboxRecord): Promise<void> {
     const { deps, logger } = this.#options;
@@ -277,7 +277,7 @@ export class Snapshots {
     removeRootFilesystem(deps.paths.container(containerId).root);
   }
 
-  /** Never throws: the sandbox has gone on, or will, or is kept, without what is left here. It is tried until it works. */
+  /** Releases an ended container. Never throws, because the sandbox does not depend on it. Repeats itself until it succeeds. */
   async #releaseEnded(ended: SandboxRecord): Promise<void> {
     const { deps, containers, logger } = this.#options;
     try {
@@ -287,14 +287,14 @@ export class Snapshots {
       containers.emptyTrash();
     } catch (error) {
       const facts = { sandbox_id: ended.sandboxId, container_id: ended.containerId, err: asError(error) };
-      logger.error(facts, "what a sandbox has left behind after a snapshot is not released, will be tried again");
+      logger.error(facts, "releasing the former container of a sandbox after a snapshot failed; will be tried again");
       setTimeout(() => void this.#releaseEnded(ended), RETRY_RELEASE_MS).unref();
     }
   }
 
   /**
-   * Memory is only brought back above a disk that nobody has written to since. Before a crash, a sandbox may have gone on for a moment on
-   * the area that was prepared; and there is none when a former version of this program was interrupted.
+   * Makes sure that the prepared area is empty: memory may only be restored above an unchanged disk. Before a crash, a sandbox may have
+   * written to the prepared area for a moment. There is no prepared area after a former version was interrupted.
    */
   async #fresh(areaId: string): Promise<Way["area"]> {
     const { areas } = this.#options.deps;
@@ -333,14 +333,14 @@ export class Snapshots {
     this.#recordSuccess(before, { ...started, ...(memoryLost === undefined ? {} : { memoryLost }) });
   }
 
-  /** It runs: a record that can't be written costs nothing more. What the records of before say makes the same of both containers. */
+  /** Records that the sandbox runs. A failure is only logged: after a restart the former records lead to the same result. */
   #recordSuccess(before: SandboxRecord, started: SandboxRecord): void {
     const { deps, containers, logger } = this.#options;
     const { imageId: _imageId, ...running } = started;
     try {
       containers.set({ ...running, state: "running" });
       crashPoint("snapshot.successor-recorded");
-      // From here on it is nobody's sandbox, whatever of it can't be given back.
+      // From here on the former container belongs to no sandbox.
       writeRecord(deps.paths, leftoverOf(before));
     } catch (error) {
       logger.error(
@@ -350,7 +350,7 @@ export class Snapshots {
     }
   }
 
-  /** What there is of the copy after a failure is for the caller to remove. */
+  /** Copies an area. After a failure the caller must remove the unfinished copy. */
   async #copyArea(area: string, { copy, idBase, sizeMb }: { copy: string; idBase: number; sizeMb: number }): Promise<string> {
     const { areas } = this.#options.deps;
     await areas.open(area);
@@ -361,7 +361,7 @@ export class Snapshots {
   }
 }
 
-/** `before` may be a successor itself: one that a crash has ended before anybody heard of it. */
+/** The prepared area. `before` may be a successor itself, which a crash ended before it was recorded. */
 function preparedFor(before: SandboxRecord, image: ImageRecord): string | undefined {
   const wasSuccessor = before.frozenAreas.length > 0 && before.frozenAreas.at(-1) === image.local.frozenAreas.at(-1);
   return wasSuccessor ? before.area : before.successorArea;

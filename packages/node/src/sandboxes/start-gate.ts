@@ -7,14 +7,14 @@ interface Waiting {
 }
 
 export interface StartGateOptions {
-  /** How many may run at once, between these; in between it is found out what gets most done. */
+  /** Bounds of the number of parallel starts. The gate finds the best number between them. */
   readonly limit: { readonly min: number; readonly max: number };
   readonly maxWaiting: number;
-  /** Whoever has waited this long is refused: later the caller has given up anyway. */
+  /** Longest wait of a start before it is refused. Callers give up after that anyway. */
   readonly maxWaitMs: number;
 }
 
-/** Starts run a few at once, the rest in order behind them: what is over is refused instead of slowing all down. */
+/** Limits the parallel starts. The others wait in order. Starts that would wait too long are refused, because they would slow down all others. */
 export class StartGate {
   readonly #options: StartGateOptions;
   readonly #limit: AdaptiveLimit;
@@ -30,7 +30,7 @@ export class StartGate {
     return this.#running === 0;
   }
 
-  /** Throws PlatformError("capacity_unavailable") when it is not this one's turn in time. */
+  /** Runs a start in its turn. Throws PlatformError("capacity_unavailable") when the turn does not come in time. */
   async run<T>(work: () => Promise<T>): Promise<T> {
     if (this.#running >= this.#limit.value) await this.#wait();
     else this.#running += 1;
@@ -58,7 +58,7 @@ export class StartGate {
   #admit(): void {
     for (const waiting of this.#waiting) {
       if (this.#running >= this.#limit.value) return;
-      // Its place is taken here, not when it wakes up: nobody slips in between.
+      // The place is taken here and not when the waiting start resumes, so no other start can take it in between.
       this.#running += 1;
       this.#waiting.delete(waiting);
       clearTimeout(waiting.timer);

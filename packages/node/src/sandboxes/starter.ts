@@ -1,5 +1,5 @@
-// Brings a sandbox up: from its template's layers, or from an image with or without its memory. Memory that can't be brought
-// back costs the sandbox its processes, not its disk: it is booted then, and whoever asked hears why.
+// Starts a sandbox from the layers of its template, or from an image with or without memory. When the memory cannot be restored, the sandbox
+// boots from its disk: it loses its processes, and the caller gets the reason.
 
 import { asError, type Logger, PlatformError } from "@skerry/base";
 import { newAreaId } from "@skerry/layers";
@@ -20,7 +20,7 @@ import type { Owner } from "./owner.ts";
 
 export interface StartPlan extends Owner {
   readonly containerId: string;
-  /** "" for one that waits in the pool. */
+  /** "" for a container of the pool. */
   readonly sandboxId: string;
   readonly makeup: SandboxMakeup;
   readonly image?: ImageRecord;
@@ -30,7 +30,7 @@ export interface StartPlan extends Owner {
 export interface Started {
   readonly record: SandboxRecord;
   readonly kind: "boot" | "restore" | "claim";
-  /** "" when nothing was lost. */
+  /** "" when no memory was lost. */
   readonly memoryLostReason: string;
   readonly hooksRun: boolean;
 }
@@ -53,7 +53,7 @@ export class Starter {
     this.#options = options;
   }
 
-  /** On failure nothing is left but the image, if there was one. */
+  /** Starts a container. After a failure nothing is left of it; the image stays. */
   async start(plan: StartPlan): Promise<Started> {
     if (!plan.image?.memory || !plan.withMemory) {
       const memoryLostReason = plan.image && plan.withMemory ? memoryLostBy(plan.image) : "";
@@ -65,14 +65,14 @@ export class Starter {
       if (!isMemoryFault(error)) throw error;
       const memoryLostReason = asError(error).message;
       const facts = { sandbox_id: plan.sandboxId, image_id: plan.image.imageId, err: asError(error) };
-      this.#options.logger.error(facts, "memory could not be brought back: the sandbox is booted from its disk");
+      this.#options.logger.error(facts, "the memory could not be restored; the sandbox boots from its disk");
       return { ...(await this.#attempt(plan, { memoryLost: memoryLostReason })), kind: "boot", memoryLostReason };
     }
   }
 
   /**
-   * Goes on with one that a former daemon had brought back and not yet shaken hands with. Its process is what counts: throws when that
-   * has ended.
+   * Finishes a start that a former daemon began: the memory was restored, and the agent not initialised yet. Throws when the process of the
+   * sandbox has ended; an agent that does not answer is only logged.
    */
   async finish(live: LiveContainer): Promise<void> {
     const { record } = live;
@@ -84,7 +84,7 @@ export class Starter {
       });
     } catch (error) {
       if (!isSameProcess(record.process)) throw error;
-      this.#options.logger.warn({ sandbox_id: record.sandboxId, err: asError(error) }, "the agent of a sandbox that was resumed is silent");
+      this.#options.logger.warn({ sandbox_id: record.sandboxId, err: asError(error) }, "the agent of a resumed sandbox does not answer");
     }
     this.#options.containers.set({ ...record, state: "running" });
   }
@@ -97,7 +97,7 @@ export class Starter {
       await containers.poolFor({ slot }).release(slot);
       throw new PlatformError("image_missing", `image ${plan.image.imageId} was deleted`);
     }
-    // No wait from here to `add`: what the image refers to is in use from then on.
+    // There must be no await from here to `add`, which marks the areas of the image as used.
     const extraMemoryBytes = (withMemory && plan.image?.memory?.extraMemoryBytes) || 0;
     const record: SandboxRecord = {
       ...this.#newRecord(plan, slot),
@@ -177,8 +177,8 @@ function isMemoryFault(error: unknown): boolean {
 }
 
 /**
- * Waits for what the guest runs before its sandbox is handed over. Not while anything is held that others wait for: a guest decides how long
- * that takes.
+ * Waits for the hooks of the guest. Must not be called while the caller holds anything that others wait for: the guest decides how long its
+ * hooks run.
  */
 export async function afterHooks(started: Started): Promise<Started> {
   const { slot, identity } = started.record;
