@@ -15,6 +15,7 @@ interface StoredRecord {
   readonly state: string;
   readonly slot: { readonly hostInterface: string };
   readonly options: object;
+  readonly agent: { readonly digest: string; readonly version: string };
 }
 
 describe.each(runtimesFor("a sandbox's network policy"))("the network policy on %s", (runtime) => {
@@ -94,8 +95,9 @@ describe.each(runtimesFor("a sandbox's network policy"))("the network policy on 
       { ...closed, allowInternetAccess: false },
     ]) {
       const { file, record } = recordOf(id);
-      const { options: _options, ...rest } = record;
-      writeFileSync(file, JSON.stringify({ ...rest, version: 2, allowInternetAccess }));
+      const { options: _options, agent, ...rest } = record;
+      const earlier = { agentDir: `/var/lib/skerry/agent/${agent.digest}`, agentVersion: agent.version, allowInternetAccess };
+      writeFileSync(file, JSON.stringify({ ...rest, ...earlier, version: 2 }));
     }
     await under.start();
     expect(restricted()).toEqual(before);
