@@ -1,6 +1,6 @@
 /**
- * Errors of the node's RPC: the code in `ErrorDetail` (spec/node/node.proto), and the RPC code that it comes with, as a number of gRPC.
- * The control plane decides by the code. The RPC code serves clients that do not read the detail.
+ * Errors of the node's RPC: the code in `ErrorDetail` (spec/node/node.proto), and its RPC code, as a number of gRPC. Several codes share
+ * an RPC code, so the control plane reads the detail to tell them apart. `docs/errors.md` is compared with this table by a test.
  */
 export const NODE_ERRORS = {
   invalid_argument: 3,

@@ -19,7 +19,7 @@ import type { Message } from "@bufbuild/protobuf";
 export declare const file_node_node: GenFile;
 
 /**
- * The detail of every error that the node's own code returns. A transport failure has none.
+ * The detail of the error when an operation fails. A transport failure and the refusal of another cluster have none.
  *
  * @generated from message skerry.node.v1.ErrorDetail
  */
