@@ -1,5 +1,5 @@
-// What teams do with sandboxes. Each call sees only the team's own. A call that meets a passing state waits for its end and
-// looks again, whichever process works on it; how long, is in the timing.
+// The operations of teams on their sandboxes. A call finds only the sandboxes of its team. A call that finds a sandbox in a passing state
+// waits for the end of that state, whichever process works on it, and looks again. `ApiTiming` limits the wait.
 
 import type { Sandbox, Team } from "@skerry/store";
 import { sandboxBusy, sandboxNotFound } from "../errors.ts";
@@ -16,7 +16,9 @@ import { resumeSandbox } from "./resume-sandbox.ts";
 import { asShown, type ShownSandbox } from "./shown-sandbox.ts";
 import { type SnapshotTaken, snapshotSandbox } from "./snapshot-sandbox.ts";
 
+/** Shortest extension by a refresh. */
 const MIN_REFRESH_MS = 15_000;
+/** Shortest timeout of a sandbox that traffic resumes. */
 const MIN_WAKE_MS = 300_000;
 
 /** A create request, with the template as the caller named it. */
@@ -27,7 +29,7 @@ export interface NewSandboxRequest extends Omit<CreateRequest, "template"> {
 
 export interface Connected extends Started {
   readonly sandbox: ShownSandbox;
-  /** It was paused before. */
+  /** Whether the sandbox was paused before. */
   readonly resumed: boolean;
 }
 
@@ -60,8 +62,8 @@ export class SandboxService {
   }
 
   /**
-   * What became of a create whose process died: the sandbox if it ever ran. An unfinished create is ended, so that a repeated request
-   * can begin anew.
+   * The result of a create whose process died: the sandbox, if it ever ran. An unfinished create is killed, so that a repeated request starts
+   * anew.
    */
   async recoverCreate(id: string): Promise<ShownSandbox | undefined> {
     const { store, kills } = this.#deps;
@@ -80,7 +82,7 @@ export class SandboxService {
     return asShown(sandbox);
   }
 
-  /** Makes sure that it runs, and for at least `timeoutMs` from now; never shortens. */
+  /** Resumes a sandbox if it is paused. Extends its timeout to at least `timeoutMs` from now, and never shortens it. */
   async connect(by: Acting, id: string, options: WakeOptions): Promise<Connected> {
     return await this.#settling(by.teamId, id, options.signal, async (sandbox) => {
       if (sandbox.state === "starting") throw sandboxNotFound(id);
@@ -94,7 +96,7 @@ export class SandboxService {
     });
   }
 
-  /** As older clients ask for it: refused when it runs already. */
+  /** The resume of older clients: refused when the sandbox runs already. */
   async resume(by: Acting, id: string, options: WakeOptions & { readonly autoPause: boolean | undefined }): Promise<Connected> {
     let joined = false;
     return await this.#settling(by.teamId, id, options.signal, async (sandbox) => {
@@ -112,7 +114,7 @@ export class SandboxService {
     });
   }
 
-  /** Answers when it is paused, and why that was without its memory if it was. Several callers at once wait for one pause. */
+  /** Resolves when the sandbox is paused, with the reason when its memory was lost. Callers at the same time wait for one pause. */
   async pause(
     by: Acting,
     id: string,
@@ -125,7 +127,7 @@ export class SandboxService {
       id,
       options.signal,
       async (sandbox) => {
-        // The pause that was waited for counts, whatever has been done to the sandbox since.
+        // The pause that this call waited for has succeeded, whatever happened to the sandbox since.
         if (joinedAt !== undefined && (await store.sandboxes.findEvent(id, joinedAt + 1)) === "paused") return { memoryLost: undefined };
         const image = newImage(this.#deps, sandbox, { kind: "pause", memory: options.memory });
         const facts = { actor: by.actor, reason: "request", set: { imageId: image.id }, image: { kind: "begin", image } } as const;
@@ -140,8 +142,8 @@ export class SandboxService {
   }
 
   /**
-   * Resumes it as traffic does, and answers when its state is another one. The time that it gets is the one that it was
-   * created with, but not less than five minutes.
+   * Resumes a sandbox because of traffic. Resolves when its state has changed. The sandbox gets the timeout of its create, but at least five
+   * minutes.
    */
   async wake(id: string, signal: AbortSignal): Promise<void> {
     const { store, clock, limits } = this.#deps;
@@ -156,7 +158,7 @@ export class SandboxService {
       if (PASSING_STATES.has(sandbox.state)) return "wait";
       const now = clock.now();
       const isDue = asShown(sandbox).endAt <= now && sandbox.autoPause && sandbox.autoResume;
-      // Its time is over, and nobody has begun to pause it: it does not have to go and come back.
+      // The timeout has passed and the pause has not begun: extend the timeout instead of a pause and a resume.
       if (isDue) await store.sandboxes.setEnd(id, { endAt: now + timeoutMs, now, onlyLater: true });
       return undefined;
     });
@@ -185,7 +187,7 @@ export class SandboxService {
     });
   }
 
-  /** Sets the end to `timeoutMs` from now, sooner or later than it was. */
+  /** Sets the end to `timeoutMs` from now, earlier or later than before. */
   async setTimeout(teamId: string, id: string, timeoutMs: number): Promise<void> {
     await this.#setEnd(teamId, id, { timeoutMs, onlyLater: false });
   }
@@ -195,8 +197,8 @@ export class SandboxService {
   }
 
   /**
-   * Answers when nothing of it is left. Several callers at once wait for one kill; one who came before it was over
-   * counts among them, however long the way to here was.
+   * Resolves when nothing of the sandbox is left. Callers at the same time wait for one kill. A caller whose request arrived before the end
+   * of the kill counts among them, however long the request took to get here.
    */
   async kill(by: Acting, id: string, arrivedAt: number): Promise<void> {
     const { store, kills } = this.#deps;
@@ -224,7 +226,7 @@ export class SandboxService {
     return started ? { ...started, sandbox: asShown(started.sandbox), resumed: true } : "again";
   }
 
-  /** Does `work` on the sandbox as it is, again and again until that is done: after whatever is under way where it says `wait`. */
+  /** Runs `work` with the present state of the sandbox until it has a result. `wait`: after the running operation. `again`: at once. */
   async #settling<T>(
     teamId: string,
     id: string,
@@ -261,7 +263,7 @@ export class SandboxService {
     }
   }
 
-  /** False when it does not run any more. Throws when its time is over, which nobody has acted on yet. */
+  /** Returns false when the sandbox does not run any more. Throws when its timeout has passed and it is about to be killed. */
   async #moveEnd(sandbox: Sandbox, change: { readonly timeoutMs: number; readonly onlyLater: boolean }): Promise<boolean> {
     const { store, clock, limits } = this.#deps;
     const { id } = sandbox;
@@ -269,7 +271,7 @@ export class SandboxService {
     const latest = asShown(sandbox).startedAt + limits.maxRunMs(sandbox.teamId);
     const endAt = Math.min(now + change.timeoutMs, latest);
     if (await store.sandboxes.setEnd(id, { endAt, now, onlyLater: change.onlyLater })) return true;
-    // Nothing was changed: it ends later already, or it is over, or it changed its state.
+    // Nothing changed: the sandbox already ends later, its timeout has passed, or it has another state.
     const after = await store.sandboxes.find(id);
     if (after?.state !== "running") return false;
     if (asShown(after).endAt <= now && !after.autoPause) throw sandboxNotFound(id);
@@ -277,7 +279,7 @@ export class SandboxService {
   }
 }
 
-/** Only what runs, and is not changing its state, has an end that can be moved. */
+/** Throws unless the sandbox runs and is not changing its state: only then its end can be moved. */
 function assertHasEnd(sandbox: Sandbox): void {
   const busy = busyState(sandbox.state);
   if (busy !== undefined) throw sandboxBusy(sandbox.id, busy);

@@ -10,17 +10,17 @@ export interface SnapshotOptions {
   readonly name: SnapshotName;
   readonly memory: boolean;
   readonly actor: string;
-  /** Chosen beforehand where the caller's key stands for it. */
+  /** Chosen before the snapshot when the request has an idempotency key. */
   readonly buildId?: string | undefined;
 }
 
 export interface SnapshotTaken {
   readonly snapshot: Snapshot;
-  /** Why the sandbox went on without its memory; undefined when it has it. */
+  /** Why the sandbox continued without its memory; undefined when it has its memory. */
   readonly memoryLost: string | undefined;
 }
 
-/** Undefined when somebody else changed the sandbox first. */
+/** Returns undefined when another caller changed the sandbox first. */
 export async function snapshotSandbox(deps: SandboxDeps, sandbox: Sandbox, options: SnapshotOptions): Promise<SnapshotTaken | undefined> {
   const { name } = options;
   const source = await deps.store.templates.findAnyBuild(sandbox.buildId);
@@ -57,7 +57,7 @@ export async function snapshotSandbox(deps: SandboxDeps, sandbox: Sandbox, optio
   }
 }
 
-/** Asked before the sandbox stands still for nothing; the commit asks again. */
+/** Checks the name before the sandbox stands still in vain. The commit checks it again. */
 async function assertFree(deps: SandboxDeps, teamId: string, alias: NonNullable<SnapshotName["alias"]>): Promise<void> {
   const holder = await deps.store.templates.findAlias(alias);
   if (holder && (holder.teamId !== teamId || holder.kind !== "snapshot")) throw nameTaken(alias.alias);
