@@ -1,21 +1,21 @@
 export interface ApiConfig {
   readonly host: string;
-  /** 0 picks a free one; `listen()` answers which. */
+  /** 0 binds a free port, which `listen()` returns. */
   readonly port: number;
-  /** The longest that a sandbox may run, in hours. */
+  /** Longest time that a sandbox may run, in hours. */
   readonly maxTimeoutHours: number;
-  /** How many sandboxes a team may run at a time; paused ones do not count. */
+  /** How many sandboxes a team may run at the same time. Paused sandboxes do not count. */
   readonly maxSandboxes: number;
-  /** This control process. Stable over restarts: it is how unfinished work is found again. */
+  /** The name of this API process. It is the same after a restart, so that the process finds its unfinished work. */
   readonly ownerId: string;
-  /** Shown as `envdVersion` for a sandbox whose node has not said its own. */
+  /** Shown as `envdVersion` for a sandbox whose node has not reported its own. */
   readonly agentVersion: string;
-  /** Put into answers as `domain`, which makes clients use it instead of their own setting. */
+  /** Shown as `domain` in answers. Clients then use it instead of their own setting. */
   readonly advertiseDomain?: string;
   readonly timing?: Partial<ApiTiming>;
 }
 
-/** How long things may take and how often they are looked at; tests use shorter ones. */
+/** Timeouts and intervals. Tests use shorter ones. */
 export interface ApiTiming {
   readonly createTimeoutMs: number;
   readonly pauseTimeoutMs: number;
@@ -23,31 +23,34 @@ export interface ApiTiming {
   readonly snapshotTimeoutMs: number;
   readonly killTimeoutMs: number;
   readonly listTimeoutMs: number;
-  /** How often this process says that it lives, and how long after the last time it is dead for the others. */
+  /** Interval between two heartbeats of this process. */
   readonly beatMs: number;
+  /** Time without a heartbeat after which the other processes take over the work of a process. */
   readonly deadAfterMs: number;
-  /** How long a call waits for what is under way with a sandbox before it is refused. */
+  /** How long a call waits for another operation on the same sandbox before it is refused. */
   readonly waitTimeoutMs: number;
-  /** How long a stop waits for what is under way; less than those who stop us wait before they kill. */
+  /** How long a shutdown waits for requests under way. Shorter than the 30 s after which `./skerry down` kills the process. */
   readonly drainMs: number;
   readonly expiryScanMs: number;
-  /** How long a sandbox whose time is over may fail to be paused by its own doing, before it loses its memory or its life. */
+  /**
+   * How long the guest may keep its sandbox from being paused after the timeout. Then the sandbox is paused without its memory, or killed.
+   */
   readonly autoPauseGraceMs: number;
   readonly reconcileMs: number;
-  /** An image on a node that no entry knows is deleted after this. */
+  /** Time after which an image that no entry refers to is deleted from its node. */
   readonly strayImageMs: number;
-  /** How often a node is asked which of its layers nothing uses. */
+  /** Interval between two requests to a node for its unused layers. */
   readonly layerLookMs: number;
   /**
    * A layer that neither a build nor its node needs for this long is removed. Longer than an operation may take from reading a build
    * to the answer of the node.
    */
   readonly unusedLayerMs: number;
-  /** A sandbox that ended by itself, and was not to be paused when its time is over, is kept for as long. */
+  /** How long a sandbox that ended by itself stays paused, if its owner had not asked for a pause at the timeout. */
   readonly keepUnaskedMs: number;
-  /** Entries of ended sandboxes are forgotten after this, and what they went through. */
+  /** Age after which the entry and the journal of an ended sandbox are deleted. */
   readonly keepEndedMs: number;
-  /** For how long a request is answered as before when it is repeated with its key. */
+  /** How long an `Idempotency-Key` is remembered. */
   readonly keepKeysMs: number;
 }
 

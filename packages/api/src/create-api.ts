@@ -29,7 +29,7 @@ import { TemplateService } from "./templates/template-service.ts";
 import { createRouteService } from "./traffic/route-service.ts";
 
 export interface ApiDeps {
-  /** Stays the caller's: close it after the API. */
+  /** The caller closes it, after the API. */
   readonly store: Store;
   readonly nodes: NodeDirectory;
   readonly secrets: { readonly tokenSeed: Secret; readonly adminToken: Secret };
@@ -38,11 +38,11 @@ export interface ApiDeps {
 }
 
 export interface Api extends AsyncDisposable {
-  /** Begins to answer, to expire sandboxes and to reconcile. Answers with the base URL. */
+  /** Starts to serve requests, to expire sandboxes and to reconcile. Returns the base URL. */
   listen(): Promise<{ readonly url: string; readonly port: number }>;
-  /** Answers what is under way, for as long as `drainMs`, and stops. Sandboxes live on. */
+  /** Finishes the requests under way, for at most `drainMs`, and stops. Sandboxes keep running. */
   close(): Promise<void>;
-  /** One round of making entries and nodes agree; it happens by itself while the API listens. */
+  /** Runs one round of reconciliation now. Rounds run by themselves while the API listens. */
   reconcile(): Promise<void>;
   readonly fastify: FastifyInstance;
   readonly routeService: ServiceImpl<typeof RouteService>;

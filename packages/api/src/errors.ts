@@ -13,7 +13,7 @@ export interface PublicErrorOptions {
   readonly cause?: unknown;
 }
 
-/** A failure whose message callers see. */
+/** An error whose message is shown to callers. */
 export function publicError(code: ErrorCode, message: string, options: PublicErrorOptions = {}): PlatformError {
   return new PlatformError(code, message, { ...options, publicMessage: message });
 }
@@ -22,7 +22,7 @@ export function invalid(message: string): PlatformError {
   return publicError("invalid_argument", message);
 }
 
-/** What does not fit the schema, or is not what its place needs. */
+/** A request that does not match its schema, or a value that its field does not allow. */
 export function validationError(detail: string): PlatformError {
   return publicError("invalid_argument", `validation error: ${detail}`);
 }
@@ -31,7 +31,10 @@ export function notBuilt(what: string): PlatformError {
   return publicError("not_implemented", `${what} is not built yet`);
 }
 
-/** The same for an unknown sandbox and for one of another team. Of the caller's own it says, for a day, when and why it ended. */
+/**
+ * The error is the same for an unknown sandbox and for a sandbox of another team. For a day after a sandbox of the caller's team has ended,
+ * the message says when and why.
+ */
 export function sandboxNotFound(id: string, ended?: Pick<Sandbox, "endedAt" | "endReason">): PlatformError {
   const message = `Sandbox "${id}" doesn't exist or you don't have access to it`;
   if (!ended || ended.endedAt === null) return publicError("not_found", message);

@@ -1,7 +1,7 @@
-// Which control processes work on this database. Each raises its number; one whose number has not grown for a while is dead
-// for whoever watches. Watched on a clock that nobody sets: those of several machines differ, and may be set back.
-// Failure policy: an unreadable database proves nothing. One that is taken for dead wrongly loses no more than its turn:
-// every change of state is a compare-and-set.
+// Which API processes work on this database. Each process increments its counter as a heartbeat. A process whose counter has not changed for
+// `deadAfterMs` counts as dead. Each process measures that time on its own monotonic clock, because wall clocks of several hosts differ.
+// Failure policy: a database that cannot be read proves nothing about the others. A process that is taken for dead by mistake loses only its
+// turn, because every change of state is a compare-and-set.
 
 import type { Clock, Logger } from "@skerry/base";
 import type { ProcessRepository } from "@skerry/store";
@@ -9,14 +9,14 @@ import type { ProcessRepository } from "@skerry/store";
 export interface LivenessDeps {
   readonly processes: ProcessRepository;
   readonly clock: Clock;
-  /** Sets `clock` right, which is done as often as this process says that it lives. */
+  /** Synchronises `clock` with the database. Called with every heartbeat. */
   readonly measureClock: () => Promise<void>;
   readonly logger: Logger;
   readonly beatMs: number;
   readonly deadAfterMs: number;
 }
 
-/** Rows of the dead go when nothing that they left can still be looked for by their name. */
+/** Age after which the row of a dead process is deleted. By then all its work has been taken over. */
 const FORGET_AFTER_MS = 3_600_000;
 
 export class Liveness {
@@ -32,21 +32,21 @@ export class Liveness {
     this.#deps = deps;
   }
 
-  /** Must be awaited before this process begins anything. */
+  /** Await this before the process begins any operation. */
   async start(): Promise<void> {
     this.#stopped = false;
     await this.look();
     this.#schedule();
   }
 
-  /** Nothing of this process is under way any more. */
+  /** Call this when the process has no operation under way. */
   async stop(): Promise<void> {
     this.#stopped = true;
     clearTimeout(this.#timer);
     await this.#beating;
   }
 
-  /** It was not among the processes at a look that was begun after that time (of `performance.now`), and is not this one. */
+  /** Whether the process `id` is not this one, and a look that began after `since` (of `performance.now`) did not find it. */
   isUnknownSince(id: string, since: number): boolean {
     return id !== this.#id && !this.#seen.has(id) && this.#lookedAt > since;
   }
@@ -56,7 +56,7 @@ export class Liveness {
     return seen !== undefined && performance.now() - seen.at >= this.#deps.deadAfterMs;
   }
 
-  /** Says that this process lives, and sees who else does. */
+  /** Sends a heartbeat and reads the heartbeats of the other processes. */
   async look(): Promise<void> {
     const { processes, clock } = this.#deps;
     const begunAt = performance.now();
@@ -78,7 +78,9 @@ export class Liveness {
     if (this.#stopped) return;
     this.#timer = setTimeout(() => {
       this.#beating = this.look()
-        .catch((error: unknown) => this.#deps.logger.warn({ err: error }, "this process could not say that it lives"))
+        .catch((error: unknown) =>
+          this.#deps.logger.warn({ err: error }, "heartbeat failed: other processes may take over this process's work"),
+        )
         .finally(() => this.#schedule());
     }, this.#deps.beatMs);
   }

@@ -46,7 +46,7 @@ describeOnEachDatabase("the life of sandboxes", { inSample: "postgres" }, (api) 
     const id = await api().create();
     api().node.kill = Code.Internal;
     const failed = await api().call("DELETE", `/sandboxes/${id}`);
-    expect(failed.body).toEqual({ code: 500, message: "Error killing sandbox: it is tried again until it succeeds" });
+    expect(failed.body).toEqual({ code: 500, message: "Error killing sandbox: the platform retries until it succeeds" });
     expect(failed.headers["should-retry"]).toBe("false");
     api().node.kill = Code.Unavailable;
     const unreachable = await api().call("DELETE", `/sandboxes/${id}`);

@@ -205,7 +205,7 @@ describeOnEachDatabase("pausing and resuming", { inSample: "postgres" }, (api) =
     const id = await api().create();
     const { endAt } = await detail(id);
     for (const [failure, status, shouldRetry, message] of [
-      [Code.Unavailable, 503, "true", /^Sandbox '.*' cannot be paused now: .* It runs on$/],
+      [Code.Unavailable, 503, "true", /^Sandbox '.*' cannot be paused now: .* The sandbox keeps running$/],
       [Code.ResourceExhausted, 503, "true", /cannot be paused now/],
       [Code.Internal, 500, "false", /^Error pausing sandbox$/],
     ] as const) {

@@ -1,4 +1,4 @@
-// The OpenAPI document, made from the operations. A shape with a `title` becomes a component and is referred to.
+// Generates the OpenAPI document from the operations. A schema with a `title` becomes a component and is referred to.
 
 import type { AuthScheme } from "../keys/authenticate.ts";
 import type { Operation, ResponseSpec } from "./operation.ts";
@@ -13,9 +13,9 @@ const SECURITY_SCHEMES: Readonly<Record<AuthScheme, Json>> = {
 
 const DESCRIPTION = [
   "Creates, finds and ends sandboxes. Every error is JSON with `code` (the HTTP status again) and `message`.",
-  "What does not fit the shapes below is answered with 400 and a message that starts with `validation error`; fields that are not named here are ignored.",
-  "Every answer of 429 or 5xx has the header `Should-Retry`, `true` where sending the same request again is harmless and may help.",
-  "A body may have up to 16 MiB.",
+  "A request that does not match its schema gets 400 and a message that starts with `validation error`. Unknown fields are ignored.",
+  "Every 429 and 5xx answer has the header `Should-Retry`. It is `true` when repeating the same request is safe and may succeed.",
+  "A body may have at most 16 MiB.",
 ].join(" ");
 
 const IDEMPOTENCY_KEY: Json = {
@@ -23,8 +23,8 @@ const IDEMPOTENCY_KEY: Json = {
   in: "header",
   required: false,
   description:
-    "Names this request, for a day and for the team. When it is sent again with the same key, it is answered as before and nothing is done twice; " +
-    "another request with the same key is refused with 422.",
+    "Identifies this request for a day, within the team. A repeated request with the same key gets the same answer, and nothing is done twice. " +
+    "A different request with the same key is refused with 422.",
   schema: { type: "string", pattern: "^[a-z0-9-]{1,255}$" },
 };
 
@@ -101,7 +101,7 @@ function jsonContent(schema: unknown): Json {
   return { "application/json": { schema } };
 }
 
-/** The schema with every titled part of it replaced by a reference; the parts go into `components`. */
+/** Replaces every titled part of a schema by a reference, and adds the part to `components`. */
 function hoist(schema: unknown, components: Json): unknown {
   if (Array.isArray(schema)) return schema.map((part) => hoist(part, components));
   if (typeof schema !== "object" || schema === null) return schema;

@@ -1,5 +1,4 @@
-// One operation of the public API as data: the router, the checks, the types of its handler and the served document
-// all come from here.
+// One operation of the public API as data. The router, the checks, the types of the handler and the served document are derived from it.
 
 import type { IncomingHttpHeaders } from "node:http";
 import type { Static, TSchema } from "typebox";
@@ -18,12 +17,12 @@ export interface OperationRequest<P, Q, B> {
   readonly caller: Caller;
   readonly params: P;
   readonly query: Q;
-  /** Undefined when the operation takes none, or the caller sent none where that is allowed. */
+  /** Undefined when the operation takes no body, or when an optional body is missing. */
   readonly body: B;
   readonly headers: IncomingHttpHeaders;
-  /** When the request came in, before its credentials were looked at. */
+  /** When the request arrived, before its credentials were checked. */
   readonly arrivedAt: number;
-  /** Aborted when the caller goes away before the answer. */
+  /** Aborted when the caller disconnects before the answer. */
   readonly signal: AbortSignal;
 }
 
@@ -36,22 +35,22 @@ export interface OperationResponse {
 export interface OperationSpec<P extends TSchema, Q extends TSchema, B extends TSchema> {
   readonly id: string;
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
-  /** With `{name}` for each parameter. */
+  /** With `{name}` for each path parameter. */
   readonly path: string;
   readonly tag: OperationTag;
   readonly summary: string;
   readonly description?: string;
   readonly deprecated?: boolean;
-  /** Empty: anybody may call it. */
+  /** The credentials that the operation accepts. Empty for a public operation. */
   readonly auth: readonly AuthScheme[];
   readonly params?: P;
   readonly query?: Q;
   readonly body?: B;
   readonly bodyOptional?: boolean;
-  /** Takes the header `Idempotency-Key`. */
+  /** Whether the operation accepts the header `Idempotency-Key`. */
   readonly idempotent?: boolean;
   readonly responses: Readonly<Record<number, ResponseSpec>>;
-  /** Whether a client may send it again after an answer that says the platform failed. */
+  /** Whether a client may repeat the request after a failure of the platform. */
   readonly repeatable: boolean;
   readonly handle: (
     services: ApiServices,
@@ -59,7 +58,7 @@ export interface OperationSpec<P extends TSchema, Q extends TSchema, B extends T
   ) => OperationResponse | Promise<OperationResponse>;
 }
 
-/** An operation whose types are no longer needed: its values have been checked when its handler gets them. */
+/** An operation without the types of its values, which are checked before its handler runs. */
 export type Operation = Omit<OperationSpec<TSchema, TSchema, TSchema>, "handle"> & {
   readonly handle: (
     services: ApiServices,

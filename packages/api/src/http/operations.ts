@@ -20,7 +20,7 @@ import { listTeams } from "./routes/teams/list-teams.ts";
 import { deleteTemplate } from "./routes/templates/delete-template.ts";
 import { listTemplates } from "./routes/templates/list-templates.ts";
 
-/** Everything that the public API has, in the order of the served document. */
+/** All operations of the public API, in the order of the served document. */
 export const OPERATIONS: readonly Operation[] = [
   createSandbox,
   connectSandbox,

@@ -1,5 +1,5 @@
-// From an operation to a route. The order is part of the contract: credentials, then path and query, then the body,
-// then what the operation does.
+// Makes a route of an operation. The order of the checks is part of the contract: credentials, path and query, body, and then the
+// operation itself.
 
 import type { Clock, Logger } from "@skerry/base";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
@@ -56,7 +56,7 @@ export function registerOperation(app: FastifyInstance, deps: HttpDeps, operatio
           ...(caller.kind === "team" ? { team_id: caller.team.id } : {}),
           ...sandboxIdIn(request.params, response.body),
         },
-        "an operation was done",
+        "request completed",
       );
       return await reply
         .code(response.status)
@@ -82,7 +82,7 @@ function checkedParts(operation: Operation, checks: Checks, request: FastifyRequ
   return { params: request.params, query, body: operation.body ? request.body : undefined };
 }
 
-/** Aborted when the connection closes before the answer is out. */
+/** A signal that is aborted when the connection closes before the answer is sent. */
 function callerGone(reply: FastifyReply): AbortSignal {
   const controller = new AbortController();
   reply.raw.once("close", () => {

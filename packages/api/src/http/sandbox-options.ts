@@ -6,12 +6,12 @@ import { type Static, Type } from "typebox";
 
 /** Fields of a create request. */
 export const OptionFields = {
-  allow_internet_access: Type.Optional(Type.Boolean({ description: "False: it cannot open connections to anything outside." })),
+  allow_internet_access: Type.Optional(Type.Boolean({ description: "False: the sandbox cannot open connections to the outside." })),
 };
 
 /** Fields of a sandbox's details. */
 export const ShownOptionFields = {
-  allowInternetAccess: Type.Optional(Type.Boolean({ description: "As given at its creation; absent when nothing was given." })),
+  allowInternetAccess: Type.Optional(Type.Boolean({ description: "As given in the create request; absent if it was not given." })),
 };
 
 const Options = Type.Object(OptionFields);

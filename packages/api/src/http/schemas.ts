@@ -1,4 +1,4 @@
-// The shapes on the wire. A `title` makes a shape a named component of the served document.
+// Schemas that several operations share. A `title` makes a schema a named component of the served document.
 
 import { Type } from "typebox";
 import { ShownOptionFields } from "./sandbox-options.ts";
@@ -17,8 +17,8 @@ export const StringMap = (description: string) =>
 export const ErrorSchema = Type.Object(
   {
     code: Int32({ description: "The HTTP status again." }),
-    message: Type.String({ description: "What went wrong, for people." }),
-    error_code: Type.Optional(Type.String({ description: "What went wrong, for programs, where there is more to tell than the status." })),
+    message: Type.String({ description: "What went wrong, in words." }),
+    error_code: Type.Optional(Type.String({ description: "What went wrong, for programs, when the status alone does not say it." })),
   },
   { title: "Error" },
 );
@@ -29,35 +29,39 @@ export const SandboxIdParams = Type.Object({
 
 export const SandboxSchema = Type.Object(
   {
-    templateID: Type.String({ description: "The template that it was made from." }),
+    templateID: Type.String({ description: "The template that the sandbox was created from." }),
     sandboxID: Type.String({ description: "The sandbox's id." }),
-    clientID: Type.String({ description: "Always the same; older clients need it.", deprecated: true }),
+    clientID: Type.String({ description: "A constant that older clients require.", deprecated: true }),
     envdVersion: Type.String({ description: "The version of the API inside the sandbox." }),
     alias: Type.Optional(Type.String({ description: "The template's first name." })),
-    envdAccessToken: Type.Optional(Type.String({ description: "The token that the API inside the sandbox asks for (`X-Access-Token`)." })),
-    domain: Type.Optional(Type.String({ description: "The domain of the sandbox's addresses, where it is not the client's own setting." })),
+    envdAccessToken: Type.Optional(Type.String({ description: "The token for the API inside the sandbox (`X-Access-Token`)." })),
+    domain: Type.Optional(
+      Type.String({ description: "The domain of the sandbox's addresses, if clients should use it instead of their own setting." }),
+    ),
   },
   { title: "Sandbox" },
 );
 
 const listedSandboxFields = {
-  templateID: Type.String({ description: "The template that it was made from." }),
+  templateID: Type.String({ description: "The template that the sandbox was created from." }),
   sandboxID: Type.String({ description: "The sandbox's id." }),
-  clientID: Type.String({ description: "Always the same; older clients need it.", deprecated: true }),
+  clientID: Type.String({ description: "A constant that older clients require.", deprecated: true }),
   envdVersion: Type.String({ description: "The version of the API inside the sandbox." }),
   alias: Type.Optional(Type.String({ description: "The template's first name." })),
-  startedAt: DateTime("When it began to run, the last time."),
-  endAt: DateTime("When its time is over; of a paused one, when it was paused."),
+  startedAt: DateTime("When the sandbox last started or resumed."),
+  endAt: DateTime("When the timeout passes; for a paused sandbox, when it was paused."),
   cpuCount: Int32({ description: "Virtual CPUs.", minimum: 1 }),
   memoryMB: Int32({ description: "Memory in MiB.", minimum: 1 }),
-  diskSizeMB: Int32({ description: "Disk in MiB; 0 when it has no limit of its own.", minimum: 0 }),
-  metadata: Type.Optional(StringMap("What was given at its creation.")),
-  state: Type.Union([Type.Literal("running"), Type.Literal("paused")], { description: "What it does now." }),
+  diskSizeMB: Int32({ description: "Disk size in MiB; 0 if the sandbox has no limit of its own.", minimum: 0 }),
+  metadata: Type.Optional(StringMap("As given in the create request.")),
+  state: Type.Union([Type.Literal("running"), Type.Literal("paused")], { description: "The current state." }),
   volumeMounts: Type.Array(Type.Object({ name: Type.String(), path: Type.String() }), {
     description: "Always empty: volumes are not built yet.",
   }),
   envdUnresponsiveAtPause: Type.Optional(
-    Type.Boolean({ description: "Only `true`: its agent was silent when it was paused, so that only its disk can be resumed." }),
+    Type.Boolean({
+      description: "Always `true` if present: the agent did not answer at the pause, so the sandbox can only be resumed from its disk.",
+    }),
   ),
 };
 
@@ -66,23 +70,27 @@ export const ListedSandboxSchema = Type.Object(listedSandboxFields, { title: "Li
 export const SandboxDetailSchema = Type.Object(
   {
     ...listedSandboxFields,
-    envdAccessToken: Type.Optional(Type.String({ description: "The token that the API inside the sandbox asks for." })),
+    envdAccessToken: Type.Optional(Type.String({ description: "The token for the API inside the sandbox." })),
     ...ShownOptionFields,
-    domain: Type.Optional(Type.String({ description: "The domain of its addresses, where it is not the client's own setting." })),
+    domain: Type.Optional(
+      Type.String({ description: "The domain of the sandbox's addresses, if clients should use it instead of their own setting." }),
+    ),
     pauseMode: Type.Optional(
-      Type.Union([Type.Literal("full"), Type.Literal("filesystem")], { description: "Of a paused one: whether its memory was kept." }),
+      Type.Union([Type.Literal("full"), Type.Literal("filesystem")], { description: "For a paused sandbox: whether its memory was kept." }),
     ),
     pauseReason: Type.Optional(
       Type.Union([Type.Literal("exited"), Type.Literal("memory"), Type.Literal("disk")], {
         description:
-          "Of a paused one that nobody paused: it had ended by itself, and its files were kept; or (`disk`) it was filling the disk of its machine.",
+          "For a sandbox that the platform paused by itself: its processes had ended (`exited`), it ran out of memory (`memory`), or it was filling the host's disk (`disk`).",
       }),
     ),
-    keptUntil: Type.Optional(Type.String({ format: "date-time", description: "Of such a one: when it ends if it is not resumed before." })),
+    keptUntil: Type.Optional(
+      Type.String({ format: "date-time", description: "For such a sandbox: when it is killed unless it is resumed first." }),
+    ),
     lifecycle: Type.Optional(
       Type.Object(
         { autoResume: Type.Boolean(), onTimeout: Type.Union([Type.Literal("kill"), Type.Literal("pause")]) },
-        { description: "What happens when its time is over, and on traffic after that." },
+        { description: "What happens at the timeout, and on traffic after it." },
       ),
     ),
   },
@@ -91,8 +99,8 @@ export const SandboxDetailSchema = Type.Object(
 
 export const SnapshotSchema = Type.Object(
   {
-    snapshotID: Type.String({ description: "What to create sandboxes from: a template's name or id with its tag." }),
-    names: Type.Array(Type.String(), { description: "The names that it was given, with the team's." }),
+    snapshotID: Type.String({ description: "The reference to create sandboxes from: a name or an id, with a tag." }),
+    names: Type.Array(Type.String(), { description: "Its names, with the team's namespace." }),
   },
   { title: "Snapshot" },
 );

@@ -10,6 +10,7 @@ import { OPERATIONS } from "./operations.ts";
 import { encodeError } from "./output/encode-error.ts";
 import { type HttpDeps, registerOperation } from "./register-operation.ts";
 
+/** Longest path and headers of a request. */
 const MAX_HEADER_BYTES = 64 * 1024;
 
 const ALLOWED_HEADERS =
@@ -17,7 +18,7 @@ const ALLOWED_HEADERS =
 const EXPOSED_HEADERS =
   "X-Next-Token,X-Total-Running,RateLimit-Limit,RateLimit-Remaining,RateLimit-Reset,Retry-After,Should-Retry,Skerry-Memory-Lost";
 
-/** The HTTP surface: routing, CORS, bodies, errors. What operations do is in their own files. */
+/** The HTTP server: routing, CORS, bodies and errors. Each operation has its own file. */
 export async function createServer(deps: HttpDeps): Promise<FastifyInstance> {
   const app = Fastify({
     logger: false,
@@ -25,7 +26,7 @@ export async function createServer(deps: HttpDeps): Promise<FastifyInstance> {
     exposeHeadRoutes: false,
     forceCloseConnections: "idle",
     keepAliveTimeout: 620_000,
-    // Its own answer has not the shape that clients read.
+    // Fastify's own 503 does not have the shape that clients read.
     return503OnClosing: false,
     requestTimeout: 75_000,
     http: { maxHeaderSize: MAX_HEADER_BYTES },
@@ -44,8 +45,8 @@ export async function createServer(deps: HttpDeps): Promise<FastifyInstance> {
   });
   app.setErrorHandler((error, request, reply) => {
     const operation = (request.routeOptions.config as { operation?: Operation } | undefined)?.operation;
-    // A connection that is closed on a caller who still sends is reset, and the answer is lost with it: what comes is dropped
-    // instead, for as long as a request may take.
+    // Closing the connection while the caller still sends would reset it, and the answer would be lost. So the rest of the body is read and
+    // dropped until the request timeout.
     if ((error as { statusCode?: number }).statusCode === 413) {
       reply.removeHeader("connection");
       request.raw.resume();
@@ -61,12 +62,12 @@ export async function createServer(deps: HttpDeps): Promise<FastifyInstance> {
   return app;
 }
 
-/** While the server closes. Else it would wait for each connection that it has answered since to be idle for as long as it may be. */
+/** Closes each connection after its answer while the server shuts down, so that the shutdown does not wait for idle connections. */
 function endConnectionsAtTheirAnswers(app: FastifyInstance): void {
   app.addHook("onSend", async (_request, reply) => {
     if (!app.server.listening) reply.header("connection", "close");
   });
-  // Those whose answer had begun before.
+  // Connections whose answer had begun before the shutdown.
   app.addHook("onResponse", async () => {
     if (!app.server.listening) app.server.closeIdleConnections();
   });
@@ -75,14 +76,14 @@ function endConnectionsAtTheirAnswers(app: FastifyInstance): void {
 function sendError(reply: FastifyReply, error: unknown, about: { logger: Logger; operation?: Operation | undefined }): void {
   const encoded = encodeError(error, about.operation);
   const facts = { err: error, operation: about.operation?.id, request_id: reply.request?.id, status: encoded.status };
-  // Where nobody is left to be told, what it was for has been taken back: no failure of the platform.
+  // The caller went away and the operation was rolled back, so this is no failure of the platform.
   if (reply.raw.destroyed) about.logger.info(facts, "the caller went away");
   else if (encoded.status === 500) about.logger.error(facts, "an operation failed");
-  else if (encoded.isOurs) about.logger.warn(facts, "an operation could not be done now");
+  else if (encoded.isOurs) about.logger.warn(facts, "an operation is not possible now");
   void reply.code(encoded.status).headers(encoded.headers).send(encoded.body);
 }
 
-/** Answers what was not even HTTP, in the shape that every error has. */
+/** Answers a request that is not valid HTTP, in the same shape as every other error. */
 function answerUnreadable(error: Error & { code?: string }, socket: Socket): void {
   if (error.code === "ECONNRESET" || !socket.writable) {
     socket.destroy();

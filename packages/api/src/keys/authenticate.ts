@@ -1,4 +1,4 @@
-// Who is calling. A credential that was given and is wrong decides the answer, even where another kind would do too.
+// Finds the caller of a request. A wrong credential is refused, even when the request carries another credential that would do.
 
 import type { IncomingHttpHeaders } from "node:http";
 import { type Clock, isSameSecret, type Secret } from "@skerry/base";
@@ -11,7 +11,7 @@ export type AuthScheme = "apiKey" | "accessToken" | "admin";
 
 export type Caller =
   | { readonly kind: "anyone" }
-  /** `actor`: which key it is, or that it is the admin, for the journal. */
+  /** `actor` names the key, or the admin, in the journal. */
   | { readonly kind: "team"; readonly team: Team; readonly actor: string }
   | { readonly kind: "user"; readonly userId: string }
   | { readonly kind: "admin" };
@@ -22,9 +22,10 @@ export interface AuthDeps {
   readonly clock: Clock;
 }
 
+/** Shortest interval between two updates of a key's `last used` time, so that not every request writes. */
 const USED_RESOLUTION_MS = 60_000;
-const KEY_HINT = "Invalid API key: this platform does not know it; `./skerry env` prints the one that it does.";
-const TOKEN_HINT = "Invalid Access token: this platform does not know it; `./skerry env --all` prints the one that it does.";
+const KEY_HINT = "Invalid API key: this platform does not know it; `./skerry env` prints a valid one.";
+const TOKEN_HINT = "Invalid Access token: this platform does not know it; `./skerry env --all` prints a valid one.";
 
 /** Finds the caller of a request, for an operation that takes these schemes. Throws when it takes none of the given credentials. */
 export type Authenticate = (schemes: readonly AuthScheme[], headers: IncomingHttpHeaders) => Promise<Caller>;
@@ -62,7 +63,7 @@ async function userOfToken(deps: AuthDeps, token: string): Promise<Caller> {
   return { kind: "user", userId: user.userId };
 }
 
-/** The admin token alone where an operation asks for it; with `X-Team-ID` it acts as that team. */
+/** For an admin operation the token is enough. For other operations the caller acts as the team in `X-Team-ID`. */
 async function admitAdmin(deps: AuthDeps, given: { token: string; teamId: string | undefined; alone: boolean }): Promise<Caller> {
   if (!isSameSecret(given.token, deps.adminToken.reveal())) {
     throw publicError("unauthenticated", "Invalid Access token.\nInvalid Access token.");

@@ -12,7 +12,7 @@ export type ParsedCredential =
   | { readonly kind: "malformed" }
   | { readonly kind: "not-hex" };
 
-/** The hash by which a key or token is found: SHA-256 of the bytes that its hex part stands for. */
+/** The hash by which a key or token is looked up: the SHA-256 of the bytes that its hex part encodes. */
 export function parseCredential(text: string, prefix: string): ParsedCredential {
   if (!text.startsWith(prefix)) return { kind: "malformed" };
   const hex = text.slice(prefix.length);
@@ -29,7 +29,7 @@ export function accessTokenOf(tokenSeed: Secret, sandboxId: string): string {
   return createHmac("sha256", tokenSeed.reveal()).update(`access:${sandboxId}`).digest("hex");
 }
 
-/** What is kept of a key or token. Throws when it has not the form `<prefix><hex>`. */
+/** The part of a key or token that is stored. Throws when the secret does not have the form `<prefix><hex>`. */
 export function credentialOf(secret: Secret, about: { prefix: string; name: string; now: number }): Credential {
   const parsed = parseCredential(secret.reveal(), about.prefix);
   if (parsed.kind !== "hash") throw new Error(`a key or token must be ${about.prefix} and an even number of hex digits`);

@@ -2,12 +2,12 @@ import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
 import type { Logger } from "@skerry/base";
 import { CLUSTER_ID_HEADER } from "@skerry/wire";
 
-/** A node of another cluster is asked every few seconds. */
+/** Shortest interval between two log lines, because a node of another cluster refuses a call every few seconds. */
 const LOG_EVERY_MS = 60_000;
 
 /**
- * Says on every call to a node which cluster we are of. A node that belongs to another one is, for us, one that cannot be
- * reached: nothing on it is ours, and nothing is proved by what it does not say.
+ * Adds the cluster's id to every call to a node. A node of another cluster refuses the call, and the caller gets `Unavailable`: such a node
+ * counts as unreachable, because it says nothing about the sandboxes of this cluster.
  */
 export function clusterInterceptor(clusterId: string, logger: Logger): Interceptor {
   let loggedAt = Number.NEGATIVE_INFINITY;

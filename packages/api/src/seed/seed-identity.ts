@@ -12,7 +12,7 @@ export interface SeedSecrets {
 const TEAM_SLUG = "default";
 const SEEDED = "made at first start";
 
-/** The team and the user that a database's platform began with; undefined for a database that no platform has used. */
+/** The first team of a database and its first member; undefined for a database that no platform has used. */
 export async function findOwner({ identity }: Store): Promise<Pick<SeedSecrets, "teamId" | "userId"> | undefined> {
   const team = await identity.findTeamBySlug(TEAM_SLUG);
   const member = team && (await identity.findFirstMember(team.id));
@@ -20,8 +20,8 @@ export async function findOwner({ identity }: Store): Promise<Pick<SeedSecrets, 
 }
 
 /**
- * The team and the user that every platform begins with. Idempotent. A key or token that was replaced in the secrets file
- * stops being valid; those made later by other means stay.
+ * Creates the team and the user that every platform starts with. Idempotent. A key or token that was replaced in the secrets file becomes
+ * invalid; keys and tokens that were created by other means stay.
  */
 export async function seedIdentity(store: Store, secrets: SeedSecrets, clock: Clock): Promise<void> {
   const { identity } = store;

@@ -22,8 +22,8 @@ type TemplateFile = Static<typeof TemplateFileSchema>;
 const templateFile = Compile(TemplateFileSchema);
 
 /**
- * Makes the templates that are described by the `*.json` files of a folder known to every team, under their global names.
- * A file that says what it said before changes nothing; another build becomes the one in force.
+ * Registers the templates that the `*.json` files of a folder describe, under global names, for every team. An unchanged file changes
+ * nothing; a file with a new build makes that build the current one.
  */
 export async function seedTemplates(
   store: Store,

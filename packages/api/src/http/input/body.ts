@@ -3,7 +3,7 @@ import { validationError } from "../../errors.ts";
 
 export const MAX_BODY_BYTES = 16 * 1024 * 1024;
 
-/** Reads bodies: JSON and nothing else, in valid UTF-8. No bytes are no body, whatever the content type says. */
+/** Accepts JSON bodies in valid UTF-8 only. An empty body counts as no body, whatever its content type. */
 export function readJsonBodies(app: FastifyInstance): void {
   const parseJson = app.getDefaultJsonParser("error", "error");
   const utf8 = new TextDecoder("utf-8", { fatal: true });

@@ -2,10 +2,10 @@ import type { TSchema } from "typebox";
 import { Compile } from "typebox/compile";
 import { validationError } from "../../errors.ts";
 
-/** Throws when a value is not of the schema; says where and what, for the first thing that is wrong. */
+/** Throws when a value does not match the schema. The message names the first mismatch and where it is. */
 export type Check = (value: unknown) => void;
 
-/** Nothing is converted: a number in quotes is not a number, and what the schema does not name is let through and ignored. */
+/** Values are not converted: a quoted number is not a number. Unknown fields are ignored. */
 export function createCheck(schema: TSchema, place: "path" | "query" | "body"): Check {
   const compiled = Compile(schema);
   return (value) => {
@@ -19,7 +19,7 @@ interface PropertySchema {
   readonly type?: string;
 }
 
-/** Query text as the schema means it: whole numbers become numbers, everything else stays text. */
+/** Reads query values by their schema: integers become numbers, everything else stays text. */
 export function readQuery(schema: TSchema, query: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const properties = (schema as { properties?: Readonly<Record<string, PropertySchema>> }).properties ?? {};
   const read: Record<string, unknown> = { ...query };

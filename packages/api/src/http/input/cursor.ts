@@ -1,6 +1,18 @@
+import { Type } from "typebox";
 import { invalid } from "../../errors.ts";
 
-/** Where the next page of a list begins: after this sandbox. */
+/** Largest and default number of items on a page. */
+export const MAX_PAGE = 100;
+
+/** The query fields of every list that has pages. */
+export const PageFields = {
+  limit: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: MAX_PAGE, default: MAX_PAGE, description: "Largest number of items on the page." }),
+  ),
+  nextToken: Type.Optional(Type.String({ description: "The `X-Next-Token` of the previous page." })),
+};
+
+/** The last item of the previous page. The next page begins after it. */
 export interface Cursor {
   readonly startedAt: number;
   readonly id: string;
@@ -13,7 +25,7 @@ export function encodeCursor(cursor: Cursor, order: "asc" | "desc"): string {
   return Buffer.from(text).toString("base64url");
 }
 
-/** Refuses what is not a cursor, and one of the other direction: it would skip or repeat. */
+/** Throws for text that is not a cursor, and for a cursor of the other order, which would skip or repeat items. */
 export function parseCursor(token: string, order: "asc" | "desc"): Cursor {
   const match = CURSOR.exec(Buffer.from(token, "base64url").toString("utf8"));
   const startedAt = Date.parse(match?.[1] ?? "");

@@ -3,8 +3,8 @@ import { validationError } from "../../errors.ts";
 const RFC3339 = /^(\d{4}-\d{2}-\d{2})[Tt](\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?([Zz]|[+-]\d{2}:\d{2})$/;
 
 /**
- * The first whole millisecond at or after an RFC 3339 time, which is looked at in microseconds.
- * Our own times are whole milliseconds, so comparing with this is comparing with the microsecond.
+ * The first whole millisecond at or after an RFC 3339 time with microseconds. The database stores whole milliseconds, so comparing with the
+ * result gives the same answer as comparing with the microsecond.
  */
 export function parseMillisecondsFrom(text: string, place: string): number {
   const match = RFC3339.exec(text);

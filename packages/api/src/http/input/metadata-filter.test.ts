@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { parseMetadataFilter } from "./metadata-filter.ts";
 
-/** The first two of the three layers, as official clients write them. */
+/** The first two encodings, as the official clients apply them. */
 function encode(pairs: Readonly<Record<string, string>>): string {
   const form = new URLSearchParams();
   for (const [key, value] of Object.entries(pairs)) form.append(encodeURIComponent(key), encodeURIComponent(value));

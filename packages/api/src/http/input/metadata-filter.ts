@@ -1,11 +1,11 @@
 import { invalid } from "../../errors.ts";
 
-/** Each pair is a condition of the query, and databases take only so many. */
+/** Each pair is a condition of the query, and databases limit the number of conditions. */
 const MAX_PAIRS = 64;
 
 /**
- * Reads the `metadata` filter of a list. Clients encode it in three layers: each name and value by itself, the pairs as a
- * form, and the whole as a query value; the last one is undone before this.
+ * Reads the `metadata` filter of a list. Clients encode it three times: each name and value, the pairs as a form, and the whole as a query
+ * value. The server has already decoded the query value.
  */
 export function parseMetadataFilter(text: string): Record<string, string> {
   if (text === "") return {};

@@ -1,4 +1,4 @@
-// The request to create a sandbox: its shape, and the options of it that are specified but not built yet.
+// The request to create a sandbox: its schema, and the checks that a schema cannot express.
 
 import { type Static, Type } from "typebox";
 import { invalid, notBuilt, validationError } from "../../errors.ts";
@@ -9,9 +9,9 @@ const optional = Type.Optional;
 const strings = Type.Array(Type.String());
 const nullable = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) => Type.Union([schema, Type.Null()]);
 
-/** Lists of many sandboxes hold the metadata of each. */
+/** Bounds the size of lists, which contain the metadata of each sandbox. */
 const MAX_METADATA_KIB = 64;
-/** The agent takes them in one message of at most 4 MiB. */
+/** The agent receives the variables in one message of at most 4 MiB. */
 const MAX_ENV_VARS_KIB = 1024;
 
 const NetworkSchema = Type.Object(
@@ -25,35 +25,35 @@ const NetworkSchema = Type.Object(
     httpsPorts: optional(Type.Array(Type.Integer({ minimum: 1, maximum: 65535 }))),
     dnsServers: optional(strings),
   },
-  { description: "Who may reach what. Not built yet." },
+  { description: "Network rules. Not built yet." },
 );
 
 const options = {
   templateID: Type.String({
-    description: "What to make it from: a template's id or name, as `[namespace/]name[:tag]`. The tag may be a build's id.",
+    description: "The template or snapshot to start from: an id, or a name as `[namespace/]name[:tag]`. The tag may be the id of a build.",
   }),
-  autoPause: optional(Type.Boolean({ description: "Pause it when its time is over, instead of killing it.", default: false })),
-  autoPauseMemory: optional(Type.Boolean({ description: "Whether such a pause keeps the memory.", default: true })),
+  autoPause: optional(Type.Boolean({ description: "Pause the sandbox at its timeout instead of killing it.", default: false })),
+  autoPauseMemory: optional(Type.Boolean({ description: "Whether the pause at the timeout keeps the memory.", default: true })),
   autoResume: optional(
-    Type.Object({ enabled: Type.Boolean() }, { description: "Whether traffic wakes it when it is paused with its memory." }),
+    Type.Object({ enabled: Type.Boolean() }, { description: "Whether traffic resumes the sandbox when it is paused with its memory." }),
   ),
   ...OptionFields,
   network: optional(NetworkSchema),
-  metadata: optional(StringMap("Names and values to find it by; no meaning to the platform. At most 64 KiB as JSON.")),
-  envVars: optional(StringMap("Environment variables of every process in it. At most 1 MiB as JSON.")),
-  mcp: optional(Type.Unknown({ description: "Accepted for clients that send it; the platform does nothing with it." })),
+  metadata: optional(StringMap("Names and values to find the sandbox by. They mean nothing to the platform. At most 64 KiB as JSON.")),
+  envVars: optional(StringMap("Environment variables of every process in the sandbox. At most 1 MiB as JSON.")),
+  mcp: optional(Type.Unknown({ description: "Accepted and ignored." })),
   iam: optional(nullable(Type.Object({}, { description: "Workload tokens. Not built yet." }))),
   volumeMounts: optional(Type.Array(Type.Object({ name: Type.String(), path: Type.String() }), { description: "Not built yet." })),
 };
 
 const timeout = (seconds: number) =>
-  optional(Int32({ description: "Seconds until its time is over, counted from the answer.", minimum: 0, default: seconds }));
+  optional(Int32({ description: "Timeout in seconds, counted from the answer.", minimum: 0, default: seconds }));
 
 export const NewSandboxV1Schema = Type.Object(
   {
     ...options,
     timeout: timeout(15),
-    secure: optional(Type.Boolean({ description: "Ignored: every sandbox asks for its token.", deprecated: true })),
+    secure: optional(Type.Boolean({ description: "Ignored: every sandbox requires its token.", deprecated: true })),
   },
   { title: "NewSandboxV1" },
 );
@@ -62,7 +62,7 @@ export const NewSandboxSchema = Type.Object({ ...options, timeout: timeout(300) 
 
 export type NewSandboxBody = Static<typeof NewSandboxV1Schema>;
 
-/** Refuses what the schema cannot: contradictions, text that cannot be kept, and options that are not built yet. */
+/** Throws for contradictory options, for text that cannot be stored, and for options that are not built yet. */
 export function assertNewSandbox(body: NewSandboxBody): void {
   if (body.timeout === 0) throw invalid("Timeout must be greater than 0");
   if (body.autoPauseMemory === false && body.autoPause !== true) {
@@ -82,7 +82,7 @@ export function assertNewSandbox(body: NewSandboxBody): void {
   if (option !== undefined) throw notBuilt(`the option ${option}`);
 }
 
-/** Measured as JSON, which is how it is kept and passed on. */
+/** Measured as JSON, the form in which the value is stored and sent. */
 function assertSize(field: string, map: Readonly<Record<string, string>> | undefined, maxKib: number): void {
   if (Buffer.byteLength(JSON.stringify(map ?? {})) > maxKib * 1024) {
     throw validationError(`body/${field} must not be larger than ${maxKib} KiB`);

@@ -7,13 +7,13 @@ import type { Caller } from "../../keys/authenticate.ts";
 import type { Acting } from "../../sandboxes/deps.ts";
 import type { OperationRequest } from "../operation.ts";
 
-/** The team that an operation works for. Only operations that take team credentials may ask. */
+/** The caller's team. Throws for an operation that takes no team credentials. */
 export function teamOf(caller: Caller): Team {
   if (caller.kind === "team") return caller.team;
   throw new PlatformError("internal", "an operation without a team asked for one");
 }
 
-/** The same, with who it is. */
+/** The caller's team, and the caller's name in the journal. */
 export function actingOf(caller: Caller): Acting {
   return { teamId: teamOf(caller).id, actor: caller.kind === "team" ? caller.actor : "" };
 }

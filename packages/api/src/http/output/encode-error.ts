@@ -6,11 +6,11 @@ export interface EncodedError {
   readonly status: number;
   readonly body: { readonly code: number; readonly message: string; readonly error_code?: string };
   readonly headers: Readonly<Record<string, string>>;
-  /** True when it is the platform's doing, and the log should have all of it. */
+  /** Whether the platform is at fault, so that the whole error is logged. */
   readonly isOurs: boolean;
 }
 
-/** An error as callers see it: of what went wrong inside, no more than that something did. */
+/** Encodes an error for callers. An internal error reveals no details. */
 export function encodeError(error: unknown, operation: { readonly repeatable: boolean } | undefined): EncodedError {
   const failure = toPlatformError(error, operation);
   const code = isErrorCode(failure.code) ? failure.code : "internal";
@@ -26,10 +26,13 @@ export function encodeError(error: unknown, operation: { readonly repeatable: bo
   };
 }
 
-/** Short, because some clients wait for it without telling anybody. */
+/** Short, because some clients wait silently for as long as this header says. */
 const RETRY_AFTER_SECONDS = "1";
 
-/** Without room nothing was begun, nor without a database, nor where the same request is at work. After any other failure something may have been, so only repeatable operations may be repeated. */
+/**
+ * Whether the same request may be sent again. Nothing was begun when capacity or the database was missing, or when the same request was still
+ * under way. After any other failure something may have been done, so only repeatable operations may be repeated.
+ */
 function mayRepeat(code: ErrorCode, operation: { readonly repeatable: boolean } | undefined): boolean {
   return code === "capacity_unavailable" || code === "database_unavailable" || code === "in_progress" || operation?.repeatable === true;
 }

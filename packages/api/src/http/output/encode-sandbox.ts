@@ -6,13 +6,13 @@ import { shownName } from "../../templates/reference.ts";
 import { encodeOptions } from "../sandbox-options.ts";
 import type { ListedSandboxSchema, SandboxDetailSchema, SandboxSchema, SnapshotSchema } from "../schemas.ts";
 
-/** What answers say of every sandbox besides what its entry says. */
+/** What answers say about every sandbox in addition to its entry. */
 export interface Encoding {
   /** Shown as `envdVersion` for a sandbox whose node has not reported its own. */
   readonly agentVersion: string;
   /** Shown as `domain`; clients then use it instead of their own setting. */
   readonly advertiseDomain?: string;
-  /** The token that the sandbox's agent asks for. */
+  /** The token that the sandbox's agent requires. */
   readonly accessTokenOf: (sandboxId: string) => string;
 }
 
@@ -60,7 +60,7 @@ function identityOf({ agentVersion }: Encoding, sandbox: ShownSandbox) {
   };
 }
 
-/** Of a paused one: when it was paused. */
+/** The time at which the sandbox times out, or at which it was paused. */
 function endOf(sandbox: ShownSandbox): number {
   if (shownState(sandbox) !== "paused") return sandbox.endAt;
   return sandbox.pausedAt ?? sandbox.stateChangedAt;
@@ -68,7 +68,7 @@ function endOf(sandbox: ShownSandbox): number {
 
 type PauseFields = Pick<Static<typeof SandboxDetailSchema>, "pauseMode" | "pauseReason" | "keptUntil">;
 
-/** What the last pause kept; known when it is over. */
+/** What the last pause kept. Empty until the pause is complete. */
 function pauseFieldsOf(sandbox: ShownSandbox): PauseFields {
   if (shownState(sandbox) !== "paused" || sandbox.imageHasMemory === null) return {};
   return {
@@ -87,7 +87,7 @@ export function encodeSnapshot({ template, alias, tag }: Snapshot): Static<typeo
   return { snapshotID: `${name ?? template.id}:${tag}`, names: name === undefined ? [] : [name] };
 }
 
-/** Header by which an answer says that memory that was there could not be brought back, and why. */
+/** Response header that says why existing memory could not be restored. */
 export const MEMORY_LOST_HEADER = "Skerry-Memory-Lost";
 
 export function memoryLostHeaders(reason: string | undefined): Readonly<Record<string, string>> {

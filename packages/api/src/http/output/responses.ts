@@ -5,27 +5,27 @@ import { MEMORY_LOST_HEADER } from "./encode-sandbox.ts";
 const TEXT: Readonly<Record<number, string>> = {
   400: "The request is not valid.",
   401: "The credentials are missing or wrong.",
-  404: "There is nothing of that name, or it is not yours.",
-  409: "It is changing its state right now.",
+  404: "The object does not exist, or it belongs to another team.",
+  409: "Another operation is changing its state.",
   413: "The body is larger than 16 MiB.",
-  422: "The `Idempotency-Key` was given with another request before.",
+  422: "The `Idempotency-Key` was used for a different request.",
   429: "A limit is reached.",
   500: "The platform failed.",
-  501: "It is specified, and not built yet.",
-  503: "The platform cannot do it now; `Should-Retry` says whether to try again.",
-  504: "It took too long.",
+  501: "Not built yet.",
+  503: "The platform cannot do this now. `Should-Retry` says whether to try again.",
+  504: "The operation took too long.",
 };
 
-/** A sandbox that has just come to run. */
+/** The answer for a sandbox that was started. */
 export const STARTED: ResponseSpec = {
-  description: "It is running.",
+  description: "The sandbox runs.",
   schema: SandboxSchema,
   headers: {
-    [MEMORY_LOST_HEADER]: "Only where the memory of what it was made from could not be brought back, and it started from the disk: why.",
+    [MEMORY_LOST_HEADER]: "Why the sandbox started from its disk, although its source had memory. Absent in every other case.",
   },
 };
 
-/** The failures that an operation can answer with, besides those that every operation can. */
+/** The failures of an operation: the given ones, and those that every operation has. */
 export function failures(...statuses: readonly number[]): Record<number, ResponseSpec> {
   const all = [...new Set([400, 401, 500, ...statuses])].sort((a, b) => a - b);
   return Object.fromEntries(all.map((status) => [status, { description: TEXT[status] ?? "A failure.", schema: ErrorSchema }]));

@@ -6,9 +6,9 @@ export const getHealth = defineOperation({
   method: "GET",
   path: "/health",
   tag: "platform",
-  summary: "Ask whether the platform answers",
+  summary: "Check whether the platform answers",
   auth: [],
-  responses: { 200: { description: "It does. Plain text.", schema: Type.String() } },
+  responses: { 200: { description: "The platform answers. Plain text.", schema: Type.String() } },
   repeatable: true,
   handle: () => ({ status: 200, body: "Health check successful", headers: { "content-type": "text/plain; charset=utf-8" } }),
 });

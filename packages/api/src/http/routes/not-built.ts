@@ -1,4 +1,5 @@
-// What is specified and not built yet: each answers 501 to callers who may use it, so that nobody takes it for a missing sandbox.
+// Operations that are specified but not built yet. Each one answers 501 to authorised callers, so that nobody takes the answer for a missing
+// sandbox. To build an operation, add a file for it below this folder and delete its row.
 
 import { notBuilt } from "../../errors.ts";
 import type { AuthScheme } from "../../keys/authenticate.ts";
@@ -70,7 +71,7 @@ export const NOT_BUILT: readonly Operation[] = ROWS.map(([id, method, path, tag,
     tag,
     summary: `Not built yet: ${what}`,
     auth,
-    responses: { 501: { description: "It is specified, and not built yet.", schema: ErrorSchema } },
+    responses: { 501: { description: "Not built yet.", schema: ErrorSchema } },
     repeatable: false,
     handle: () => {
       throw notBuilt(what);

@@ -10,15 +10,19 @@ export const connectSandboxV1 = defineOperation({
   path: "/sandboxes/{sandboxID}/connect",
   tag: "sandboxes",
   summary: "Connect to a sandbox (older clients)",
-  description: "As `POST /v2/sandboxes/{sandboxID}/connect`, but `timeout` must be given.",
+  description: "As `POST /v2/sandboxes/{sandboxID}/connect`, but `timeout` is required.",
   deprecated: true,
   auth: ["apiKey"],
   params: SandboxIdParams,
   body: Type.Object(
-    { timeout: Int32({ description: "Seconds that it should live at least.", minimum: 0 }), memory: memoryOption },
+    { timeout: Int32({ description: "Minimum time until the timeout, in seconds from now.", minimum: 0 }), memory: memoryOption },
     { title: "ConnectSandboxV1" },
   ),
-  responses: { 200: { description: "It was running.", schema: SandboxSchema }, 201: STARTED, ...failures(404, 409, 429, 501, 503, 504) },
+  responses: {
+    200: { description: "The sandbox was already running.", schema: SandboxSchema },
+    201: STARTED,
+    ...failures(404, 409, 429, 501, 503, 504),
+  },
   repeatable: true,
   handle: (services, request) => answerConnect(services, request, request.body.timeout),
 });

@@ -10,7 +10,7 @@ import type { ApiServices } from "../../services.ts";
 const DEFAULT_TIMEOUT_SECONDS = 300;
 
 export const memoryOption = Type.Optional(
-  Type.Boolean({ description: "False: start a paused sandbox from its disk alone. No effect on a running one." }),
+  Type.Boolean({ description: "False: start a paused sandbox from its disk only. No effect on a running sandbox." }),
 );
 
 export const connectSandbox = defineOperation({
@@ -20,19 +20,25 @@ export const connectSandbox = defineOperation({
   tag: "sandboxes",
   summary: "Connect to a sandbox",
   description:
-    "Makes sure that it runs, and for at least `timeout` seconds from now, and answers with its tokens again. Never shortens its time. " +
-    "A paused sandbox is resumed; what is being paused or snapshotted is waited for.",
+    "Ensures that the sandbox runs for at least `timeout` seconds from now, and returns its tokens. Never shortens the timeout. " +
+    "A paused sandbox is resumed. A pause or snapshot under way is awaited first.",
   auth: ["apiKey"],
   params: SandboxIdParams,
   body: Type.Object(
     {
-      timeout: Type.Optional(Int32({ description: "Seconds that it should live at least.", minimum: 0, default: DEFAULT_TIMEOUT_SECONDS })),
+      timeout: Type.Optional(
+        Int32({ description: "Minimum time until the timeout, in seconds from now.", minimum: 0, default: DEFAULT_TIMEOUT_SECONDS }),
+      ),
       memory: memoryOption,
     },
     { title: "ConnectSandbox" },
   ),
   bodyOptional: true,
-  responses: { 200: { description: "It was running.", schema: SandboxSchema }, 201: STARTED, ...failures(404, 409, 429, 501, 503, 504) },
+  responses: {
+    200: { description: "The sandbox was already running.", schema: SandboxSchema },
+    201: STARTED,
+    ...failures(404, 409, 429, 501, 503, 504),
+  },
   repeatable: true,
   handle: (services, request) => answerConnect(services, request, request.body?.timeout ?? DEFAULT_TIMEOUT_SECONDS),
 });

@@ -11,7 +11,7 @@ export const createSandboxV1 = defineOperation({
   path: "/sandboxes",
   tag: "sandboxes",
   summary: "Create a sandbox (older clients)",
-  description: "As `POST /v2/sandboxes`, but a sandbox lives for 15 seconds when no `timeout` is given.",
+  description: "As `POST /v2/sandboxes`, but the default timeout is 15 seconds.",
   deprecated: true,
   auth: ["apiKey"],
   body: NewSandboxV1Schema,

@@ -17,8 +17,8 @@ export const createSandbox = defineOperation({
   tag: "sandboxes",
   summary: "Create a sandbox",
   description:
-    "Answers when the sandbox is up and its API can be used. It lives for `timeout` seconds from then on. " +
-    "All traffic to the API inside it must carry the `envdAccessToken` of the answer.",
+    "Answers when the sandbox runs and its API accepts requests. The timeout counts from the answer. " +
+    "All traffic to the API inside the sandbox must carry the `envdAccessToken` of the answer.",
   auth: ["apiKey"],
   body: NewSandboxSchema,
   idempotent: true,
@@ -27,7 +27,7 @@ export const createSandbox = defineOperation({
   handle: (services, request) => answerCreate(services, request, DEFAULT_TIMEOUT_SECONDS),
 });
 
-/** Both generations of the operation; they differ in the time that a sandbox gets when none is asked for. */
+/** Both versions of the operation. They differ in the default timeout. */
 export async function answerCreate(
   services: ApiServices,
   request: Pick<OperationRequest<unknown, unknown, NewSandboxBody>, "caller" | "body" | "signal" | "headers">,
@@ -39,7 +39,7 @@ export async function answerCreate(
   services.sandboxes.assertTimeout(teamOf(caller).id, timeoutSeconds);
   const template = parseTemplateReference(body.templateID);
   return await services.idempotency.answer(repeatable(request), {
-    // A client that turns from one generation to the other asks for the same thing.
+    // The same for both versions, so that a client may repeat its request with the other one.
     asked: { operation: "create", timeoutSeconds, body },
     subjects: () => [newSandboxId()],
     recover: async ([id = ""]) => {

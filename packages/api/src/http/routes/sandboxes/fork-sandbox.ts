@@ -15,15 +15,15 @@ const MAX_COUNT = 100;
 
 const ForkResultSchema = Type.Object(
   { sandbox: Type.Optional(SandboxSchema), error: Type.Optional(ErrorSchema) },
-  { title: "SandboxForkResult", description: "Exactly one of the two." },
+  { title: "SandboxForkResult", description: "Exactly one of the two fields is present." },
 );
 
 const ForkSchema = Type.Object(
   {
     timeout: Type.Optional(
-      Int32({ description: "Seconds until the time of each fork is over.", minimum: 0, default: DEFAULT_TIMEOUT_SECONDS }),
+      Int32({ description: "Timeout of each fork in seconds, counted from the answer.", minimum: 0, default: DEFAULT_TIMEOUT_SECONDS }),
     ),
-    count: Type.Optional(Int32({ description: `How many; 1 to ${MAX_COUNT}.`, default: 1 })),
+    count: Type.Optional(Int32({ description: `Number of forks, 1 to ${MAX_COUNT}.`, default: 1 })),
   },
   { title: "ForkSandbox" },
 );
@@ -35,15 +35,15 @@ export const forkSandbox = defineOperation({
   tag: "sandboxes",
   summary: "Fork a sandbox",
   description:
-    "Starts copies of it, which have its files, its memory, its metadata and its options, and an id, tokens and a time of their own. A running " +
-    "sandbox stands still for a moment and goes on; a paused one stays paused. One result for each fork, in order, some of which may be failures.",
+    "Starts copies of the sandbox. Each copy has its files, memory, metadata and options, and an id, tokens and a timeout of its own. A running " +
+    "sandbox is frozen for a moment; a paused sandbox stays paused. Returns one result per fork, in order. Some of them may be failures.",
   auth: ["apiKey"],
   params: SandboxIdParams,
   body: ForkSchema,
   bodyOptional: true,
   idempotent: true,
   responses: {
-    201: { description: "What became of each fork.", schema: Type.Array(ForkResultSchema), headers: STARTED.headers ?? {} },
+    201: { description: "The result of each fork.", schema: Type.Array(ForkResultSchema), headers: STARTED.headers ?? {} },
     ...failures(404, 409, 422, 429, 501, 503, 504),
   },
   repeatable: false,

@@ -10,10 +10,10 @@ export const killSandbox = defineOperation({
   tag: "sandboxes",
   summary: "Kill a sandbox",
   description:
-    "Answers when nothing of it is left, of a paused one neither. A pause or snapshot under way is waited for. Several calls at once all answer 204; a later one answers 404.",
+    "Answers when everything of the sandbox is deleted, also if it was paused. A pause or snapshot under way is awaited first. Simultaneous calls all get 204, later ones 404.",
   auth: ["apiKey"],
   params: SandboxIdParams,
-  responses: { 204: { description: "It is gone." }, ...failures(404, 409, 503) },
+  responses: { 204: { description: "The sandbox is deleted." }, ...failures(404, 409, 503) },
   repeatable: true,
   handle: async (services, request) => {
     await services.sandboxes.kill(actingOf(request.caller), sandboxIdOf(request.params), request.arrivedAt);

@@ -15,16 +15,18 @@ export const listSandboxesV1 = defineOperation({
   path: "/sandboxes",
   tag: "sandboxes",
   summary: "List running sandboxes (older clients)",
-  description: "All of them, the newest first. Where there are more than 5000, use `GET /v2/sandboxes`.",
+  description: "All running sandboxes, newest first. Refused when more than 5000 match: use `GET /v2/sandboxes`.",
   deprecated: true,
   auth: ["apiKey"],
-  query: Type.Object({ metadata: Type.Optional(Type.String({ description: "Only those with this metadata; see `GET /v2/sandboxes`." })) }),
+  query: Type.Object({
+    metadata: Type.Optional(Type.String({ description: "Only sandboxes with this metadata; see `GET /v2/sandboxes`." })),
+  }),
   responses: { 200: { description: "The sandboxes.", schema: Type.Array(ListedSandboxSchema) }, ...failures() },
   repeatable: true,
   handle: async (services, request) => {
     const metadata = parseMetadataFilter(request.query.metadata ?? "");
     const found = await services.sandboxes.listAllRunning({ teamId: teamOf(request.caller).id, metadata, max: MAX_ROWS });
-    if (!found) throw invalid(`More than ${MAX_ROWS} sandboxes match; use GET /v2/sandboxes, which has pages`);
+    if (!found) throw invalid(`More than ${MAX_ROWS} sandboxes match: use GET /v2/sandboxes, which has pages`);
     return { status: 200, body: found.map((sandbox) => encodeListedSandbox(services.encoding, sandbox)) };
   },
 });

@@ -1,7 +1,7 @@
 import { type Static, Type } from "typebox";
 import { invalid, validationError } from "../../../errors.ts";
 import { parseTemplateReference, type TemplateReference } from "../../../templates/reference.ts";
-import { encodeCursor, parseCursor } from "../../input/cursor.ts";
+import { encodeCursor, MAX_PAGE, PageFields, parseCursor } from "../../input/cursor.ts";
 import { parseMillisecondsFrom } from "../../input/date-time.ts";
 import { parseMetadataFilter } from "../../input/metadata-filter.ts";
 import { teamOf } from "../../input/request-values.ts";
@@ -11,25 +11,20 @@ import { failures } from "../../output/responses.ts";
 import { DateTime, ListedSandboxSchema } from "../../schemas.ts";
 import type { ApiServices } from "../../services.ts";
 
-const MAX_LIMIT = 100;
-
 const QuerySchema = Type.Object({
   metadata: Type.Optional(
     Type.String({
       description:
-        "Only those with all of these pairs. Percent-encode each name and value, join them as a form (`name=value&…`, encoded again), and encode the whole as a query value.",
+        "Only sandboxes with all of these pairs. Percent-encode each name and value, join them as a form (`name=value&…`, encoded again), and encode the whole as a query value.",
     }),
   ),
-  state: Type.Optional(Type.String({ description: "`running`, `paused` or both, joined by a comma. Default: both." })),
+  state: Type.Optional(Type.String({ description: "`running`, `paused`, or both with a comma between them. Default: both." })),
   order: Type.Optional(
-    Type.Union([Type.Literal("asc"), Type.Literal("desc")], { description: "By start. Default: `desc`.", default: "desc" }),
+    Type.Union([Type.Literal("asc"), Type.Literal("desc")], { description: "The order of start times. Default: `desc`.", default: "desc" }),
   ),
-  startedAfter: Type.Optional(DateTime("Only those that started then or later.")),
-  template: Type.Optional(Type.String({ description: "Only those made from this template: its id or name, without a tag." })),
-  limit: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: MAX_LIMIT, default: MAX_LIMIT, description: "How many at most in one answer." }),
-  ),
-  nextToken: Type.Optional(Type.String({ description: "The `X-Next-Token` of the answer before." })),
+  startedAfter: Type.Optional(DateTime("Only sandboxes that started at this time or later.")),
+  template: Type.Optional(Type.String({ description: "Only sandboxes of this template: its id or name, without a tag." })),
+  ...PageFields,
 });
 
 type Query = Static<typeof QuerySchema>;
@@ -40,7 +35,7 @@ export const listSandboxes = defineOperation({
   path: "/v2/sandboxes",
   tag: "sandboxes",
   summary: "List sandboxes",
-  description: "The team's sandboxes that match all filters, a page at a time.",
+  description: "The team's sandboxes that match all filters, in pages.",
   auth: ["apiKey"],
   query: QuerySchema,
   responses: {
@@ -48,8 +43,8 @@ export const listSandboxes = defineOperation({
       description: "One page.",
       schema: Type.Array(ListedSandboxSchema),
       headers: {
-        "X-Next-Token": "There is another page, and this asks for it.",
-        "X-Total-Running": "How many running sandboxes match, on all pages.",
+        "X-Next-Token": "Present if another page follows. Send it as `nextToken`.",
+        "X-Total-Running": "Number of running sandboxes that match, on all pages.",
       },
     },
     ...failures(),
@@ -63,7 +58,7 @@ async function answerList(services: ApiServices, request: OperationRequest<unkno
   const order = query.order ?? "desc";
   const { items, last, totalRunning } = await services.sandboxes.list(teamOf(request.caller), {
     order,
-    limit: query.limit ?? MAX_LIMIT,
+    limit: query.limit ?? MAX_PAGE,
     ...(query.nextToken === undefined ? {} : { after: parseCursor(query.nextToken, order) }),
     states: parseStates(query.state),
     metadata: parseMetadataFilter(query.metadata ?? ""),

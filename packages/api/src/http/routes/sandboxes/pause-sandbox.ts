@@ -12,21 +12,23 @@ export const pauseSandbox = defineOperation({
   tag: "sandboxes",
   summary: "Pause a sandbox",
   description:
-    "Answers when it uses neither memory nor CPU any more. What it keeps: its files, and with its memory its processes. Several calls at once all " +
-    "answer 204; one for a sandbox that is paused already answers 409. After 503 it runs on as before.",
+    "Answers when the sandbox no longer uses memory or CPU. A pause keeps the files, and with the memory also the processes. Simultaneous calls " +
+    "all get 204; a call for a paused sandbox gets 409. After 503 the sandbox keeps running.",
   auth: ["apiKey"],
   params: SandboxIdParams,
   body: Type.Object(
     {
-      memory: Type.Optional(Type.Boolean({ description: "False: its files only; it boots again when it is resumed.", default: true })),
+      memory: Type.Optional(
+        Type.Boolean({ description: "False: keep the files only. The sandbox boots when it is resumed.", default: true }),
+      ),
       requireHealthyGuest: Type.Optional(
-        Type.Boolean({ description: "True: rather not, with 503, when the API inside it does not answer.", default: false }),
+        Type.Boolean({ description: "True: refuse with 503 if the agent in the sandbox does not answer.", default: false }),
       ),
     },
     { title: "PauseSandbox" },
   ),
   bodyOptional: true,
-  responses: { 204: { description: "It is paused.", headers: STARTED.headers ?? {} }, ...failures(404, 409, 422, 501, 503) },
+  responses: { 204: { description: "The sandbox is paused.", headers: STARTED.headers ?? {} }, ...failures(404, 409, 422, 501, 503) },
   repeatable: true,
   handle: async (services, request) => {
     const { memory = true, requireHealthyGuest = false } = request.body ?? {};

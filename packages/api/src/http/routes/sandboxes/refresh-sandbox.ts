@@ -10,7 +10,7 @@ export const refreshSandbox = defineOperation({
   path: "/sandboxes/{sandboxID}/refreshes",
   tag: "sandboxes",
   summary: "Keep a sandbox alive",
-  description: "It lives for at least `duration` seconds from now, and never for less than 15. Never shortens its time.",
+  description: "Extends the timeout to at least `duration` seconds from now, and at least 15. Never shortens it.",
   auth: ["apiKey"],
   params: SandboxIdParams,
   body: Type.Object(
@@ -18,7 +18,7 @@ export const refreshSandbox = defineOperation({
     { title: "SandboxRefresh" },
   ),
   bodyOptional: true,
-  responses: { 204: { description: "It is extended." }, ...failures(404, 409) },
+  responses: { 204: { description: "The timeout is extended." }, ...failures(404, 409) },
   repeatable: true,
   handle: async (services, request) => {
     const durationMs = (request.body?.duration ?? 0) * 1000;

@@ -13,16 +13,16 @@ export const resumeSandbox = defineOperation({
   path: "/sandboxes/{sandboxID}/resume",
   tag: "sandboxes",
   summary: "Resume a paused sandbox (older clients)",
-  description: "As `POST /v2/sandboxes/{sandboxID}/connect`, but 409 for a sandbox that runs already.",
+  description: "As `POST /v2/sandboxes/{sandboxID}/connect`, but 409 for a running sandbox.",
   deprecated: true,
   auth: ["apiKey"],
   params: SandboxIdParams,
   body: Type.Object(
     {
       timeout: Type.Optional(
-        Int32({ description: "Seconds until its time is over, counted from the answer.", minimum: 0, default: DEFAULT_TIMEOUT_SECONDS }),
+        Int32({ description: "Timeout in seconds, counted from the answer.", minimum: 0, default: DEFAULT_TIMEOUT_SECONDS }),
       ),
-      autoPause: Type.Optional(Type.Boolean({ description: "In place of what it was created with." })),
+      autoPause: Type.Optional(Type.Boolean({ description: "Replaces the value of the create request." })),
       memory: memoryOption,
     },
     { title: "ResumeSandbox" },

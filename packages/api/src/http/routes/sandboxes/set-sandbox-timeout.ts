@@ -9,14 +9,14 @@ export const setSandboxTimeout = defineOperation({
   method: "POST",
   path: "/sandboxes/{sandboxID}/timeout",
   tag: "sandboxes",
-  summary: "Set when a sandbox ends",
+  summary: "Set the timeout of a sandbox",
   description:
-    "It ends `timeout` seconds from now, sooner or later than before; 0 ends it at once. " +
-    "No sandbox lives longer than the platform's limit, counted from its start: what is over that is cut off without an error.",
+    "The timeout passes `timeout` seconds from now, which may be sooner or later than before. 0 lets it pass at once. " +
+    "A value beyond the platform's limit, counted from the start of the sandbox, is reduced to the limit without an error.",
   auth: ["apiKey"],
   params: SandboxIdParams,
   body: Type.Object({ timeout: Int32({ description: "Seconds from now.", minimum: 0 }) }, { title: "SandboxTimeout" }),
-  responses: { 204: { description: "It is set." }, ...failures(404, 409) },
+  responses: { 204: { description: "The timeout is set." }, ...failures(404, 409) },
   repeatable: true,
   handle: async (services, request) => {
     await services.sandboxes.setTimeout(teamOf(request.caller).id, sandboxIdOf(request.params), request.body.timeout * 1000);

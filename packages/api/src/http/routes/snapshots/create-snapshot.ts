@@ -14,20 +14,22 @@ export const createSnapshot = defineOperation({
   tag: "snapshots",
   summary: "Take a snapshot of a sandbox",
   description:
-    "The sandbox stands still for a moment and goes on. Sandboxes that are created from the snapshot begin where it was then. It lives on its own: " +
-    "delete it as a template. A name that a snapshot has already gets another build.",
+    "The sandbox is frozen for a moment and keeps running. Sandboxes that are created from the snapshot start in its state. The snapshot outlives " +
+    "the sandbox: delete it as a template. A snapshot under an existing name becomes a new build of that name.",
   auth: ["apiKey"],
   params: SandboxIdParams,
   body: Type.Object(
     {
-      name: Type.Optional(Type.String({ description: "What to call it: `name` or `name:tag`. Without one only its id stands for it." })),
-      memory: Type.Optional(Type.Boolean({ description: "False: its files only; what is made from it boots.", default: true })),
+      name: Type.Optional(Type.String({ description: "Its name: `name` or `name:tag`. A snapshot without a name has only an id." })),
+      memory: Type.Optional(
+        Type.Boolean({ description: "False: keep the files only. Sandboxes created from the snapshot boot.", default: true }),
+      ),
     },
     { title: "NewSnapshot" },
   ),
   idempotent: true,
   responses: {
-    201: { description: "It is taken.", schema: SnapshotSchema, headers: STARTED.headers ?? {} },
+    201: { description: "The snapshot is taken.", schema: SnapshotSchema, headers: STARTED.headers ?? {} },
     ...failures(404, 409, 422, 501, 503),
   },
   repeatable: false,

@@ -1,6 +1,6 @@
 import { type Static, Type } from "typebox";
 import { parseTemplateReference } from "../../../templates/reference.ts";
-import { encodeCursor, parseCursor } from "../../input/cursor.ts";
+import { encodeCursor, MAX_PAGE, PageFields, parseCursor } from "../../input/cursor.ts";
 import { teamOf } from "../../input/request-values.ts";
 import { defineOperation, type OperationRequest, type OperationResponse } from "../../operation.ts";
 import { encodeSnapshot } from "../../output/encode-sandbox.ts";
@@ -8,15 +8,10 @@ import { failures } from "../../output/responses.ts";
 import { SnapshotSchema } from "../../schemas.ts";
 import type { ApiServices } from "../../services.ts";
 
-const MAX_LIMIT = 100;
-
 const QuerySchema = Type.Object({
-  sandboxID: Type.Optional(Type.String({ description: "Only those of this sandbox." })),
-  name: Type.Optional(Type.String({ description: "Only this one: its name or id. With a tag, the build that the tag stands for." })),
-  limit: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: MAX_LIMIT, default: MAX_LIMIT, description: "How many at most in one answer." }),
-  ),
-  nextToken: Type.Optional(Type.String({ description: "The `X-Next-Token` of the answer before." })),
+  sandboxID: Type.Optional(Type.String({ description: "Only snapshots of this sandbox." })),
+  name: Type.Optional(Type.String({ description: "Only the snapshot of this name or id. With a tag: the build of that tag." })),
+  ...PageFields,
 });
 
 export const listSnapshots = defineOperation({
@@ -25,14 +20,14 @@ export const listSnapshots = defineOperation({
   path: "/snapshots",
   tag: "snapshots",
   summary: "List snapshots",
-  description: "The team's, each with what was taken last under its name, the newest first, a page at a time.",
+  description: "The team's snapshots, newest first, in pages. Each name shows its latest build.",
   auth: ["apiKey"],
   query: QuerySchema,
   responses: {
     200: {
       description: "One page.",
       schema: Type.Array(SnapshotSchema),
-      headers: { "X-Next-Token": "There is another page, and this asks for it." },
+      headers: { "X-Next-Token": "Present if another page follows. Send it as `nextToken`." },
     },
     ...failures(),
   },
@@ -44,10 +39,10 @@ async function answerSnapshots(
   services: ApiServices,
   request: OperationRequest<unknown, Static<typeof QuerySchema>, unknown>,
 ): Promise<OperationResponse> {
-  const { sandboxID, name, limit = MAX_LIMIT, nextToken } = request.query;
+  const { sandboxID, name, limit = MAX_PAGE, nextToken } = request.query;
   const after = nextToken === undefined ? undefined : parseCursor(nextToken, "desc");
   const { items, last } = await services.snapshots.list(teamOf(request.caller), {
-    // As in paths, older clients add the client's id.
+    // Older clients append the client's id, as in paths.
     sandboxId: sandboxID?.split("-")[0],
     named: name === undefined ? undefined : { reference: parseTemplateReference(name), hasTag: name.includes(":") },
     limit,

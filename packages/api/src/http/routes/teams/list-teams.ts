@@ -13,7 +13,7 @@ export const listTeams = defineOperation({
   path: "/teams",
   tag: "teams",
   summary: "List the caller's teams",
-  description: "Every answer makes a new API key for each team: only hashes of keys are kept, so none can be shown twice.",
+  description: "Each call creates a new API key for every team, because stored keys are hashes and cannot be shown again.",
   auth: ["accessToken"],
   responses: { 200: { description: "The teams.", schema: Type.Array(TeamSchema) }, ...failures() },
   repeatable: false,

@@ -10,10 +10,10 @@ export const deleteTemplate = defineOperation({
   tag: "templates",
   summary: "Delete a template or a snapshot",
   description:
-    "All its builds go, whatever tag is given, and its names are free at once. Refused while sandboxes that were made from it run or are paused.",
+    "Deletes all builds, whatever tag is given, and frees the names at once. Refused while sandboxes of the template run or are paused.",
   auth: ["apiKey", "accessToken"],
-  params: Type.Object({ templateID: Type.String({ description: "Its id or name, percent-encoded; a tag is ignored." }) }),
-  responses: { 204: { description: "It is gone." }, ...failures(403, 404) },
+  params: Type.Object({ templateID: Type.String({ description: "The id or name, percent-encoded. A tag is ignored." }) }),
+  responses: { 204: { description: "The template is deleted." }, ...failures(403, 404) },
   repeatable: true,
   handle: async (services, { caller, params }) => {
     await services.templates.delete(await services.teams.teamsOf(caller), parseTemplateReference(params.templateID));
