@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { Kysely } from "kysely";
 import type { Database } from "./tables.ts";
 
-/** The id of the cluster whose state this database is; made by whoever opens it first. */
+/** The id of the cluster that this database belongs to. The first process that opens the database makes it. */
 export async function readClusterId(db: Kysely<Database>): Promise<string> {
   await db
     .insertInto("cluster")

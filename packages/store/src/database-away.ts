@@ -1,4 +1,4 @@
-/** Of the system: there is no way to the server. */
+/** System errors: the server cannot be reached. */
 const NO_CONNECTION = new Set([
   "ECONNREFUSED",
   "ECONNRESET",
@@ -10,12 +10,12 @@ const NO_CONNECTION = new Set([
   "EAI_AGAIN",
   "ENOENT",
 ]);
-/** Of PostgreSQL (appendix A): it stops, it starts, or it takes no more connections. Class 08 is all about connections. */
+/** PostgreSQL errors (appendix A): the server stops, starts, or accepts no more connections. Class 08 contains the connection errors. */
 const NOT_NOW = /^(?:08\w{3}|57P0[123]|53300)$/;
-/** Of the client, which gives these no code. */
+/** Errors of the client library, which have no code. */
 const CLIENT_WORDS = /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error/;
 
-/** Whether something failed because the database can't be reached now. What it was about may have been done, unless nothing was to be changed. */
+/** Whether an operation failed because the database cannot be reached now. A change may have been made nevertheless. */
 export function isDatabaseAway(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if (error instanceof AggregateError && error.errors.some(isDatabaseAway)) return true;

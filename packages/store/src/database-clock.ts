@@ -1,17 +1,17 @@
-// The time that counts for what is in the database: the database's own. Several control processes run on machines whose clocks differ, and
-// what one of them writes down another one acts on.
+// The clock of everything that is stored in the database: the database's own. API processes run on hosts whose clocks differ, and act on
+// times that other processes wrote.
 
 import { type Clock, type Logger, systemClock } from "@skerry/base";
 import { type Kysely, sql } from "kysely";
 import type { DialectName } from "./dialect/json-contains.ts";
 import type { Database } from "./tables.ts";
 
-/** A machine's clock that is further off than this is worth saying. */
+/** Difference between the host's clock and the database's clock from which a warning is logged. */
 const SKEW_MS = 2_000;
 const SAY_EVERY_MS = 600_000;
 
 export interface DatabaseClock extends Clock {
-  /** Asks the database again: its clock and ours drift, and may be set. Does nothing where the database is a file of this machine. */
+  /** Measures the difference again: clocks drift, and may be set. Does nothing when the database is a file on this host. */
   measure(): Promise<void>;
 }
 
@@ -31,7 +31,7 @@ class PostgresClock implements DatabaseClock {
   readonly #db: Kysely<Database>;
   readonly #machine: Clock;
   readonly #logger: Logger | undefined;
-  /** To be added to this process's monotonic clock, which nobody sets. */
+  /** Offset to add to the monotonic clock of this process. */
   #offsetMs = 0;
   #saidAt = Number.NEGATIVE_INFINITY;
 

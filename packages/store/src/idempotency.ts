@@ -1,34 +1,34 @@
 import type { Kysely, Selectable } from "kysely";
 import type { Database, IdempotencyTable } from "./tables.ts";
 
-/** What is known of an operation that was asked for with a key. */
+/** An operation that was requested with an idempotency key. */
 export interface KeyRecord {
   readonly teamId: string;
   readonly key: string;
-  /** Of the operation and its body: the same key must not stand for two requests. */
+  /** Identifies the operation and its body: one key must not be used for two different requests. */
   readonly fingerprint: string;
-  /** The control process that does it. */
+  /** The API process that carries the operation out. */
   readonly owner: string;
   readonly createdAt: number;
-  /** The ids of what it makes, chosen before it begins: after the end of its process they say what became of it. */
+  /** The ids of what the operation creates, chosen before it begins. After the end of the process they lead to its result. */
   readonly subjects: readonly string[];
-  /** Undefined until it is done. */
+  /** Undefined until the operation is complete. */
   readonly answer: { readonly status: number; readonly body: string } | undefined;
 }
 
-/** One try of an operation: another process's, or a later one of the same process, has other subjects. */
+/** One attempt of an operation. Attempts of other processes and later attempts have other subjects. */
 type Try = Pick<KeyRecord, "teamId" | "key" | "owner" | "subjects">;
 
 export type NewKeyRecord = Omit<KeyRecord, "answer">;
 
-/** Answers that are given again when a request is repeated with its key. */
+/** Answers that are returned again when a request is repeated with its key. */
 export class IdempotencyRepository {
   readonly #db: Kysely<Database>;
   constructor(db: Kysely<Database>) {
     this.#db = db;
   }
 
-  /** Undefined when the key is taken for this request by this call; what there is otherwise. Entries from before `expired` count as none. */
+  /** Reserves the key for a request. Returns undefined on success, otherwise the existing record. Records from before `expired` are ignored. */
   async reserve(record: NewKeyRecord, expired: number): Promise<KeyRecord | undefined> {
     await this.#db
       .deleteFrom("idempotency_keys")
@@ -75,7 +75,7 @@ export class IdempotencyRepository {
       .execute();
   }
 
-  /** Nothing came of it: the next request with this key is the first again. */
+  /** Releases the key after a failure: the next request with this key is the first one again. */
   async release(record: Try): Promise<void> {
     await this.#db
       .deleteFrom("idempotency_keys")
@@ -87,7 +87,7 @@ export class IdempotencyRepository {
       .execute();
   }
 
-  /** True when the work of a process that is gone is this one's now, with other subjects. */
+  /** Takes over the operation of a dead process, with other subjects. Returns false when another process was faster. */
   async takeOver(record: KeyRecord, by: { readonly owner: string; readonly subjects: readonly string[] }): Promise<boolean> {
     const updated = await this.#db
       .updateTable("idempotency_keys")

@@ -7,7 +7,7 @@ export interface Team {
   readonly name: string;
 }
 
-/** A key or token as it is kept: its hash and what may be shown of it. */
+/** A key or token as it is stored: its hash, and the part that may be shown. */
 export interface Credential {
   readonly id: string;
   readonly name: string;
@@ -27,7 +27,7 @@ export interface Membership {
   readonly isDefault: boolean;
 }
 
-/** Teams, users, and the keys and tokens by which they prove themselves. */
+/** Teams and users, with the keys and tokens that authenticate them. */
 export class IdentityRepository {
   readonly #db: Kysely<Database>;
   constructor(db: Kysely<Database>) {
@@ -59,7 +59,7 @@ export class IdentityRepository {
       .execute();
   }
 
-  /** Adds a key; one with the same hash that is there already stays as it is. */
+  /** Adds a key. An existing key with the same hash stays unchanged. */
   async addApiKey(key: Credential & { readonly teamId: string }): Promise<void> {
     await this.#db
       .insertInto("api_keys")
@@ -123,7 +123,7 @@ export class IdentityRepository {
     return await this.#db.selectFrom("teams").where("slug", "=", slug).select(["id", "slug", "name"]).executeTakeFirst();
   }
 
-  /** The member that the team was made with. */
+  /** The first member of the team. */
   async findFirstMember(teamId: string): Promise<{ readonly userId: string } | undefined> {
     const row = await this.#db
       .selectFrom("team_members")

@@ -2,24 +2,24 @@ import type { Selectable } from "kysely";
 import type { ImageTable } from "./tables.ts";
 
 /**
- * What an image is for. `pause`: a sandbox is kept in it. `snapshot`: a build starts sandboxes from it.
- * `fork`: it is gone again when the forks are up.
+ * The purpose of an image. `pause`: it holds a paused sandbox. `snapshot`: a build starts sandboxes from it. `fork`: it is deleted when the
+ * forks are up.
  */
 export type ImageKind = "pause" | "snapshot" | "fork";
 
-/** Its node has it whole only in `ready`. In the others there may be something to clean up. */
+/** The node has a complete image only in `ready`. In the other states there may be remains to delete. */
 export type ImageState = "creating" | "ready" | "deleting";
 
 export interface NewImage {
   readonly id: string;
   readonly teamId: string;
   readonly nodeId: string;
-  /** The sandbox that it is taken of, whose token the agent in its memory asks for. */
+  /** The sandbox of the image. The agent in the image's memory requires the token of this sandbox. */
   readonly sandboxId: string;
   readonly kind: ImageKind;
-  /** The control process that takes it. */
+  /** The API process that takes the image. */
   readonly owner: string;
-  /** Whether it is to have memory, until the node says whether it does. */
+  /** Whether memory was requested; later, whether the image has memory according to its node. */
   readonly hasMemory: boolean;
   readonly createdAt: number;
 }

@@ -2,14 +2,14 @@ import { type Kysely, sql } from "kysely";
 import { type Image, type ImageState, imageFrom, imageRow, type NewImage } from "./image.ts";
 import type { Database } from "./tables.ts";
 
-/** Images that nodes have, or may have. An entry is there before its node is asked and until the node has let go of it. */
+/** Images that nodes have, or may have. A row exists before its node is called, and until the node has deleted the image. */
 export class ImageRepository {
   readonly #db: Kysely<Database>;
   constructor(db: Kysely<Database>) {
     this.#db = db;
   }
 
-  /** Writes the entry in state `creating`. */
+  /** Inserts a row in the state `creating`. */
   async insert(image: NewImage): Promise<void> {
     await this.#db.insertInto("images").values(imageRow(image)).execute();
   }
@@ -19,17 +19,17 @@ export class ImageRepository {
     return row && imageFrom(row);
   }
 
-  /** Of no use any more: what is left of it on its node is to go. */
+  /** Moves an image to `deleting`: its node is to delete it. */
   async drop(id: string, now: number): Promise<void> {
     await this.#db.updateTable("images").set({ state: "deleting", state_changed_at: now }).where("id", "=", id).execute();
   }
 
-  /** The node has nothing of it. */
+  /** Deletes the row, when the node has nothing of the image any more. */
   async forget(id: string): Promise<void> {
     await this.#db.deleteFrom("images").where("id", "=", id).where("state", "=", "deleting").execute();
   }
 
-  /** Those that a sandbox is or was kept in. */
+  /** The images of a sandbox, past and present. */
   async listOfPauses(sandboxId: string): Promise<readonly Image[]> {
     const rows = await this.#db.selectFrom("images").where("sandbox_id", "=", sandboxId).where("kind", "=", "pause").selectAll().execute();
     return rows.map(imageFrom);
@@ -46,7 +46,7 @@ export class ImageRepository {
     return rows.map(imageFrom);
   }
 
-  /** Which of these ids have an entry. */
+  /** Returns those of the ids that have a row. */
   async filterKnown(ids: readonly string[]): Promise<ReadonlySet<string>> {
     const known = new Set<string>();
     for (let from = 0; from < ids.length; from += 500) {

@@ -5,15 +5,15 @@ import { MIGRATIONS } from "./migrations/index.ts";
 import type { Database } from "./tables.ts";
 
 /**
- * Throws PlatformError("store_migration_failed") where a newer version has changed the tables. Changes nothing. A database that can't be
- * asked passes: whoever opens it gets the reason.
+ * Throws PlatformError("store_migration_failed") when a newer version has changed the tables. Changes nothing. Does not throw when the
+ * database cannot be reached: opening it reports the reason.
  */
 export async function refuseNewer(db: Kysely<Database>): Promise<void> {
   const newer = await stepsOfANewerVersion(db).catch(() => []);
   if (newer.length > 0) throw new PlatformError("store_migration_failed", newerMessage(newer));
 }
 
-/** Brings the database to this version's tables. Several processes may do it at once; a newer database is refused. */
+/** Migrates the database to the tables of this version. Several processes may call this at the same time. Refuses a newer database. */
 export async function migrate(db: Kysely<Database>): Promise<void> {
   const migrator = new Migrator({ db, provider: { getMigrations: async () => ({ ...MIGRATIONS }) } });
   const { error, results } = await migrator.migrateToLatest();

@@ -23,14 +23,14 @@ export interface Store extends AsyncDisposable {
   readonly snapshots: SnapshotRepository;
   readonly idempotency: IdempotencyRepository;
   readonly processes: ProcessRepository;
-  /** For everything that is written into this database, or compared with it. */
+  /** The clock for all times that are stored in this database or compared with stored times. */
   readonly clock: DatabaseClock;
-  /** The id that this database was given when it was made. */
+  /** The id of the cluster that this database belongs to. */
   readonly clusterId: string;
   close(): Promise<void>;
 }
 
-/** Opens `sqlite:<path>` or `postgres://…`, and brings its tables up to date. */
+/** Opens `sqlite:<path>` or `postgres://…`, and migrates its tables. */
 export async function openStore(url: string, logger?: Logger, options: { machineClock?: Clock } = {}): Promise<Store> {
   const { name, db } = connect(url, logger);
   let clusterId: string;
@@ -59,7 +59,7 @@ export async function openStore(url: string, logger?: Logger, options: { machine
   };
 }
 
-/** Throws PlatformError("store_migration_failed") where a newer version has changed the tables. Changes nothing. */
+/** Throws PlatformError("store_migration_failed") when a newer version has changed the tables. Changes nothing. */
 export async function refuseNewerDatabase(url: string, logger?: Logger): Promise<void> {
   const { db } = connect(url, logger);
   try {

@@ -1,7 +1,7 @@
 import type { Kysely } from "kysely";
 import type { Database } from "./tables.ts";
 
-/** Control processes. Whether one is alive is told by whether its number grows, not by anybody's clock. */
+/** The heartbeats of API processes. A process is alive while its number grows; no clocks are compared. */
 export class ProcessRepository {
   readonly #db: Kysely<Database>;
   constructor(db: Kysely<Database>) {

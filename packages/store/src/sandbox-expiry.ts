@@ -3,7 +3,7 @@ import { ENTRY_COLUMNS, entryFrom, LISTED_AS, type SandboxEntry } from "./sandbo
 import type { Database } from "./tables.ts";
 
 export interface Expiry {
-  /** Where those go that are not to be paused when their time is over, and where the others. */
+  /** The state to move to: `killing` for sandboxes without autoPause, `pausing` for sandboxes with it. */
   readonly to: "killing" | "pausing";
   readonly event: string;
   readonly actor: string;
@@ -13,8 +13,8 @@ export interface Expiry {
 }
 
 /**
- * Moves running sandboxes whose time is over to another state, the longest overdue first, in one statement:
- * when hundreds expire together none waits for the others. Returns those that this call moved.
+ * Moves running sandboxes whose timeout has passed to another state, the longest overdue first. It is one statement, so that hundreds of
+ * sandboxes that expire together do not wait for each other. Returns the sandboxes that this call moved.
  */
 export async function expireSandboxes(tx: Kysely<Database>, expiry: Expiry): Promise<readonly SandboxEntry[]> {
   const { now, to } = expiry;
@@ -34,7 +34,7 @@ export async function expireSandboxes(tx: Kysely<Database>, expiry: Expiry): Pro
         .limit(expiry.limit)
         .select("id"),
     )
-    // Again, for the process that waited for another one's row lock.
+    // Checked again, because this statement may have waited for the row lock of another process.
     .where("state", "=", sql.lit("running"))
     .where("end_at", "<=", now)
     .returning(ENTRY_COLUMNS)

@@ -1,4 +1,4 @@
-// The lists that teams see. Each is read along an index: of running or paused ones `sandboxes_listed`, of both `sandboxes_listed_all`.
+// The lists of a team's sandboxes. Each list is read along an index: `sandboxes_listed` for one state, `sandboxes_listed_all` for both.
 
 import { type Kysely, type SelectQueryBuilder, sql } from "kysely";
 import { type DialectName, jsonContains } from "./dialect/json-contains.ts";
@@ -7,7 +7,7 @@ import type { Database } from "./tables.ts";
 
 export interface SandboxFilter {
   readonly teamId: string;
-  /** Default: both. */
+  /** Default: running and paused. */
   readonly listed?: "running" | "paused";
   readonly metadata?: Readonly<Record<string, string>>;
   readonly templateId?: string;

@@ -1,4 +1,4 @@
-// One change of state: the compare-and-set, what it means for an image, and the line in the journal, in one commit.
+// One change of a sandbox's state: the compare-and-set, the change to the image, and the entry in the journal, in one transaction.
 
 import { PlatformError } from "@skerry/base";
 import { type Kysely, sql } from "kysely";
@@ -22,30 +22,30 @@ import type { Database } from "./tables.ts";
 export interface SandboxTransition {
   readonly from: SandboxState;
   readonly to: SandboxState;
-  /** What happened, who made it happen, and why where there is more to say: for the journal. */
+  /** For the journal: the event, the actor, and the reason if there is one. */
   readonly event: string;
   readonly actor: string;
-  /** On the way to its end it is an `EndReason`, and becomes the end's. */
+  /** For an end it is an `EndReason`, which becomes the reason of the end. */
   readonly reason?: TransitionReason;
   readonly now: number;
-  /** Only where nothing else has happened since that version. */
+  /** Applies only when the sandbox still has this version. */
   readonly version?: number;
   readonly set?: SandboxChanges;
   readonly image?: ImageChange;
-  /** Only while the team runs fewer than this; throws PlatformError("limit_reached") otherwise. */
+  /** Applies only while the team runs fewer sandboxes than this. Throws PlatformError("limit_reached") otherwise. */
   readonly maxOfTeam?: number;
 }
 
 export type TransitionReason = EndReason | PauseReason | `memory_lost: ${string}`;
 
 export type ImageChange =
-  /** It is about to be taken. */
+  /** The image is about to be taken. */
   | { readonly kind: "begin"; readonly image: NewImage }
-  /** The node has it. */
+  /** The node has the image. */
   | { readonly kind: "keep"; readonly id: string; readonly hasMemory: boolean; readonly sizeBytes: number }
-  /** The node made it by itself. What its sandbox was to be kept in is of no use any more. */
+  /** The node wrote the image by itself. The image that the sandbox was to be paused in, `instead`, is dropped. */
   | { readonly kind: "take over"; readonly image: NewImage; readonly sizeBytes: number; readonly instead?: string }
-  /** It is of no use any more, and the node may still have it. */
+  /** The image is not needed any more, and the node may still have it. */
   | { readonly kind: "drop"; readonly id: string };
 
 export interface Inserted {
@@ -71,7 +71,7 @@ export async function insertSandbox(tx: Kysely<Database>, dialect: DialectName, 
     .execute();
 }
 
-/** Undefined when the sandbox was not in that state, or not any more. */
+/** Returns undefined when the sandbox was not in the expected state or version. */
 export async function changeState(
   tx: Kysely<Database>,
   dialect: DialectName,
@@ -138,7 +138,7 @@ export async function changeImage(tx: Kysely<Database>, change: ImageChange, now
   }
 }
 
-/** The lock makes those who ask at the same time count one after the other, on every control process. */
+/** Throws when the team runs as many sandboxes as it may. The lock makes parallel requests, also of other processes, count one after the other. */
 async function assertBelowLimit(tx: Kysely<Database>, dialect: DialectName, limit: { teamId: string; max: number }): Promise<void> {
   await lockTeam(tx, dialect, limit.teamId);
   const { count } = await tx

@@ -6,29 +6,29 @@ import type { SandboxTable } from "./tables.ts";
 export type SandboxState =
   | "starting"
   | "running"
-  /** An image of it is being taken; it goes on running. */
+  /** An image of the running sandbox is being taken. */
   | "snapshotting"
   | "pausing"
   | "paused"
-  /** It is paused, and another image is being made of the one that it is kept in. */
+  /** The sandbox is paused, and another image is being made from its image. */
   | "copying"
   | "resuming"
   | "killing"
   | "ended";
 
 /**
- * Why a sandbox is no more. `abandoned`: its create did not come to its end. `exited`: it ended by itself.
- * `memory`: it took more than it may have.
+ * Why a sandbox ended. `abandoned`: the process that created it died. `exited`: the sandbox ended by itself. `memory`: it exceeded its memory
+ * limit.
  */
 export type EndReason = "request" | "timeout" | "memory" | "exited" | "node_lost" | "create_failed" | "caller_gone" | "abandoned";
 
-/** Those of them that nobody asks for. */
+/** The reasons of ends that nobody requested. */
 export type UnaskedEnd = Extract<EndReason, "exited" | "memory">;
 
-/** Why a sandbox is paused although nobody has paused it. `disk`: it was filling the disk of its machine. */
+/** Why a sandbox is paused that nobody paused. `disk`: it was filling the data disk of its host. */
 export type PauseReason = UnaskedEnd | "disk";
 
-/** What lists show a state as; null: not at all. */
+/** The state that callers see; null: the sandbox is not listed. */
 export const LISTED_AS: Readonly<Record<SandboxState, "running" | "paused" | null>> = {
   starting: null,
   running: "running",
@@ -41,7 +41,7 @@ export const LISTED_AS: Readonly<Record<SandboxState, "running" | "paused" | nul
   ended: null,
 };
 
-/** States in which a sandbox counts towards what its team may run at a time. */
+/** States in which a sandbox counts towards its team's limit of concurrent sandboxes. */
 export const OCCUPYING_STATES: readonly SandboxState[] = ["starting", "running", "snapshotting", "pausing", "resuming"];
 
 export interface NewSandbox {
@@ -52,49 +52,49 @@ export interface NewSandbox {
   readonly alias: string | null;
   readonly nodeId: string;
   readonly nodeUrl: string;
-  /** The control process that works on it, or did last. */
+  /** The API process that works on the sandbox, or did last. */
   readonly owner: string;
   readonly createdAt: number;
   readonly metadata: Readonly<Record<string, string>> | null;
   readonly cpuCount: number;
   readonly memoryMb: number;
   readonly diskSizeMb: number;
-  /** What the caller chose. One value: this package never looks into it. What a statement selects by or changes is a field of its own. */
+  /** What the caller chose. This package never reads the single options: settings that statements need are fields of their own. */
   readonly options: SandboxOptions;
   readonly autoPause: boolean;
   readonly autoPauseMemory: boolean;
   readonly autoResume: boolean;
-  /** How long it was to live when it was created. */
+  /** The timeout of the create. */
   readonly timeoutMs: number;
 }
 
 export interface Sandbox extends NewSandbox {
   readonly state: SandboxState;
   readonly stateChangedAt: number;
-  /** One more with every change of state. */
+  /** Incremented by every change of state. */
   readonly version: number;
   readonly runtime: string | null;
   readonly agentVersion: string | null;
   readonly startedAt: number | null;
   readonly endAt: number | null;
-  /** The image that it is paused in, or on its way into or out of. */
+  /** The image of a paused sandbox, or the image that a pause is writing or a resume is using. */
   readonly imageId: string | null;
   readonly imageHasMemory: boolean | null;
-  /** Its agent was silent when the image was taken. */
+  /** The agent did not answer when the image was taken. */
   readonly agentUnresponsive: boolean | null;
   readonly pausedAt: number | null;
-  /** Why it is paused, where nobody asked for it and its time was not over. */
+  /** Why the sandbox is paused, when the pause was neither requested nor due. */
   readonly pauseReason: PauseReason | null;
-  /** A paused one ends then; null: never. */
+  /** When a paused sandbox ends; null: never. */
   readonly keepUntil: number | null;
-  /** Its time is over, but it could not be paused: not before this again. */
+  /** When the next attempt to pause an expired sandbox may begin. */
   readonly expireNotBefore: number | null;
   readonly endedAt: number | null;
   readonly endReason: EndReason | null;
   readonly endActor: string | null;
 }
 
-/** What a change of state may change besides. */
+/** Fields that a change of state may set. */
 export type SandboxChanges = Partial<
   Pick<
     Sandbox,
@@ -114,7 +114,7 @@ export type SandboxChanges = Partial<
   >
 >;
 
-/** What it takes to settle a sandbox: not its metadata, which callers may fill and which is read in vain then. */
+/** The fields that are needed to settle a sandbox. Excludes what callers may fill without need, such as metadata. */
 export type SandboxEntry = Pick<
   Sandbox,
   | "id"

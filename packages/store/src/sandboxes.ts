@@ -1,5 +1,5 @@
-// Every change of state is a compare-and-set on the state it starts from: of several processes that try, one wins,
-// and the others read what became of it. Nothing here decides which change is allowed; callers do.
+// The repository of sandboxes. Every change of state is a compare-and-set: when several processes try, one succeeds, and the others read
+// the new state. The callers decide which changes are allowed.
 
 import { type Kysely, sql } from "kysely";
 import type { DialectName } from "./dialect/json-contains.ts";
@@ -22,11 +22,11 @@ export interface SandboxStart {
 export interface SandboxRoute {
   readonly nodeId: string;
   readonly nodeUrl: string;
-  /** Another one after each resume. */
+  /** Changes with each resume. */
   readonly startedAt: number;
 }
 
-/** One line of what a sandbox went through. */
+/** One entry of a sandbox's journal. */
 export interface SandboxEventRecord {
   readonly version: number;
   readonly at: number;
@@ -37,7 +37,7 @@ export interface SandboxEventRecord {
   readonly actor: string;
 }
 
-/** Sandboxes, from the entry that is made before anything else of them to the one that says how they ended. */
+/** Sandboxes, from the row that is written before their start to the row that states how they ended. */
 export class SandboxRepository {
   readonly #db: Kysely<Database>;
   readonly #dialect: DialectName;
@@ -46,7 +46,7 @@ export class SandboxRepository {
     this.#dialect = dialect;
   }
 
-  /** Writes the entry in state `starting`. */
+  /** Inserts a row in the state `starting`. */
   async insert(sandbox: NewSandbox, about: Inserted): Promise<void> {
     await this.#db.transaction().execute((tx) => insertSandbox(tx, this.#dialect, sandbox, about));
   }
@@ -56,13 +56,13 @@ export class SandboxRepository {
     return row && sandboxFrom(row);
   }
 
-  /** The state alone, for those who wait for another one. */
+  /** Reads the state alone, for callers that wait for a change. */
   async findState(id: string): Promise<SandboxState | undefined> {
     const row = await this.#db.selectFrom("sandboxes").where("id", "=", id).select("state").executeTakeFirst();
     return row?.state as SandboxState | undefined;
   }
 
-  /** From `starting` to `running`, and counted for its template: one commit. Undefined when it was not starting any more. */
+  /** Moves a sandbox from `starting` to `running` and counts it for its template, in one transaction. Returns undefined in any other state. */
   async start(
     id: string,
     start: SandboxStart & { readonly actor: string; readonly reason?: TransitionReason },
@@ -89,14 +89,14 @@ export class SandboxRepository {
     });
   }
 
-  /** The sandbox as it is afterwards, when this call made the change. */
+  /** Returns the changed sandbox; undefined when this call did not make the change. */
   async transition(id: string, change: SandboxTransition): Promise<Sandbox | undefined> {
     return await this.#db.transaction().execute((tx) => changeState(tx, this.#dialect, { ...change, id }));
   }
 
   /**
-   * Sets when a sandbox that runs now ends. With `onlyLater` an end that is later already stays. True when it was changed.
-   * One whose time is over can't be held, unless it is to be paused then, which has not begun.
+   * Sets the end of a running sandbox. With `onlyLater`, a later end stays. Returns whether the end was changed. An expired sandbox cannot be
+   * extended, unless it has autoPause and the pause has not begun.
    */
   async setEnd(id: string, end: { readonly endAt: number; readonly now: number; readonly onlyLater: boolean }): Promise<boolean> {
     let update = this.#db
@@ -109,7 +109,7 @@ export class SandboxRepository {
     return (await update.executeTakeFirst()).numUpdatedRows === 1n;
   }
 
-  /** Its time is over, but it could not be paused: it is not looked at again before then. */
+  /** Delays the next attempt to pause an expired sandbox. */
   async putOffExpiry(id: string, notBefore: number): Promise<void> {
     await this.#db
       .updateTable("sandboxes")
@@ -119,7 +119,7 @@ export class SandboxRepository {
       .execute();
   }
 
-  /** Tells the image of a sandbox that is being paused, before it is taken. False when it is not any more. */
+  /** Assigns an image to a sandbox in `pausing`, before it is taken. Returns false when the sandbox is not in `pausing` any more. */
   async beginImage(id: string, image: NewImage): Promise<boolean> {
     return await this.#db.transaction().execute(async (tx) => {
       const updated = await tx
@@ -135,7 +135,7 @@ export class SandboxRepository {
     });
   }
 
-  /** Says that the process that worked on it does not any more, and that its state has to be found out. */
+  /** Records that no process works on the sandbox any more, so that the reconciliation settles it. */
   async disown(sandbox: Pick<Sandbox, "id" | "version">): Promise<void> {
     await this.#db
       .updateTable("sandboxes")
@@ -153,7 +153,7 @@ export class SandboxRepository {
     return await countSandboxes(this.#db, this.#dialect, filter);
   }
 
-  /** Asked several times a second, mostly in vain: what is due is looked for before anything is locked. */
+  /** Called several times a second, mostly without a result. Therefore it looks for expired sandboxes before it locks anything. */
   async expire(expiry: Expiry): Promise<readonly SandboxEntry[]> {
     const due = this.#db.selectFrom("sandboxes").where("state", "=", sql.lit("running")).where("end_at", "<=", expiry.now).select("id");
     if ((await due.limit(1).executeTakeFirst()) === undefined) return [];
@@ -173,7 +173,7 @@ export class SandboxRepository {
     return rows.map(entryFrom);
   }
 
-  /** Paused ones that were to be kept until before `now`, the longest overdue first. */
+  /** Paused sandboxes that were to be kept until a time before `now`, the longest overdue first. */
   async listNotKept(now: number, limit: number): Promise<readonly SandboxEntry[]> {
     const rows = await this.#db
       .selectFrom("sandboxes")
@@ -196,7 +196,7 @@ export class SandboxRepository {
     return rows.map(entryFrom);
   }
 
-  /** Which of these ids have an entry that has not ended. */
+  /** Returns those of the ids whose sandboxes have not ended. */
   async filterLive(ids: readonly string[]): Promise<ReadonlySet<string>> {
     const live = new Set<string>();
     for (let from = 0; from < ids.length; from += 500) {
@@ -211,7 +211,7 @@ export class SandboxRepository {
     return live;
   }
 
-  /** In which of these states a template has sandboxes. */
+  /** Whether a template has a sandbox in one of these states. */
   async hasOfTemplate(templateId: string, states: readonly SandboxState[]): Promise<boolean> {
     const row = await this.#db
       .selectFrom("sandboxes")
@@ -223,7 +223,7 @@ export class SandboxRepository {
     return row !== undefined;
   }
 
-  /** The route of a sandbox whose time is not over: one read of the primary key. */
+  /** The route of a running sandbox whose timeout has not passed: one read by primary key. */
   async findRoute(id: string, now: number): Promise<SandboxRoute | undefined> {
     const row = await this.#db
       .selectFrom("sandboxes")
@@ -245,7 +245,7 @@ export class SandboxRepository {
     return rows.map((row) => row.id);
   }
 
-  /** How many sandboxes each node has or is about to have. */
+  /** The number of sandboxes on each node, including those that are being started. */
   async countByNode(): Promise<ReadonlyMap<string, number>> {
     const rows = await this.#db
       .selectFrom("sandboxes")
@@ -256,7 +256,7 @@ export class SandboxRepository {
     return new Map(rows.map((row) => [row.node_id, row.count]));
   }
 
-  /** What a sandbox went through, the oldest first. */
+  /** The journal of a sandbox, the oldest entry first. */
   async listEvents(id: string): Promise<readonly SandboxEventRecord[]> {
     const rows = await this.#db.selectFrom("sandbox_events").where("sandbox_id", "=", id).orderBy("version").selectAll().execute();
     return rows.map((row) => ({
@@ -270,20 +270,20 @@ export class SandboxRepository {
     }));
   }
 
-  /** Why the last pause of a sandbox has cost it its memory; undefined when it has not. */
+  /** Why the last pause of a sandbox lost its memory; undefined when it did not. */
   async findLossOfPause(id: string): Promise<string | undefined> {
     const paused = this.#db.selectFrom("sandbox_events").where("sandbox_id", "=", id).where("event", "=", "paused");
     const row = await paused.orderBy("version", "desc").select("reason").limit(1).executeTakeFirst();
     return row?.reason?.startsWith(MEMORY_LOST) ? row.reason.slice(MEMORY_LOST.length) : undefined;
   }
 
-  /** What made a sandbox's state the one of that version; undefined when it never was. */
+  /** The event that led to this version of a sandbox; undefined when there was no such version. */
   async findEvent(id: string, version: number): Promise<string | undefined> {
     const query = this.#db.selectFrom("sandbox_events").where("sandbox_id", "=", id).where("version", "=", version);
     return (await query.select("event").executeTakeFirst())?.event;
   }
 
-  /** Forgets sandboxes that ended before a time, and what they went through. Returns how many. */
+  /** Deletes sandboxes that ended before a time, with their journals. Returns how many. */
   async forgetEnded(before: number, limit = 1_000): Promise<number> {
     return await this.#db.transaction().execute(async (tx) => {
       const rows = await tx

@@ -6,10 +6,10 @@ import { assignTag, type Build, buildFrom, buildRow, type Template, type Templat
 
 export interface NewSnapshot {
   readonly teamId: string;
-  /** Whose name it is, or undefined for one without a name. */
+  /** The name and its namespace; undefined for a snapshot without a name. */
   readonly alias: TemplateAlias | undefined;
   readonly tag: string;
-  /** `templateId` is taken where there is no template of that name yet. */
+  /** `templateId` is used when there is no template of this name yet. */
   readonly build: Build & { readonly image: NonNullable<Build["image"]> };
   readonly sizeBytes: number;
 }
@@ -25,7 +25,7 @@ export interface SnapshotFilter {
   readonly teamId: string;
   readonly sourceSandboxId?: string;
   readonly templateId?: string;
-  /** Default: whatever was taken last. */
+  /** Default: the latest build. */
   readonly tag?: string;
 }
 
@@ -43,7 +43,7 @@ export class SnapshotRepository {
     this.#dialect = dialect;
   }
 
-  /** Makes an image that was taken a build that sandboxes can be made from, in one commit. "taken": the name is another thing's. */
+  /** Makes a complete image a build that sandboxes can start from, in one transaction. "taken": another template has the name. */
   async add(snapshot: NewSnapshot): Promise<Snapshot | "taken"> {
     const { build, alias, teamId } = snapshot;
     const now = build.createdAt;
@@ -68,7 +68,7 @@ export class SnapshotRepository {
     });
   }
 
-  /** Of each snapshot that matches its newest build, the newest snapshot first. */
+  /** The newest build of each snapshot that matches, the newest snapshot first. */
   async list(filter: SnapshotFilter, page: SnapshotPage): Promise<readonly Snapshot[]> {
     let query = this.#db
       .selectFrom("templates")
@@ -96,7 +96,7 @@ export class SnapshotRepository {
     return found.filter((snapshot) => snapshot !== undefined);
   }
 
-  /** The snapshot that a build is. */
+  /** The snapshot of a build. */
   async findOfBuild(buildId: string): Promise<Snapshot | undefined> {
     const row = await this.#db
       .selectFrom("tag_assignments")

@@ -1,5 +1,5 @@
-// The tables as Kysely sees them. Times are milliseconds since the epoch, truth values 0 or 1 and lists JSON text,
-// because those mean the same on both databases.
+// The tables as Kysely sees them. Times are milliseconds since the epoch, truth values are 0 or 1, and lists are JSON text, because these
+// types mean the same on both databases.
 
 export interface Database {
   teams: { id: string; slug: string; name: string; created_at: number };
@@ -22,9 +22,9 @@ export interface Database {
 export interface CredentialTable {
   id: string;
   name: string;
-  /** SHA-256, hex; the clear value is nowhere in the database. */
+  /** SHA-256 in hex. The clear value is never stored. */
   hash: string;
-  /** What may be shown of it: length, first and last characters of the part after the prefix. */
+  /** The part that may be shown: the length, and the first and last characters after the prefix. */
   mask_length: number;
   mask_prefix: string;
   mask_suffix: string;

@@ -15,7 +15,7 @@ export interface Template {
   readonly kind: TemplateKind;
 }
 
-/** `snapshot`: its builds are images that sandboxes were taken in. */
+/** `snapshot`: its builds are images of sandboxes. */
 export type TemplateKind = "template" | "snapshot";
 
 export type BuildStatus = "waiting" | "building" | "ready" | "error";
@@ -33,16 +33,16 @@ export interface Build {
   readonly defaultWorkdir: string;
   readonly agentVersion: string;
   readonly createdAt: number;
-  /** Of a snapshot's build: what sandboxes start from, in place of the layers. */
+  /** For the build of a snapshot: the image that sandboxes start from, instead of the layers. */
   readonly image: BuildImage | null;
 }
 
 export interface BuildImage {
   readonly id: string;
   readonly hasMemory: boolean;
-  /** The only node that has it. */
+  /** The only node that has the image. */
   readonly nodeId: string;
-  /** The sandbox that it was taken of. */
+  /** The sandbox of the image. */
   readonly sourceSandboxId: string;
 }
 
@@ -54,7 +54,7 @@ export interface TemplateAlias {
 export interface ListedTemplate {
   readonly template: Template;
   readonly aliases: readonly TemplateAlias[];
-  /** The build that the default tag stands for; undefined when none is ready. */
+  /** The build of the default tag; undefined when none is ready. */
   readonly build: Build | undefined;
   readonly buildCount: number;
 }
@@ -85,7 +85,7 @@ export class TemplateRepository {
       .execute();
   }
 
-  /** Names a template; a name that another template has moves to this one. */
+  /** Gives a template a name. A name of another template moves to this one. */
   async putAlias(alias: TemplateAlias & { readonly templateId: string; readonly now: number }): Promise<void> {
     await this.#db
       .insertInto("template_aliases")
@@ -94,7 +94,7 @@ export class TemplateRepository {
       .execute();
   }
 
-  /** Adds a build under a tag, in one step. False, and nothing changed, when the build is known already. */
+  /** Adds a build under a tag, in one transaction. Returns false and changes nothing when the build exists already. */
   async addBuild(build: Build, tag: string): Promise<boolean> {
     return await this.#db.transaction().execute(async (tx) => {
       const added = await tx
@@ -126,7 +126,7 @@ export class TemplateRepository {
     return row && templateFrom(row);
   }
 
-  /** The ready build that was given the tag last. */
+  /** The ready build that got the tag last. */
   async findTaggedBuild(templateId: string, tag: string): Promise<Build | undefined> {
     const row = await this.#db
       .selectFrom("tag_assignments")
@@ -168,7 +168,7 @@ export class TemplateRepository {
     return new Set(rows.flatMap(({ layers }) => JSON.parse(layers) as string[]));
   }
 
-  /** In the order in which they were named first. */
+  /** Ordered by the time of the first name. */
   async listAliases(templateId: string): Promise<readonly TemplateAlias[]> {
     return await this.#db
       .selectFrom("template_aliases")
@@ -179,15 +179,15 @@ export class TemplateRepository {
       .execute();
   }
 
-  /** A build of whatever template, also of one that was deleted: what was made from it can be resumed. */
+  /** A build of any template, also of a deleted one: its sandboxes can still be resumed. */
   async findAnyBuild(buildId: string): Promise<Build | undefined> {
     const row = await this.#db.selectFrom("builds").where("id", "=", buildId).selectAll().executeTakeFirst();
     return row && buildFrom(row);
   }
 
   /**
-   * Deletes a template for those who look for it; its names are free at once, and the images of its builds are to go.
-   * Its rows stay for the sandboxes that were made from it. False when it was deleted already.
+   * Marks a template as deleted. Its names are free at once, and the images of its builds are to be deleted. Its rows stay for existing
+   * sandboxes. Returns false when the template was deleted already.
    */
   async delete(id: string, now: number): Promise<boolean> {
     return await this.#db.transaction().execute(async (tx) => {

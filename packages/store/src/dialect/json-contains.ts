@@ -3,7 +3,7 @@ import type { Database } from "../tables.ts";
 
 export type DialectName = "sqlite" | "postgres";
 
-/** True where the JSON text in `column` has every given pair, compared exactly. */
+/** True for rows whose JSON text in `column` has every given pair, compared exactly. */
 export function jsonContains(
   dialect: DialectName,
   column: ReferenceExpression<Database, "sandboxes">,

@@ -2,7 +2,7 @@ import type { Logger } from "@skerry/base";
 import { type Dialect, PostgresDialect } from "kysely";
 import pg from "pg";
 
-/** int8 comes as text from PostgreSQL; ours are times and counts, far below 2^53. */
+/** PostgreSQL returns int8 as text. The values here are times and counts, far below 2^53. */
 const INT8_OID = 20;
 
 export function createPostgresDialect(url: string, logger: Logger | undefined): Dialect {
@@ -17,8 +17,8 @@ export function createPostgresDialect(url: string, logger: Logger | undefined): 
         oid === INT8_OID ? Number : pg.types.getTypeParser(oid, format as "text")) as typeof pg.types.getTypeParser,
     },
   });
-  // A connection that the server closes must not end the process. The pool itself listens only while a connection is idle;
-  // one that is lent out and between two queries would throw where nobody catches. Its next query fails and says why.
+  // A connection that the server closes must not end the process. The pool handles errors of idle connections only. A connection that is in
+  // use, between two queries, would throw an uncaught error. Its next query fails with the reason.
   const complain = (error: Error) => logger?.warn({ err: error }, "a database connection failed");
   pool.on("error", complain);
   pool.on("connect", (client) => client.on("error", () => {}));

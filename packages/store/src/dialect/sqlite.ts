@@ -1,5 +1,5 @@
-// Kysely over Node's own SQLite. Preconditions: one process-wide connection; Kysely queues whoever wants it.
-// WAL with synchronous=FULL: what was acknowledged is on disk, so that `kill -9` loses nothing.
+// A Kysely dialect for the SQLite of Node.js. The process has one connection, for which Kysely queues the queries. WAL with synchronous=FULL:
+// acknowledged transactions are on disk, and `kill -9` loses nothing.
 
 import { chmodSync, closeSync, openSync } from "node:fs";
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
@@ -22,7 +22,7 @@ import { keepWalRoom } from "./wal-room.ts";
 const STATEMENTS_KEPT = 200;
 const SQLITE_BUSY = 5;
 const SQLITE_FULL = 13;
-/** There was no room for the index of the write-ahead log. */
+/** There was no disk space for the index of the write-ahead log. */
 const SQLITE_IOERR_SHMSIZE = 4874;
 const BUSY_LIMIT_MS = 15_000;
 
@@ -35,7 +35,7 @@ export function createSqliteDialect(path: string): Dialect {
   };
 }
 
-/** SQLite changes tables inside transactions perfectly well; a migration that fails half-way must leave nothing. */
+/** SQLite supports DDL inside transactions. A failed migration must leave nothing behind. */
 class TransactionalDdlAdapter extends SqliteAdapter {
   override get supportsTransactionalDdl(): boolean {
     return true;
@@ -53,7 +53,7 @@ class NodeSqliteDriver implements Driver {
     if (this.#path !== ":memory:") keepToOwner(this.#path);
     const db = new DatabaseSync(this.#path, { timeout: 20, enableForeignKeyConstraints: true });
     await retryWhileBusy(() => db.exec("pragma journal_mode = wal; pragma synchronous = full;"));
-    // The log is there from the first read on.
+    // The first read creates the log.
     await retryWhileBusy(() => db.exec("select count(*) from sqlite_master"));
     if (this.#path !== ":memory:") await keepWalRoom(this.#path);
     this.#connection = new NodeSqliteConnection(db);
@@ -64,8 +64,7 @@ class NodeSqliteDriver implements Driver {
     return this.#connection;
   }
 
-  // Immediate: a transaction that reads first and writes later would otherwise fail at once, without waiting,
-  // when another process has written in between.
+  // Immediate: otherwise a transaction that reads first and writes later would fail at once when another process has written in between.
   async beginTransaction(connection: DatabaseConnection): Promise<void> {
     await connection.executeQuery(CompiledQuery.raw("begin immediate"));
   }
@@ -74,7 +73,7 @@ class NodeSqliteDriver implements Driver {
     await connection.executeQuery(CompiledQuery.raw("commit"));
   }
 
-  /** When the disk is full, SQLite may have done that itself. */
+  /** On a full disk, SQLite may have rolled back already. */
   async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
     if (this.#connection?.isInTransaction) await connection.executeQuery(CompiledQuery.raw("rollback"));
   }
@@ -88,8 +87,8 @@ class NodeSqliteDriver implements Driver {
 }
 
 /**
- * Hashes only, but what runs here is nobody else's to read. New companions (-wal, -shm) take over the mode of the database;
- * files from before, or from a backup, may have any.
+ * Makes the database readable for its owner only. It contains hashes and no secrets, but also the state of all teams. New companion files
+ * (-wal, -shm) get the mode of the database. Files of earlier versions or from a backup may have any mode.
  */
 function keepToOwner(path: string): void {
   closeSync(openSync(path, "a", 0o600));
@@ -147,7 +146,7 @@ class NodeSqliteConnection implements DatabaseConnection {
   }
 }
 
-/** SQLite's own waiting for another process that writes would stop this whole one, so it is kept short and repeated from here. */
+/** Repeats a statement while another process writes. SQLite's own wait blocks the whole process, so it is kept short. */
 async function retryWhileBusy<R>(work: () => R): Promise<R> {
   const deadline = Date.now() + BUSY_LIMIT_MS;
   for (;;) {
@@ -161,7 +160,7 @@ async function retryWhileBusy<R>(work: () => R): Promise<R> {
   }
 }
 
-/** No statement has been carried out in part: it may be tried again. */
+/** The error for a full disk. No statement was executed in part, so the caller may try again. */
 function diskFull(cause: unknown): PlatformError {
   return new PlatformError("capacity_unavailable", "the disk of the database is full", {
     publicMessage: DISK_FULL_MESSAGE,

@@ -1,12 +1,12 @@
 import { closeSync, openSync } from "node:fs";
 import { allocateInBackground } from "@skerry/base/linux";
 
-/** SQLite begins at the front of its log again after every 4 MiB; where it can't, for a full disk, there is as much again. */
+/** Reserved size of the log. SQLite restarts its log after 4 MiB; on a full disk it cannot, so the same amount is added. */
 const WAL_BYTES = 8 * 1024 * 1024;
 
 /**
- * Takes room on the disk for the write-ahead log of an open database, before it is needed: on a full disk, what is being ended can still be
- * written down. Neither the size nor the content of the file changes. Without that room the database works as well, until the disk is full.
+ * Reserves disk space for the write-ahead log of an open database, so that sandboxes can be ended on a full disk. Changes neither the size
+ * nor the content of the file. Without the reservation the database works until the disk is full.
  */
 export async function keepWalRoom(databaseFile: string): Promise<void> {
   try {
@@ -17,6 +17,6 @@ export async function keepWalRoom(databaseFile: string): Promise<void> {
       closeSync(fd);
     }
   } catch {
-    // The disk is full already, or its file system can't do that.
+    // The disk is full already, or its file system does not support reservations.
   }
 }
