@@ -15,7 +15,7 @@ export interface ApplyOptions {
   readonly npmDir: string;
 }
 
-/** What makes a distribution with the recipe's packages the base template, wherever it came from. */
+/** Turns a distribution with the recipe's packages into the base template. */
 export async function applyRecipe(options: ApplyOptions): Promise<void> {
   const { tree, setupDir } = options;
   await addUser(tree);
@@ -23,7 +23,7 @@ export async function applyRecipe(options: ApplyOptions): Promise<void> {
   const files = join(setupDir, "files");
   await writeFiles(files, options);
   await runCommand("tar", ["--create", "--file", join(setupDir, "files.tar"), "--owner=0", "--group=0", "--directory", files, "."]);
-  // What is in the place of a file, a link as well, is replaced and not written through; directories keep what they are.
+  // tar replaces existing files and links instead of writing through them. Directories keep their owner and mode.
   const flags = ["--no-overwrite-dir", "--keep-directory-symlink", "--same-permissions"];
   await tree.run("/bin/tar", ["--extract", "--file", `${SETUP_PATH}/files.tar`, "--directory", "/", ...flags]);
   await tree.run("/bin/sh", ["-c", RESEED_PYTHON]);
@@ -31,7 +31,7 @@ export async function applyRecipe(options: ApplyOptions): Promise<void> {
 
 async function addUser(tree: Tree): Promise<void> {
   const owner = await nameOf(tree, "1000");
-  // Ubuntu's own first user has this id in newer releases.
+  // In newer releases of Ubuntu, its default user has this id.
   if (owner !== undefined && owner !== "user") await tree.run("/usr/sbin/userdel", ["--remove", owner]);
   if (owner !== "user") {
     await tree.run("/usr/sbin/groupadd", ["--gid", "1000", "user"]);
@@ -42,21 +42,21 @@ async function addUser(tree: Tree): Promise<void> {
 
 async function nameOf(tree: Tree, uid: string): Promise<string | undefined> {
   const { stdout } = await tree.run("/usr/bin/getent", ["passwd", uid]).catch((error: unknown) => {
-    // What getent ends with when there is nobody.
+    // getent's exit code if there is no such user.
     if (error instanceof SubprocessError && error.exitCode === 2) return { stdout: "" };
     throw error;
   });
   return stdout.split(":")[0] || undefined;
 }
 
-/** Files that are ours, as a tree that is laid over the template's. */
+/** Writes our own files as a tree that is extracted over the template's. */
 async function writeFiles(dir: string, { distribution, nodeBinary, npmDir }: ApplyOptions): Promise<void> {
   const files: Readonly<Record<string, { text: string; mode?: number }>> = {
     "etc/sudoers.d/user": { text: SUDOERS, mode: 0o440 },
     "etc/profile": { text: PROFILE },
     "root/.profile": { text: ROOT_PROFILE },
     "etc/hostname": { text: "sandbox\n" },
-    // The runtime gives every sandbox its own content for these two; here they are plain files for it to cover.
+    // The runtime mounts each sandbox's own files over these two.
     "etc/hosts": { text: "127.0.0.1 localhost\n::1 localhost\n" },
     "etc/resolv.conf": { text: "" },
     "etc/machine-id": { text: "" },
@@ -70,7 +70,7 @@ async function writeFiles(dir: string, { distribution, nodeBinary, npmDir }: App
   }
   await cp(koffiAddon(hostArch()), join(dir, RESEED_ADDON));
   await chmod(join(dir, RESEED_ADDON), 0o644);
-  // The same Node.js that the platform runs on, and npm: newer than any distribution's, and a fraction of the packages.
+  // The platform's Node.js and npm: newer than the distribution's, with far fewer packages.
   const bin = join(dir, "usr/local/bin");
   await mkdir(bin, { recursive: true });
   await mkdir(join(dir, "usr/local/lib/node_modules"), { recursive: true });
@@ -80,7 +80,7 @@ async function writeFiles(dir: string, { distribution, nodeBinary, npmDir }: App
   for (const name of ["npm", "npx"]) await symlink(`../lib/node_modules/npm/bin/${name}-cli.js`, join(bin, name));
 }
 
-/** What set-up left in there: archive settings (a proxy's password may be among them), lists, caches, logs. */
+/** Removes what the build left: archive settings, which may contain a proxy's password, package lists, caches and logs. */
 async function removeTraces(tree: Tree): Promise<void> {
   const files = ["/etc/apt/apt.conf.d/99mmdebstrap", "/etc/dpkg/dpkg.cfg.d/99mmdebstrap", "/var/lib/dbus/machine-id", "/.dockerenv"];
   await tree.run("/bin/rm", ["-f", ...files]);
@@ -88,6 +88,6 @@ async function removeTraces(tree: Tree): Promise<void> {
   await tree.run("/bin/mkdir", ["-p", ...dirs]);
   await tree.run("/usr/bin/find", [...dirs, "-mindepth", "1", "-delete"]);
   await tree.run("/bin/mkdir", ["-p", "/var/lib/apt/lists/partial", "/var/cache/apt/archives/partial"]);
-  // A sandbox is thrown away as a whole: pip may install into the system, as users expect of it.
+  // Allows pip to install into the system, as users expect in a sandbox.
   await tree.run("/usr/bin/find", ["/usr/lib", "-maxdepth", "2", "-name", "EXTERNALLY-MANAGED", "-delete"]);
 }

@@ -1,7 +1,7 @@
 import { runCommand } from "@skerry/base";
 import { toolEnvironment } from "../tool-environment.ts";
 
-/** How this machine's apt reaches its archives (proxies, checks of archives that are frozen in time), as lines of an apt.conf. */
+/** The host's apt settings for reaching archives (proxies, date checks), as lines of an apt.conf. */
 export async function aptTransportOptions(): Promise<string[]> {
   const { stdout } = await runCommand("apt-config", ["dump"], { env: toolEnvironment() });
   return stdout

@@ -1,5 +1,5 @@
-// Which package archive the base template is made from: this machine's own, because that is the one that is known to
-// be reachable from here (a mirror, a proxy, an archive in a closed network).
+// The package archives that the base template is built from. The host's own archives come first, because they are known to be reachable
+// from this host: a mirror, a proxy, an archive in a closed network.
 
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ export interface AptSource {
   readonly signedBy: string | undefined;
 }
 
-/** All binary-package sources of an /etc/apt directory, in both file formats. */
+/** All sources of binary packages in an /etc/apt directory, in both file formats. */
 export async function readAptSources(etcApt: string): Promise<AptSource[]> {
   const sources = parseListFile(await readFile(join(etcApt, "sources.list"), "utf8").catch(() => ""));
   const dir = join(etcApt, "sources.list.d");
@@ -22,19 +22,19 @@ export async function readAptSources(etcApt: string): Promise<AptSource[]> {
   return sources;
 }
 
-/** Those that hold the distribution itself: third parties' packages have no place in the template. */
+/** The sources of the distribution itself, without those of third parties. */
 export function distributionSources(sources: readonly AptSource[], codename: string): AptSource[] {
   const suites = new Set([codename, `${codename}-updates`, `${codename}-security`]);
   const archive = /(\/(debian|ubuntu)(-security|-ports)?(\/\d{8}T\d{6}Z)?\/?|\/mirrors\/(debian|ubuntu)[^/]*\.list)$/;
   return sources.filter((source) => suites.has(source.suite) && source.components.includes("main") && archive.test(source.uri));
 }
 
-/** The same archives, for another release of the same distribution; with the key rings that its own system trusts. */
+/** The same archives for another release of the same distribution, with the default key rings. */
 export function otherRelease(sources: readonly AptSource[], codename: string, other: string): AptSource[] {
   return sources.map((source) => ({ ...source, suite: source.suite.replace(codename, other), signedBy: undefined }));
 }
 
-/** One line of sources.list, which every version of mmdebstrap takes as an argument. */
+/** Formats one line of sources.list, which every version of mmdebstrap accepts as an argument. */
 export function formatSource(source: AptSource, wantedComponents: readonly string[]): string {
   const components = wantedComponents.filter((component) => source.components.includes(component));
   const option = source.signedBy === undefined ? "" : `[signed-by=${source.signedBy}] `;
@@ -55,7 +55,7 @@ export function parseDeb822(text: string): AptSource[] {
   return withoutComments.split(/\n\s*\n/).flatMap((stanza) => {
     const field = (name: string) => new RegExp(`^${name}:(.*(?:\\n[ \\t].*)*)`, "im").exec(stanza)?.[1]?.trim();
     if (!words(field("Types")).includes("deb") || /^no$/i.test(field("Enabled") ?? "")) return [];
-    // A key written into the stanza itself can't be put on one line; apt's own key rings are asked then.
+    // A key inside the stanza does not fit on one line. apt uses its default key rings instead.
     const signedBy = field("Signed-By")?.startsWith("/") ? field("Signed-By") : undefined;
     return words(field("URIs")).flatMap((uri) =>
       words(field("Suites")).map((suite) => ({ uri, suite, components: words(field("Components")), signedBy })),

@@ -2,16 +2,16 @@ import { asError } from "@skerry/base";
 import { type OciImageReference, parseOciImageReference } from "@skerry/layers";
 import { OperatorError } from "../operator-error.ts";
 
-/** What the base template is made from where nothing else was asked for: the distribution that it is tested with. */
+/** Default OCI image of the base template: the distribution that the template is tested with. */
 export const DEFAULT_BASE_IMAGE = "docker.io/library/debian:bookworm-slim";
 
-/** No image: this machine's package archive is used, whatever could be reached. */
+/** Value for no image: the template is built from the host's package archive. */
 export const NO_IMAGE = "none";
 
-/** The image that is asked for: what was said (SKERRY_BASE_IMAGE), else what this data folder was made with, else the default. */
-export function wantedBaseImage(said: string | undefined, before: { readonly wantedImage?: string } | undefined): string {
-  if (said !== undefined) return said === "" ? NO_IMAGE : said;
-  // A template of before there was a choice came from the archive, and stays what it is.
+/** The OCI image to use: the setting SKERRY_BASE_IMAGE, or the image of the existing template, or the default. */
+export function wantedBaseImage(setting: string | undefined, before: { readonly wantedImage?: string } | undefined): string {
+  if (setting !== undefined) return setting === "" ? NO_IMAGE : setting;
+  // A template without a recorded image was built from the archive, and stays as it is.
   if (before) return before.wantedImage ?? NO_IMAGE;
   return DEFAULT_BASE_IMAGE;
 }

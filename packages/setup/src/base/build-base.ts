@@ -9,9 +9,9 @@ import { fillFromImage, type ImageOrigin } from "./from-image.privileged.ts";
 import { openTree } from "./tree.privileged.ts";
 
 export interface BuildBaseOptions {
-  /** Gives an empty directory for the template's root file system. */
+  /** Returns an empty directory for the template's root file system. */
   newTarget(): Promise<string>;
-  /** A directory of ours alone for what is needed on the way; it is removed. */
+  /** A private directory for temporary files. It is removed at the end. */
   readonly setupDir: string;
   readonly image: OciImageReference | undefined;
   readonly nodeBinary: string;
@@ -22,7 +22,7 @@ export interface BuildBaseOptions {
 
 export interface ArchiveOrigin {
   readonly from: "archive";
-  /** Why it is not the image that was wanted. */
+  /** Why the wanted OCI image was not used. */
   readonly imageFailure?: string;
 }
 
@@ -34,7 +34,7 @@ export interface BuiltBase {
   readonly distribution: Distribution;
 }
 
-/** Makes the base template's root file system: from the image if one is wanted and can be had, else from the package archive. */
+/** Builds the root file system of the base template from the OCI image if possible, or else from the package archive. */
 export async function buildBase(options: BuildBaseOptions): Promise<BuiltBase> {
   const { image, report, signal } = options;
   if (image === undefined) return await withTarget(options, (target) => fromArchive(options, target, undefined));

@@ -5,9 +5,9 @@ import { type AptSource, distributionSources, formatSource, otherRelease, readAp
 export interface Distribution {
   readonly id: "debian" | "ubuntu";
   readonly codename: string;
-  /** What packages are fetched from: lines of sources.list that work from this machine. */
+  /** Sources for the build: lines of sources.list that work on this host. */
   readonly buildSources: readonly string[];
-  /** What users find in the template's /etc/apt/sources.list: the public archives. */
+  /** Sources in the template's /etc/apt/sources.list: the public archives. */
   readonly guestSources: readonly string[];
 }
 
@@ -17,7 +17,7 @@ const COMPONENTS = { debian: ["main"], ubuntu: ["main", "universe"] } as const;
 
 export const readOwnOsRelease = async (): Promise<OsRelease> => parseOsRelease(await readFile("/etc/os-release", "utf8"));
 
-/** The archives that a release's packages come from, or undefined for another distribution than those that we know. */
+/** The package sources of a release. Undefined for an unknown distribution. */
 export async function findDistribution(release: OsRelease): Promise<Distribution | undefined> {
   const id = release.ID;
   const codename = release.VERSION_CODENAME ?? "";
@@ -31,7 +31,7 @@ export async function findDistribution(release: OsRelease): Promise<Distribution
   return { id, codename, buildSources: (build ?? guest).map(format), guestSources: guest.map(format) };
 }
 
-/** The distribution of this machine. */
+/** The distribution of this host. Throws OperatorError if it is unknown. */
 export async function detectDistribution(): Promise<Distribution> {
   const release = await readOwnOsRelease();
   const distribution = await findDistribution(release);
@@ -42,7 +42,7 @@ export async function detectDistribution(): Promise<Distribution> {
   });
 }
 
-/** A mirror of one release of a distribution has the others as well. */
+/** Sources of the release on the host's mirror: a mirror of one release also has the others. */
 async function ofThisMachinesMirror(own: readonly AptSource[], id: string, codename: string): Promise<AptSource[]> {
   const release = await readOwnOsRelease();
   if (release.ID !== id || release.VERSION_CODENAME === undefined) return [];

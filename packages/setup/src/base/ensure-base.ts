@@ -12,7 +12,7 @@ import { type BaseOrigin, buildBase, removeTree } from "./build-base.ts";
 import { readOwnOsRelease } from "./distribution.ts";
 import { recipeHash } from "./recipe.ts";
 
-/** templates/base.json: what the platform registers as the template `base`. */
+/** templates/base.json: the platform registers it as the template `base`. */
 export interface BaseTemplate {
   readonly templateId: string;
   readonly alias: "base";
@@ -22,7 +22,7 @@ export interface BaseTemplate {
   readonly memoryMB: number;
   readonly diskSizeMB: number;
   readonly distribution: string;
-  /** The image that was asked for, or "none". */
+  /** The requested OCI image, or "none". */
   readonly wantedImage?: string;
   readonly origin?: BaseOrigin;
   readonly recipe: string;
@@ -35,13 +35,13 @@ const HOLDER = "template-base";
 
 export interface EnsureBaseOptions {
   readonly repoRoot: string;
-  /** SKERRY_BASE_IMAGE; undefined when nobody said anything. */
+  /** SKERRY_BASE_IMAGE. Undefined if it is not set. */
   readonly baseImage: string | undefined;
   readonly report: Report;
   readonly signal: AbortSignal;
 }
 
-/** The base template of this data folder; made when there is none, or when the recipe or the wanted image is another than before. */
+/** The base template of this data folder. Builds it if there is none, or if the recipe or the wanted image has changed. */
 export async function ensureBaseTemplate(
   folder: DataFolder,
   options: EnsureBaseOptions,
@@ -59,7 +59,7 @@ export async function ensureBaseTemplate(
   const store = await openLayerStore(folder.layersDir);
   const isSame = before?.recipe === recipe && (before.wantedImage ?? NO_IMAGE) === wantedImage;
   if (before && isSame && (await store.hold(HOLDER, before.layers.map(parseLayerDigest)))) {
-    // Records of earlier versions say nothing of a disk.
+    // Records of earlier versions have no disk size.
     const template = { ...before, diskSizeMB: before.diskSizeMB ?? DISK_SIZE_MB };
     if (before.diskSizeMB === undefined) await writeJsonFile(folder.templateFile, template);
     return { template, built: false };

@@ -7,7 +7,7 @@ import { aptTransportOptions } from "./apt-options.ts";
 import type { Distribution } from "./distribution.ts";
 import { BASE_PACKAGES, LEFT_OUT } from "./recipe.ts";
 
-/** What goes in. Hooks are shell commands that get the target as `$1`, before any but the essential packages are there. */
+/** Packages to install, and paths to leave out. Hooks are shell commands that run after the essential packages, with the target as `$1`. */
 export interface ArchiveSelection {
   readonly packages: readonly string[];
   readonly leftOut: readonly string[];
@@ -16,7 +16,7 @@ export interface ArchiveSelection {
 
 const BASE_SELECTION: ArchiveSelection = { packages: Object.keys(BASE_PACKAGES), leftOut: LEFT_OUT };
 
-/** Fills `target` with a distribution and packages (those of the recipe, when nothing else is said), from the archives that it names. */
+/** Fills `target` with a distribution and packages from its archives. The default selection is the recipe's. */
 export async function fillFromArchive(options: {
   readonly target: string;
   readonly setupDir: string;
@@ -25,7 +25,7 @@ export async function fillFromArchive(options: {
   readonly signal: AbortSignal;
 }): Promise<void> {
   const { target, setupDir, distribution, signal, selection = BASE_SELECTION } = options;
-  // In a file: what says how to reach a proxy may hold its password.
+  // Passed in a file, because proxy settings may contain a password.
   const aptFile = join(setupDir, "mmdebstrap.conf");
   await writeFile(aptFile, `${['Acquire::Retries "3";', ...(await aptTransportOptions())].join("\n")}\n`, { mode: 0o600 });
   const args = ["--variant=minbase", "--mode=root", "--format=directory", `--include=${selection.packages.join(",")}`];
@@ -39,7 +39,7 @@ export async function fillFromArchive(options: {
       signal,
     });
   } catch (cause) {
-    // It may leave these mounted when it is killed: nobody may walk into them.
+    // A killed mmdebstrap may leave these mounted. The caller must not delete through them.
     await runCommand("umount", ["--recursive", ...["proc", "sys", "dev"].map((name) => join(target, name))]).catch(() => {});
     signal.throwIfAborted();
     throw new OperatorError("could not build the template: mmdebstrap failed", {

@@ -15,11 +15,11 @@ export interface ImageOrigin {
   readonly digest: string;
 }
 
-/** What the recipe is carried out with: what comes from an archive always has them, an image may not. */
+/** Tools that the recipe needs. An image may lack them; a template from the archive always has them. */
 const TOOLS = ["findutils", "passwd", "tar"];
 const INSTALL_TIMEOUT_MS = 900_000;
 
-/** Fills `target` with an image and the packages of the recipe, installed in there. */
+/** Fills `target` with an OCI image and installs the recipe's packages in it. */
 export async function fillFromImage(options: {
   readonly image: OciImageReference;
   readonly target: string;
@@ -55,12 +55,12 @@ async function distributionOf(tree: Tree, reference: string): Promise<Distributi
 
 async function installPackages(options: { tree: Tree; setupDir: string; distribution: Distribution }): Promise<void> {
   const { tree, setupDir, distribution } = options;
-  // The image's own keys are asked: a path of this machine's means nothing in there.
+  // Paths of the host's keys do not exist in the image, so the image's own keys are used.
   const sources = distribution.buildSources.map((line) => line.replace(/\[[^\]]*\] /, ""));
   await writeFile(join(setupDir, "sources.list"), `${sources.join("\n")}\n`);
   await writeFile(join(setupDir, "apt.conf"), await aptConfiguration(setupDir, sources), { mode: 0o600 });
   for (const name of ["resolv.conf", "hosts"]) await copyFile(join("/etc", name), join(setupDir, name));
-  // Its own files, in the place of links that an image may have there. The recipe replaces both in the end.
+  // Replaces links that an image may have at these paths. The recipe replaces both files at the end.
   for (const name of ["resolv.conf", "hosts"]) {
     await tree.run("/usr/bin/install", ["-m", "644", `${SETUP_PATH}/${name}`, `/etc/${name}`]);
   }
@@ -75,7 +75,7 @@ async function installPackages(options: { tree: Tree; setupDir: string; distribu
     }
   };
   await aptGet(["update"]);
-  // An image is as old as its last build; an archive is not.
+  // The packages of an image are as old as its last build.
   await aptGet(["dist-upgrade"]);
   await aptGet(["install", ...TOOLS, ...Object.keys(BASE_PACKAGES)]);
 }
@@ -91,7 +91,7 @@ async function aptConfiguration(setupDir: string, sources: readonly string[]): P
     ...LEFT_OUT.map((pattern) => `DPkg::Options:: "--path-exclude=${pattern}";`),
   ];
   if (sources.some((line) => /^deb https:/.test(line))) {
-    // A slim image knows no authorities yet; this machine's may be its owner's own.
+    // A slim image has no certificate authorities yet, and the archive may need one of the host's own.
     const setting = /^Acquire::https::CAInfo "([^"]+)";$/i;
     const file =
       transport.map((line) => setting.exec(line)?.[1]).find((path) => path !== undefined) ?? "/etc/ssl/certs/ca-certificates.crt";

@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
 import { RESEED_FILES, RESEED_PROFILE, RESEED_PYTHON } from "./reseed.ts";
 
-/** Goes up when the steps in build-base.ts change in a way that the data below does not show. */
+/** Increment it when the steps in build-base.ts change in a way that the data below does not show. */
 const REVISION = 1;
 
-/** Debian packages of the base template, and what a user misses without them. */
+/** Debian packages of the base template, with what users need them for. */
 export const BASE_PACKAGES: Readonly<Record<string, string>> = {
   bash: "the shell that commands run in",
   "ca-certificates": "TLS",
@@ -24,12 +24,12 @@ export const BASE_PACKAGES: Readonly<Record<string, string>> = {
   "util-linux": "findmnt, setsid and friends",
 };
 
-/** Never looked at inside a sandbox, and a third of the size. */
+/** Paths that are left out: not needed in a sandbox, and a third of the size. */
 export const LEFT_OUT = ["/usr/share/man/*", "/usr/share/info/*", "/usr/share/doc/*", "/usr/share/locale/*", "/usr/share/lintian/*"];
 
 /**
- * The login profile. Debian's forks `id` and more for every `bash -l`, which each command of a client goes through;
- * this one forks nothing.
+ * The login profile. Every command of a client runs through `bash -l`. Debian's profile starts `id` and other processes each time; this
+ * one starts none.
  */
 export const PROFILE = `# System-wide login profile. Nothing here may start a process: every command runs through it.
 if [ "\${EUID:-1000}" = 0 ]; then
@@ -50,12 +50,12 @@ ${RESEED_PROFILE}`;
 export const ROOT_PROFILE = `[ -n "\${BASH-}" ] && [ -f ~/.bashrc ] && . ~/.bashrc
 `;
 
-/** Programs that are run by sudo are reseeded as well (reseed.ts). */
+/** Keeps NODE_OPTIONS, so that programs under sudo are reseeded as well (reseed.ts). */
 export const SUDOERS = `Defaults env_keep += "NODE_OPTIONS"
 user ALL=(ALL:ALL) NOPASSWD: ALL
 `;
 
-/** The identity of what build-base.ts would make now: same recipe, same template. */
+/** Identifies the template that build-base.ts would build now. */
 export function recipeHash(inputs: {
   distribution: string;
   arch: string;

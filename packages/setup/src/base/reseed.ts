@@ -1,17 +1,17 @@
-// What makes a template's interpreters draw new random numbers when a sandbox is one of several that go on from the same memory. The agent
-// sends every process SIGURG then, which means nothing to those that do not ask for it; Python and Node.js do, from their start on.
-// docs/lifecycle.md says what is reached by this and what is not.
+// Reseeds the template's interpreters in a sandbox that shares its memory image with others. The agent sends SIGURG to every process.
+// Programs ignore it by default; Python and Node.js install a handler when they start. docs/lifecycle.md says what is reseeded and what is
+// not.
 
 const DIR = "usr/local/lib/skerry";
 
-/** Beside the preload: how it gets at a function of OpenSSL's that Node.js does not offer. */
+/** The addon through which the preload calls a function of OpenSSL that Node.js does not export. */
 export const RESEED_ADDON = `${DIR}/koffi.node`;
 
 const NODE_PRELOAD = `/${DIR}/reseed.cjs`;
 
 /**
- * Loaded before each program of Node.js, so it does as little as it can: all else is for the moment of the signal. It has to work in versions
- * that users install, from 18 on. Math.random gets a new state even where OpenSSL can't be reached: it takes that from the kernel.
+ * Loaded before each Node.js program, so it does as little as possible until the signal arrives. It must work in every version from 18 on.
+ * Math.random gets a new state from the kernel even if OpenSSL cannot be reached.
  */
 const NODE_RESEED = `"use strict";
 // Skerry: new random numbers when this sandbox goes on from a memory that others go on from as well.
@@ -53,7 +53,7 @@ process.on("SIGURG", () => {
 });
 `;
 
-/** Appended to sitecustomize.py, which Python runs at its start, in virtual environments too. It imports nothing that is not loaded. */
+/** Appended to sitecustomize.py, which Python runs at its start, also in virtual environments. Imports only loaded modules. */
 const PYTHON_RESEED = `
 # Skerry: new random numbers when this sandbox goes on from a memory that others go on from as well.
 def _skerry():
@@ -89,14 +89,14 @@ except Exception:
 del _skerry
 `;
 
-/** Paths in the template, and what is there. */
+/** Files in the template, by path. */
 export const RESEED_FILES: Readonly<Record<string, string>> = {
   "etc/skerry/generation.d/50-interpreters.signal": "URG\n",
   [NODE_PRELOAD.slice(1)]: NODE_RESEED,
   [`${DIR}/sitecustomize.py`]: PYTHON_RESEED,
 };
 
-/** For the login profile, which every command of a client goes through. */
+/** Part of the login profile, through which every command of a client runs. */
 export const RESEED_PROFILE = `case " \${NODE_OPTIONS-} " in
   *" --require=${NODE_PRELOAD} "*) ;;
   *)
@@ -106,7 +106,7 @@ export const RESEED_PROFILE = `case " \${NODE_OPTIONS-} " in
 esac
 `;
 
-/** Run in the template: each Python 3 that is there gets the lines, compiled, so that no start has to do that. */
+/** Run in the template. Adds the lines to each installed Python 3 and compiles them, so that no start has to. */
 export const RESEED_PYTHON = `set -eu
 for python in /usr/bin/python3 /usr/local/bin/python3; do
   [ -x "$python" ] || continue

@@ -1,17 +1,17 @@
-// A root file system that is being made. What is changed in it is changed by its own programs, from inside: a link of an
-// image can then not lead a write of ours out of it.
+// A root file system under construction. Its own programs make the changes, in a chroot, so that a symbolic link in an image cannot lead
+// a write outside of it.
 
 import { type RunResult, runCommand } from "@skerry/base";
 import { toolEnvironment } from "../tool-environment.ts";
 
 export interface Tree {
-  /** Runs a program of the tree as root, in there. It sees the set-up folder at `SETUP_PATH`. */
+  /** Runs a program of the tree as root in a chroot. The set-up folder is mounted at `SETUP_PATH`. */
   run(command: string, args: readonly string[], options?: { readonly timeoutMs?: number }): Promise<RunResult>;
 }
 
 export const SETUP_PATH = "/mnt";
 
-/** The mounts and processes are of namespaces of their own: nothing of them is left, however this ends. */
+/** Runs in namespaces of its own, so that no mount and no process remains. */
 const ENTER = `set -eu
 cd "$1"
 setup=$2

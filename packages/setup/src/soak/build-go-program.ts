@@ -9,14 +9,14 @@ import { toolEnvironment } from "../tool-environment.ts";
 
 const SOURCES = ["go.mod", "main.go"];
 
-/** Changes with every byte of the program, and with the compiler. */
+/** Hash of the program's sources and the version of the compiler. */
 export async function goProgramHash(sourcesDir: string): Promise<string> {
   const hash = createHash("sha256").update(GO_VERSION);
   for (const name of SOURCES) hash.update(`\0${name}\0`).update(await readFile(join(sourcesDir, name)));
   return hash.digest("hex");
 }
 
-/** Puts what the pinned Go makes of the soak's program into `target`, as /opt/soak/soak-go. */
+/** Compiles the soak's Go program with the pinned Go to /opt/soak/soak-go in `target`. */
 export async function buildGoProgram(options: {
   readonly sourcesDir: string;
   readonly target: string;

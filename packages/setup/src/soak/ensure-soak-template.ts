@@ -1,5 +1,5 @@
-// The template that `./skerry soak restore` runs: two layers, so that a change of the soak's own Go program does not make the
-// large one again. It never is among a platform's templates by itself: who wants it writes a file for it.
+// The template of `./skerry soak restore`. It has two layers, so that a change of the soak's Go program does not rebuild the large one.
+// Platforms do not register this template by themselves: the soak writes a template file for its own platform.
 
 import { mkdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -22,7 +22,7 @@ export interface SoakTemplate {
   readonly goProgram: { readonly hash: string; readonly layer: string };
 }
 
-/** The template is not registered with the platform that has these layers, so nothing else refers to them. */
+/** Holds the layers: no platform that has them registers this template, so nothing else refers to them. */
 const HOLDER = "template-soak";
 
 export interface EnsureSoakOptions {
@@ -31,12 +31,12 @@ export interface EnsureSoakOptions {
   readonly signal: AbortSignal;
 }
 
-/** The soak's layers, in the data folder's layer store, from the bottom up; made where they are missing or out of date. */
+/** The soak's layers in the data folder's layer store. Builds layers that are missing or out of date. */
 export async function ensureSoakTemplate(
   folder: DataFolder,
   options: EnsureSoakOptions,
 ): Promise<{ template: SoakTemplate; built: boolean }> {
-  // Not the lock of set-up: this takes minutes, and who runs other tests need not wait for it.
+  // A lock of its own: this takes minutes, and runs of other tests must not wait for it.
   await using _lock = await takeSetupLock(join(folder.root, "soak.lock"), { wait: true });
   const file = join(folder.root, "soak.json");
   const before = await readJsonFile<SoakTemplate>(file);
@@ -50,7 +50,7 @@ export async function ensureSoakTemplate(
   const isProgramCurrent = before?.goProgram.hash === hash && (await isHere(before.goProgram.layer));
   if (before && isSystemCurrent && isProgramCurrent) return { template: before, built: false };
 
-  // The small one first: a mistake in it is told before minutes are spent.
+  // The small layer first, so that an error in it is reported early.
   const programLayer = isProgramCurrent
     ? before.goProgram.layer
     : await makeLayer(store, (target) => buildGoProgram({ ...options, sourcesDir, target, workDir: folder.workDir }));
@@ -66,7 +66,7 @@ export async function ensureSoakTemplate(
   return { template, built: true };
 }
 
-/** Debian on every machine: Ubuntu has no package of Chromium's, only a reference to a store of its own. */
+/** Debian on every host: Ubuntu has no package of Chromium, only a reference to its snap store. */
 async function wantedSystem(repoRoot: string): Promise<{ recipe: string; distribution: Distribution }> {
   const own = await readOwnOsRelease();
   const bookworm = { ID: "debian", VERSION_CODENAME: "bookworm" };

@@ -2,17 +2,17 @@ import { createHash } from "node:crypto";
 import type { ArchiveSelection } from "../base/from-archive.ts";
 import { BASE_PACKAGES, LEFT_OUT } from "../base/recipe.ts";
 
-/** Goes up when ensure-soak-template.ts makes something else of the same data. */
+/** Increment it when ensure-soak-template.ts builds something else from the same data. */
 const REVISION = 2;
 
-/** What the soak runs beside the programs of the base template (Python, Node.js). */
+/** Packages that the soak needs besides those of the base template. */
 const PACKAGES: Readonly<Record<string, string>> = {
   "chromium-headless-shell": "Chromium without a desktop's libraries",
   "default-jre-headless": "a JVM, and in its modules the compiler that runs a single source file",
   postgresql: "the server, pgbench and pg_amcheck",
 };
 
-/** Not needed by what the soak does, and a quarter of the size. */
+/** Further paths that are left out: not needed by the soak, and a quarter of the size. */
 const ALSO_LEFT_OUT = [
   "/usr/lib/*/libLLVM*",
   "/usr/lib/*/dri/*",
@@ -24,9 +24,9 @@ const ALSO_LEFT_OUT = [
 ];
 
 const HOOKS = [
-  // The JVM's package makes links in there and fails without it.
+  // The JVM's package creates links in this folder and fails without it.
   'mkdir -p "$1/usr/share/man/man1"',
-  // The soak makes a database of its own.
+  // The soak creates its own database.
   'mkdir -p "$1/etc/postgresql-common" && echo "create_main_cluster = false" >"$1/etc/postgresql-common/createcluster.conf"',
 ];
 
@@ -36,7 +36,7 @@ export const SOAK_SELECTION: ArchiveSelection = {
   hooks: HOOKS,
 };
 
-/** The identity of what would be made now: same recipe, same layer. */
+/** Identifies the layer that would be built now. */
 export function soakRecipeHash(inputs: { distribution: string; arch: string; nodeVersion: string; npmVersion: string }): string {
   return createHash("sha256")
     .update(JSON.stringify([REVISION, SOAK_SELECTION, inputs]))
