@@ -79,7 +79,7 @@ describe("on gvisor", () => {
     ["no memory folder", /can't be read/, (imageId) => rmSync(join(node.dir, "images", imageId, "memory"), { recursive: true })],
     [
       "a runsc that is gone",
-      /not on this machine any more/,
+      /which this machine no longer has/,
       (imageId) =>
         changeRecord(imageId, ({ memory }) => {
           memory.binary = "runsc-gone";

@@ -75,7 +75,7 @@ describeOnEachDatabase("a sandbox that ended by itself", { inSample: "sqlite" },
     api().node.end(id);
     expect(await taking).toMatchObject({
       status: 500,
-      body: { message: expect.stringMatching(/ended by itself meanwhile, and is paused now$/) },
+      body: { message: expect.stringMatching(/its processes ended meanwhile, and it is paused now$/) },
     });
     expect(await detail(id)).toMatchObject({ state: "paused", pauseReason: "exited" });
   });
