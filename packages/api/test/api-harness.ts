@@ -24,7 +24,7 @@ export interface CallOptions {
   readonly raw?: string | Buffer;
   readonly headers?: Record<string, string>;
   readonly key?: string | null;
-  /** Of another process. */
+  /** The address of another API process. */
   readonly url?: string;
 }
 
@@ -45,7 +45,7 @@ const TIMING: Partial<ApiTiming> = {
   listTimeoutMs: 500,
 };
 
-/** A whole API over a real database, with nodes that only remember. */
+/** An API with a real database, and fake nodes that keep their sandboxes in memory. */
 export class ApiHarness implements AsyncDisposable {
   readonly store: Store;
   readonly nodes: readonly FakeNode[];
@@ -100,12 +100,12 @@ export class ApiHarness implements AsyncDisposable {
     return first;
   }
 
-  /** Another API over the same database and nodes: a second process, or this one after a restart. */
+  /** Another API with the same database and nodes, in the place of a second process or of this one after a restart. */
   async createApi(config: Partial<ApiConfig> = {}, clock?: Clock): Promise<Api> {
     return await this.#createApi(this.store, config, clock ?? this.store.clock);
   }
 
-  /** A second process at work at the same time. On PostgreSQL it is on another machine, whose clock is behind. */
+  /** A second API process that works at the same time. On PostgreSQL it runs on another host, whose clock is behind. */
   async createSecond(config: Partial<ApiConfig> = {}): Promise<Api> {
     if (!this.databaseUrl.startsWith("postgres")) return await this.createApi({ ownerId: "api2", ...config });
     const stack = new AsyncDisposableStack();
@@ -113,7 +113,7 @@ export class ApiHarness implements AsyncDisposable {
     return { ...api, [Symbol.asyncDispose]: () => stack.disposeAsync() };
   }
 
-  /** One on another machine, whose clock differs by so much. The store is closed with the stack. */
+  /** An API on another host whose clock differs by `skewMs`. The stack closes its store. */
   async createApiElsewhere(stack: AsyncDisposableStack, skewMs: number, config: Partial<ApiConfig>): Promise<Api> {
     const store = stack.use(await openStore(this.databaseUrl, undefined, { machineClock: { now: () => Date.now() + skewMs } }));
     return stack.use(await this.#createApi(store, config, store.clock));
@@ -209,17 +209,17 @@ export class ApiHarness implements AsyncDisposable {
   }
 }
 
-/** Most tests make things fail, so what is logged is only shown on demand. */
+/** Most tests provoke failures, so the log is shown only on demand (`TEST_LOG`). */
 function logFd(): number {
   return process.env.TEST_LOG === undefined ? openSync("/dev/null", "w") : 2;
 }
 
 export interface TestDatabases extends AsyncDisposable {
-  /** A new database of that kind, with all tables and nothing in them. */
+  /** A new database of that kind, with all tables and no rows. */
   create(kind: "sqlite" | "postgres"): Promise<string>;
 }
 
-/** Databases of both kinds for one test file. */
+/** Creates databases of both kinds for one test file. */
 export async function startDatabases(): Promise<TestDatabases> {
   const folder = await mkdtemp(join(tmpdir(), "skerry-store-"));
   const template = join(folder, "template.db");

@@ -1,5 +1,5 @@
-// An API as a process of its own, for tests that kill it: over the database and the node that its environment names.
-// Prints its address when it listens.
+// An API in a process of its own, for tests that kill it. Its environment names the database and the node. It prints its address when it
+// listens.
 import { writeSync } from "node:fs";
 import { createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";

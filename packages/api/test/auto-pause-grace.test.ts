@@ -1,4 +1,4 @@
-// Guests that can't be paused when their time is over, by their own doing.
+// Guests that keep their sandbox from being paused at its timeout.
 
 import { Code } from "@connectrpc/connect";
 import { sampleOf } from "@skerry/testkit/depth";
@@ -29,7 +29,7 @@ describeOnEachDatabase("a pause that fails by the guest's doing", { inSample: "s
     await waitUntil("it is paused", () => isIn(id, "paused"), 20_000);
     expect(await find(id)).toMatchObject({ imageHasMemory: false, pauseReason: null });
     expect((await events(id)).at(-1)).toBe(`paused:memory_lost: ${WHY}`);
-    // At its end, after its grace, and the other way.
+    // One pause at the timeout, one after the grace period, and one without memory.
     expect(api().node.countCalls("pause")).toBeGreaterThanOrEqual(3);
     const resumed = await api().call("POST", `/v2/sandboxes/${id}/connect`);
     expect(resumed).toMatchObject({ status: 201, headers: { "skerry-memory-lost": WHY } });

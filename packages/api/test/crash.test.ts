@@ -1,4 +1,4 @@
-// The API's process is killed at each point of each operation, and started again on the same database.
+// Kills the API process at each point of each operation, and restarts it with the same database.
 
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
@@ -16,10 +16,10 @@ import { NodeService } from "@skerry/wire/node";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type Answer, ApiHarness, startDatabases, type TestDatabases } from "./api-harness.ts";
 
-/** Made once: each test starts it twice. */
+/** Built once, because each test starts it twice. */
 let program: Promise<string> | undefined;
 
-/** The harness seeds the database and calls; the process under test answers. */
+/** The harness seeds the database and sends the requests. The process under test answers them. */
 class KillableApi extends ApiHarness {
   #child: ReturnType<typeof spawnCommand> | undefined;
   #environment: Record<string, string> = {};
@@ -96,7 +96,7 @@ describe.each(databasesFor("crashes of the API's process", "postgres"))("an API 
     return id;
   };
 
-  /** Kills the process while the node is at `method`, before or after it has done it, and starts another. */
+  /** Kills the process before or after the node has carried out `method`, and starts another process. */
   async function killAt(
     method: "create" | "pause" | "resume" | "snapshot" | "kill" | "deleteImage",
     when: "before" | "after",
@@ -109,7 +109,7 @@ describe.each(databasesFor("crashes of the API's process", "postgres"))("an API 
     await waitUntil("the node is at it", () => node.countCalls(method) > calls && node.hanging > 0);
     await api.kill();
     await answer;
-    // What it has not done yet it leaves undone when its caller is gone.
+    // The node drops a call that it has not carried out when the caller disconnects.
     if (when === "before") await waitUntil("the node has given up", () => node.hanging === 0);
     node[method] = "ok";
     node.lost.clear();

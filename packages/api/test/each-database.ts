@@ -3,11 +3,11 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe } from "vitest";
 import { ApiHarness, type HarnessOptions, startDatabases, type TestDatabases } from "./api-harness.ts";
 
 export interface EachDatabaseOptions extends HarnessOptions {
-  /** Where a sample of the tests runs the suite. What the store itself does is tested on both databases at any depth. */
+  /** The databases of this suite in a sample of the tests. The store's own tests always use both. */
   readonly inSample: "sqlite" | "postgres" | "both";
 }
 
-/** Runs a suite over SQLite and over PostgreSQL; each test gets a new API over a database of its own. */
+/** Runs a suite on SQLite and on PostgreSQL. Each test has a new API with a database of its own. */
 export function describeOnEachDatabase(name: string, options: EachDatabaseOptions, suite: (api: () => ApiHarness) => void): void {
   const { inSample } = options;
   describe.each(inSample === "both" ? (["sqlite", "postgres"] as const) : databasesFor(name, inSample))(`${name} (%s)`, (kind) => {

@@ -25,7 +25,7 @@ const body = fc.oneof(
   fc.record({ metadata: fc.dictionary(odd, odd), envVars: fc.dictionary(odd, odd) }).map((maps) => ({ templateID: "base", ...maps })),
 );
 
-/** Whatever comes in: an answer of the caller's making, in the shape that every error has. */
+/** Expects an answer that blames the caller and has the shape of every error. */
 function expectOrderly(answer: Answer): void {
   if (answer.status < 400) return;
   if (answer.status >= 500) expect(answer.body).toMatchObject({ code: 501, message: expect.stringMatching(/is not built yet$/) });
@@ -61,7 +61,7 @@ describeOnEachDatabase("whatever is sent", { inSample: "sqlite" }, (api) => {
           const query = pairs.map(([key, raw]) => `${key}=${raw}`).join("&");
           expectOrderly(await api().call("GET", `/v2/sandboxes?${query}`));
           expectOrderly(await api().call("GET", `/sandboxes?${query}`));
-          // Dots alone are taken out by the client before they are sent.
+          // The client removes path segments that consist of dots.
           if (!/^(\.|%2e)*$/i.test(id)) expectOrderly(await api().call("GET", `/sandboxes/${id}`));
         },
       ),

@@ -1,4 +1,4 @@
-// One node takes connections and answers nothing. What concerns the other nodes goes on as if it were not there.
+// One node accepts connections and does not answer. It must not affect the work on the other nodes.
 
 import { Code } from "@connectrpc/connect";
 import { waitUntil } from "@skerry/testkit/wait-until";
@@ -24,7 +24,7 @@ describeOnEachDatabase("beside a node that hangs", { inSample: "sqlite", nodes: 
     if (!hung || !other) throw new Error("there are two nodes");
     return { hung, other };
   };
-  /** So many on each node. */
+  /** Creates at least `count` sandboxes on each node. */
   const fill = async (count: number, body: object = {}) => {
     const { hung, other } = nodes();
     while (hung.held.size < count || other.held.size < count) await api().create({ timeout: 3600, ...body });

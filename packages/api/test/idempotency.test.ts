@@ -70,7 +70,7 @@ describeOnEachDatabase("requests with an Idempotency-Key", { inSample: "both" },
     const reserve = idempotency.reserve.bind(idempotency);
     idempotency.reserve = async (...about) => {
       const held = await reserve(...about);
-      // Others see in the database meanwhile that this process has taken it.
+      // Other processes already see in the database that this process has reserved the key.
       if (!held) await sleep(300);
       return held;
     };
@@ -143,37 +143,37 @@ describeOnEachDatabase("requests with an Idempotency-Key", { inSample: "both" },
     expect(api().node.countCalls("snapshot")).toBe(2);
     const v1 = () => post("/sandboxes", "k-v1", { templateID: "base" });
     expect(original(await v1())).toEqual(original(await v1()));
-    // The two generations mean the same where they ask for the same.
+    // Both versions of the route count as the same request.
     expect((await post("/v2/sandboxes", "k-v1", { templateID: "base" })).status).toBe(422);
   });
 
   it("are found out when their process is gone: by what they made", async () => {
     const { idempotency, sandboxes } = api().store;
     const fingerprint = async (key: string) => (await record(key))?.fingerprint ?? "";
-    /** As a process leaves it that was killed before it could write the answer. */
+    /** The state that a process leaves when it is killed before it stores the answer. */
     const leave = async (key: string, subjects: readonly string[], owner = "api1/gone") => {
       const from = await fingerprint("k-pattern");
       await idempotency.reserve({ teamId: api().teamId, key, fingerprint: from, owner, createdAt: Date.now(), subjects }, 0);
     };
     const pattern = await create("k-pattern");
-    // It was up: that is the answer.
+    // The sandbox ran, so it is the answer.
     const made = await api().create();
     await leave("k-made", [made]);
     expect(await create("k-made")).toMatchObject({ status: 201, body: { sandboxID: made } });
     expect(await record("k-made")).toMatchObject({ answer: { status: 201 } });
-    // Nothing of it is there: it is done.
+    // Nothing was made, so the request is carried out.
     await leave("k-none", ["inever"]);
     const anew = await create("k-none");
     expect(anew.status).toBe(201);
     expect(anew.body.sandboxID).not.toBe("inever");
-    // It was half made: that one is ended, and another is made.
+    // The create was unfinished: it is ended, and a new sandbox is created.
     const row = await sandboxes.find(pattern.body.sandboxID);
     if (!row) throw new Error("there is no pattern");
     await sandboxes.insert({ ...row, id: "ihalf", owner: "api1/gone", createdAt: Date.now() }, { actor: "key:test" });
     await leave("k-half", ["ihalf"]);
     expect((await create("k-half")).status).toBe(201);
     await waitUntil("the half made one has ended", async () => (await sandboxes.find("ihalf"))?.endReason === "abandoned");
-    // Another process is at work: that is waited for. Had it gone on for much longer than anything may take, it would be found out.
+    // Another process works on the request, so the repetition waits. It takes the request over only after the longest possible duration.
     await api().store.processes.beat("api7/there", 1);
     await api().api.reconcile();
     await leave("k-other", [made], "api7/there");

@@ -17,7 +17,7 @@ it("keeps no key, token or environment variable in the database", async () => {
   });
   const files = await readdir(folder);
   const bytes = Buffer.concat(await Promise.all(files.map((name) => readFile(join(folder, name)))));
-  // The search finds what is there.
+  // Proves that the search finds text that is in the database.
   expect(bytes.includes("needle-in-metadata")).toBe(true);
   const secrets = [api.apiKey.slice(4), api.accessToken.slice(7), api.adminToken, body.envdAccessToken, "hunter2hunter2"];
   for (const secret of secrets) {

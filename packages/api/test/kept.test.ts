@@ -1,4 +1,4 @@
-// What nodes say of sandboxes that ended although nobody had asked for it, and of memory that a snapshot has cost.
+// What nodes report about sandboxes that ended by themselves, and about memory that was lost in a snapshot.
 
 import { Code } from "@connectrpc/connect";
 import { waitUntil } from "@skerry/testkit/wait-until";
@@ -26,7 +26,7 @@ describeOnEachDatabase("a sandbox that ended by itself", { inSample: "sqlite" },
     expect(Date.parse(keptUntil) - Date.now()).toBeGreaterThan(6.9 * DAY_MS);
     expect(await find(id)).toMatchObject({ imageId, imageHasMemory: false });
     expect(await lastEvent(id)).toBe("kept: running>paused memory_lost: it ran out of memory");
-    // Looked at again, it is the same one.
+    // A second round of reconciliation changes nothing.
     await api().api.reconcile();
     expect((await find(id))?.version).toBe((await api().store.sandboxes.listEvents(id)).length);
     expect((await api().call("POST", `/v2/sandboxes/${id}/connect`)).status).toBe(201);

@@ -67,7 +67,7 @@ describeOnEachDatabase("the life of sandboxes", { inSample: "postgres" }, (api) 
     });
     const kills = Array.from({ length: 10 }, () => api().call("DELETE", `/sandboxes/${id}`));
     await waitUntil("all have arrived", () => arrived >= 10 && api().node.countCalls("kill", id) > 0);
-    // Whoever has read the entry by then waits; who reads it later may find it over, or ask the node once more, which does no harm.
+    // Callers that have read the entry by now wait. Later callers may find the kill complete, or call the node once more, which is harmless.
     await sleep(300);
     api().node.kill = "ok";
     api().node.release();

@@ -28,7 +28,7 @@ describeOnEachDatabase("lists", { inSample: "both" }, (api) => {
       expect(seen.toSorted()).toEqual(made.toSorted());
       expect(new Set(seen).size).toBe(7);
     }
-    // A page that is exactly full is the last one.
+    // An exactly full page is the last one.
     const full = await api().call("GET", "/v2/sandboxes?limit=7");
     expect(full.headers).not.toHaveProperty("x-next-token");
     expect(ids(await api().call("GET", "/sandboxes"))).toEqual(ids(full));

@@ -7,12 +7,12 @@ it("outlives its database: says no more than that it failed, and goes on when th
   await using postgres = await startPostgres();
   await using api = await ApiHarness.start(await postgres.createDatabase("lost"));
   const [kept, expiring] = [await api.create(), await api.create({ timeout: 2 })];
-  // In the middle of transactions, too.
+  // Also in the middle of transactions.
   const working = Array.from({ length: 40 }, () => api.call("POST", "/v2/sandboxes", { body: { templateID: "base" } }));
   await waitUntil("some are under way", () => api.node.countCalls("create") > 5);
   await postgres.crash();
   const outcomes = new Set((await Promise.all(working)).map(({ status }) => status));
-  // 500: some of it may have been done. 503: it was not even known yet who asked.
+  // 500: the operation may have begun. 503: the caller was not authenticated yet.
   expect([...outcomes].filter((status) => ![201, 500, 503].includes(status))).toEqual([]);
   for (const [method, path, body] of [
     ["POST", "/v2/sandboxes", { templateID: "base" }],
@@ -27,14 +27,14 @@ it("outlives its database: says no more than that it failed, and goes on when th
     expect(answer.headers).toMatchObject({ "should-retry": "true", "retry-after": "1" });
   }
   expect((await api.call("GET", "/health")).status).toBe(200);
-  // What nobody was told of does not wait for the database.
+  // A failed create is removed from the node without waiting for the database.
   const told = (await Promise.all(working)).filter(({ status }) => status === 201).length;
   const others = () => [...api.node.held.keys()].filter((id) => id !== kept && id !== expiring);
   await waitUntil("the node holds what callers know of", () => others().length === told);
   await postgres.restart();
   await waitUntil("what is over has ended", async () => (await api.store.sandboxes.find(expiring))?.state === "ended");
   expect((await api.call("GET", `/sandboxes/${kept}`)).status).toBe(200);
-  // What began while the entry could not be written has none that runs, or is gone once entries and nodes have been compared.
+  // After a reconciliation, no sandbox is left of a create whose entry could not be written.
   await waitUntil("the node holds what has an entry", async () => {
     await api.api.reconcile();
     const live = await api.store.sandboxes.filterLive([...api.node.held.keys()]);

@@ -1,5 +1,5 @@
-// Random requests from several callers to two control processes over one database, and a node that fails at random before and
-// after it has done what it was asked for. Afterwards nothing is left, and every journal tells one unbroken story.
+// Sends random requests from several callers to two API processes with one database. The node fails at random, before or after it has carried
+// out a call. In the end nothing may be left over, and every journal must be consistent.
 
 import { Code } from "@connectrpc/connect";
 import type { FakeBehaviour, FakeMethod } from "@skerry/testkit/fake-node";
@@ -13,7 +13,7 @@ const CALLERS = 8;
 const METHODS: readonly FakeMethod[] = ["create", "kill", "pause", "resume", "snapshot", "deleteImage"];
 const FAILURES: readonly Code[] = [Code.Internal, Code.Unavailable, Code.ResourceExhausted];
 
-/** Small and seeded: a run that failed can be had again. */
+/** A small generator with a seed, so that a failed run can be repeated. */
 function randomOf(seed: number): () => number {
   let state = seed;
   return () => {
@@ -124,7 +124,7 @@ describeOnEachDatabase(
         fork: [201, 404, 409, 500, 503],
         snapshot: [201, 404, 409, 500, 503],
       };
-      // Which requests meet a node in order is chance; that most kinds do now and then is what makes this a test.
+      // Whether a request succeeds is random. The test is only meaningful if most kinds of requests succeed sometimes.
       const done = [...statuses].filter(([, seen]) => [...seen].some((status) => status < 300)).map(([name]) => name);
       expect(done).toContain("create");
       expect(done.length).toBeGreaterThan(4);

@@ -11,7 +11,7 @@ const BY = { actor: "key:test" } as const;
 describeOnEachDatabase("reconciling", { inSample: "postgres" }, (api) => {
   const find = (id: string) => api().store.sandboxes.find(id);
 
-  /** An entry as a process leaves it that was killed in the middle. */
+  /** The entry that a process leaves when it is killed in the middle of an operation. */
   async function leave(id: string, fields: Partial<NewSandbox> = {}): Promise<void> {
     const entry: NewSandbox = {
       id,
@@ -68,7 +68,7 @@ describeOnEachDatabase("reconciling", { inSample: "postgres" }, (api) => {
     api().node.create = "hang";
     const creating = api().call("POST", "/v2/sandboxes", { body: { templateID: "base" } });
     await waitUntil("the node was asked", () => api().node.held.size === 1);
-    // By a clock that is an hour behind, or ahead: nobody compares clocks.
+    // With a clock that is an hour behind or ahead, because clocks are never compared.
     await api().store.processes.beat("api2/run", 1);
     for (const [id, hours] of [
       ["iother", 0],
@@ -113,7 +113,7 @@ describeOnEachDatabase("reconciling", { inSample: "postgres" }, (api) => {
     expect(await find(lost)).toMatchObject({ state: "ended", endReason: "node_lost" });
     expect((await api().call("GET", `/sandboxes/${lost}`)).status).toBe(404);
     expect([...api().node.held.keys()]).toEqual([kept]);
-    // An ended one that came back is an orphan too.
+    // A sandbox on the node whose entry has ended is an orphan too.
     hold(lost);
     await api().api.reconcile();
     expect([...api().node.held.keys()]).toEqual([kept]);
@@ -228,7 +228,7 @@ describeOnEachDatabase("reconciling", { inSample: "postgres" }, (api) => {
     await new Promise((resolve) => setTimeout(resolve, 350));
     await watcher.reconcile();
     expect(api().node.images.size).toBe(0);
-    // One that is kept in an image which its node has lost is lost with it.
+    // A paused sandbox is lost when its node has lost the image.
     const id = await api().create();
     expect((await api().call("POST", `/sandboxes/${id}/pause`)).status).toBe(204);
     api().node.images.clear();

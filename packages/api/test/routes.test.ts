@@ -13,7 +13,7 @@ const MINUTE = 60_000;
 
 type Ask = { wake?: boolean; port?: number; accessToken?: string; probe?: boolean };
 
-/** The route, or why there is none. */
+/** The route, or the reason why there is none. */
 async function ask(api: ApiHarness, sandboxId: string, about: Ask = { wake: true, port: 3000 }, signal?: AbortSignal) {
   const routes = createClient(
     RouteService,

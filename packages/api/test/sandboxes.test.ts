@@ -67,7 +67,7 @@ describeOnEachDatabase("sandboxes", { inSample: "sqlite" }, (api) => {
     expect(Value.Errors(SandboxSchema, short.body)).toEqual([]);
     expect(await endAt()).toBe(first);
     expect((await api().call("POST", `/sandboxes/${id}/connect`, { body: { timeout: 0 } })).status).toBe(200);
-    // No body at all, an empty one and an empty object all stand for 300 seconds.
+    // A missing body, an empty body and an empty object all mean 300 seconds.
     expect((await api().call("POST", `/v2/sandboxes/${id}/connect`)).status).toBe(200);
     expect(Math.abs((await endAt()) - Date.now() - 300_000)).toBeLessThan(5_000);
     expect((await api().call("POST", `/v2/sandboxes/${id}/connect`, { raw: "" })).status).toBe(200);
@@ -87,7 +87,7 @@ describeOnEachDatabase("sandboxes", { inSample: "sqlite" }, (api) => {
     expect((await api().call("POST", `/sandboxes/${id}/refreshes`, { body: { duration: 1 } })).status).toBe(204);
     expect(Math.abs((await left()) - 3_600_000)).toBeLessThan(3_000);
     expect((await api().call("POST", `/sandboxes/${id}/refreshes`, { body: { duration: 3601 } })).status).toBe(400);
-    // Beyond the limit it is cut off, counted from the start.
+    // A value beyond the limit is reduced to it, counted from the start.
     expect((await api().call("POST", `/sandboxes/${id}/timeout`, { body: { timeout: 2_147_483_647 } })).status).toBe(204);
     const { body } = await api().call("GET", `/sandboxes/${id}`);
     expect(Date.parse(body.endAt) - Date.parse(body.startedAt)).toBe(24 * 3_600_000);

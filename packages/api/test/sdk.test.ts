@@ -1,4 +1,4 @@
-// The official client against our HTTP surface: what it sends, and what it makes of the answers.
+// The official client with the HTTP API: what the client sends, and how it reads the answers.
 
 import { AuthenticationError, NotFoundError, Sandbox, SandboxNotFoundError } from "e2b";
 import { expect, it } from "vitest";

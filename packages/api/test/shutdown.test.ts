@@ -4,7 +4,7 @@ import { waitUntil } from "@skerry/testkit/wait-until";
 import { expect, it } from "vitest";
 import { describeOnEachDatabase } from "./each-database.ts";
 
-/** One HTTP/1.1 connection that is kept, as SDKs keep theirs. */
+/** One persistent HTTP/1.1 connection, as SDKs use them. */
 async function openConnection(url: string) {
   const socket = connect(Number(new URL(url).port), "127.0.0.1");
   await once(socket, "connect");
@@ -45,7 +45,7 @@ describeOnEachDatabase("stopping for no longer than it may take", { inSample: "s
     const { socket } = await openConnection(api().url);
     socket.write(headOf("/health", api().apiKey));
     const closed = once(socket, "close");
-    // The connection must have been taken: another one is, after it.
+    // A later connection was accepted, so this one was accepted too.
     await api().call("GET", "/health");
     await api().api.close();
     await closed;

@@ -1,4 +1,4 @@
-// Two control processes on machines whose clocks differ. What counts is the database's clock, and who lives.
+// Two API processes on hosts whose clocks differ. Only the database's clock and the heartbeats count.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { waitUntil } from "@skerry/testkit/wait-until";
@@ -29,7 +29,7 @@ describe.each([-3_600_000, -90_000, 90_000, 3_600_000])("an API process whose ma
     await api[Symbol.asyncDispose]();
   });
   const find = (id: string) => api.store.sandboxes.find(id);
-  /** Several of its looks at who lives, each with a round after it. */
+  /** Several heartbeats of this process, each with a round of reconciliation after it. */
   const watch = async () => {
     for (let round = 0; round < ROUNDS; round += 1) {
       await sleep(60);

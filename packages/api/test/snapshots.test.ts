@@ -45,7 +45,7 @@ describeOnEachDatabase("snapshots", { inSample: "postgres" }, (api) => {
       expect(detail).not.toHaveProperty("metadata");
       expect(detail).toMatchObject({ cpuCount: 2, memoryMB: 512 });
     }
-    // Snapshots of what was made from a snapshot, and pauses of it, have that one's token.
+    // A sandbox created from a snapshot uses its own token in its snapshots and pauses.
     const [made = ""] = [...api().node.held.keys()];
     const again = await take(made);
     expect((await api().call("POST", "/v2/sandboxes", { body: { templateID: again.body.snapshotID } })).status).toBe(201);
