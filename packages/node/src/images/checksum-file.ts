@@ -2,11 +2,11 @@ import { open } from "node:fs/promises";
 import { crc32 } from "node:zlib";
 
 const PIECE_BYTES = 1024 * 1024;
-/** Buffers that wait for their next use: a new one each time would have the garbage collector run at every pause. */
+/** Number of buffers kept for reuse. New buffers for each pause would trigger a garbage collection each time. */
 const MAX_SPARE = 4;
 const spare: Buffer[] = [];
 
-/** Length and CRC-32 of a file. Reads in pieces and lets others run in between: images have gigabytes. */
+/** Length and CRC-32 of a file. Reads the file in pieces and lets other work run in between, because images have gigabytes. */
 export async function checksumFile(path: string): Promise<{ size: number; crc32: number }> {
   const file = await open(path, "r");
   const buffer = spare.pop() ?? Buffer.allocUnsafeSlow(PIECE_BYTES);

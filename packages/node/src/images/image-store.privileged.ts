@@ -1,5 +1,5 @@
-// Images on disk: `images/<id>/image.json` beside `images/<id>/memory/`. The record is written last and forced to disk, so a
-// folder without one is an image whose writing was cut off. Whatever a paused sandbox needs is there when its pause is answered.
+// Images on disk: the record `images/<id>/image.json`, and the memory in `images/<id>/memory/`. The record is written last and flushed, so
+// a folder without a record is an incomplete image. When a pause is answered, its image is complete on disk.
 
 import { existsSync, linkSync, mkdirSync, readdirSync, rmdirSync, statSync, truncateSync } from "node:fs";
 import { open } from "node:fs/promises";
@@ -16,14 +16,14 @@ export class ImageStore {
   readonly #paths: NodePaths;
   readonly #records = new Map<string, ImageRecord>();
   readonly #damaged = new Set<string>();
-  /** Whose memory was compared with its checksums since this process began, and is not written any more. */
+  /** Images whose memory this process has compared with its checksums, and which nothing writes any more. */
   readonly #verified = new Set<string>();
 
   constructor(paths: NodePaths) {
     this.#paths = paths;
   }
 
-  /** Reads what is there, then discards what was cut off. Throws PlatformError("record_unreadable") before it has changed anything. */
+  /** Reads all records, then discards incomplete images. Throws PlatformError("record_unreadable") before it has changed anything. */
   load(): void {
     const all = readdirSync(this.#paths.images).map(
       (imageId) => [imageId, readRecordFile(this.#paths.image(imageId).record, parseImageRecord)] as const,
@@ -36,8 +36,8 @@ export class ImageStore {
   }
 
   /**
-   * Those whose record is there and can't be read: they can only be discarded. Nobody knows which disks they have, so no disk may
-   * be taken for a stray one while there are any.
+   * Images with a damaged record. They can only be discarded. It is unknown which areas they refer to, so no area counts as unused
+   * while there are any.
    */
   get damaged(): ReadonlySet<string> {
     return this.#damaged;
@@ -69,7 +69,7 @@ export class ImageStore {
     return memory;
   }
 
-  /** Makes the memory that was written to it safe: forced to disk, with checksums. */
+  /** Flushes the memory files of an image to disk, and returns their checksums with what the runtime needs to restore them. */
   async seal(image: MemoryImage): Promise<StoredMemory> {
     const { dir, ...rest } = image;
     const files: MemoryFile[] = [];
@@ -86,7 +86,7 @@ export class ImageStore {
     return { ...rest, files };
   }
 
-  /** From now on the image is there. Replaces the record of one that is there already. */
+  /** Makes the image exist, or replaces its record. The record survives a loss of power. */
   commit(record: ImageRecord): void {
     const { record: file } = this.#paths.image(record.imageId);
     writeRecordDurably(file, record);
@@ -94,13 +94,13 @@ export class ImageStore {
     this.#records.set(record.imageId, record);
   }
 
-  /** A second image with the memory of another one: the files are shared, not copied. */
+  /** Begins an image with the memory of another one. The files are hard links, not copies. */
   shareMemory(from: ImageRecord, imageId: string): void {
     const memory = this.begin(imageId);
     for (const { name } of from.memory?.files ?? []) linkSync(join(this.#paths.image(from.imageId).memory, name), join(memory, name));
   }
 
-  /** Keeps only the disk of an image. */
+  /** Removes the memory of an image and keeps its disk. */
   dropMemory(record: ImageRecord): ImageRecord {
     const { memory: _memory, ...disk } = record;
     this.commit(disk);
@@ -109,7 +109,7 @@ export class ImageStore {
     return disk;
   }
 
-  /** The memory of an image, compared with its checksums. Throws PlatformError("image_unusable"). */
+  /** Compares the memory of an image with its checksums and returns it. Throws PlatformError("image_unusable"). */
   async memoryOf(record: ImageRecord): Promise<MemoryImage> {
     const dir = this.#paths.image(record.imageId).memory;
     if (!record.memory) throw new PlatformError("image_unusable", "it has no memory");
@@ -121,8 +121,8 @@ export class ImageStore {
   }
 
   /**
-   * Removes an image, whole or half written. Its files are emptied first: a runtime whose checkpoint failed keeps them open
-   * for as long as the sandbox runs. Not those that another image shares.
+   * Removes an image, complete or incomplete. Memory files of an incomplete image are truncated first, because a runtime whose
+   * checkpoint failed keeps them open while the sandbox runs. Files that another image shares are not.
    */
   discard(imageId: string): void {
     const { dir, memory } = this.#paths.image(imageId);

@@ -1,4 +1,4 @@
-// Writing a running sandbox to an image. It stands still from the beginning; after a failure it goes on as before.
+// Writes a running sandbox to an image. The sandbox is frozen from the beginning; after a failure it continues as before.
 
 import { asError, isOutOfSpace, type Logger, PlatformError, type PlatformErrorCode } from "@skerry/base";
 import { notSavable, type Runtime, type SavingNeeds } from "@skerry/runtime";
@@ -13,7 +13,7 @@ import type { ImageKind, ImageRecord } from "../records/image-record.ts";
 import type { SandboxRecord } from "../records/sandbox-record.ts";
 import type { ImageStore } from "./image-store.privileged.ts";
 
-/** They say themselves what it is that can't be done. */
+/** Failures whose own public message tells the caller what is not possible. */
 const REFUSALS: readonly PlatformErrorCode[] = ["state_not_savable", "disk_space_unavailable", "links_not_kept"];
 
 export interface ImageRequest {
@@ -22,11 +22,11 @@ export interface ImageRequest {
   readonly kind: ImageKind;
   readonly withMemory: boolean;
   readonly agentUnresponsive: boolean;
-  /** Why this node pauses it by itself. */
+  /** Why the node pauses the sandbox without a request. */
   readonly kept?: ImageRecord["kept"];
-  /** Frozen areas that mean the same as the sandbox's own, where those are too many. */
+  /** Replaces the sandbox's frozen areas: a shorter chain with the same content. */
   readonly frozenAreas?: readonly string[];
-  /** Makes the layer of the image that stands for the sandbox's area, where the area itself can't be it. */
+  /** Creates the area that the image refers to, if it can't be the sandbox's own. Returns its id. */
   readonly layerOf?: () => Promise<string>;
 }
 
@@ -44,14 +44,14 @@ export class ImageWriter {
   }
 
   /**
-   * Answers when the image is complete on disk; the sandbox stands still then, and its area is the image's. On failure there
-   * is no image and the sandbox runs.
+   * Resolves when the image is complete on disk. The sandbox is then still frozen, and the image refers to its area. After a failure
+   * there is no image, and the sandbox runs.
    */
   async write(request: ImageRequest): Promise<ImageRecord> {
     const { imageId, kind } = request;
     const { memoryLost: _former, ...record } = request.record;
     const state = kind === "pause" ? "pausing" : "snapshotting";
-    // First: where an image of that id exists already, nothing has changed and that one stays.
+    // First, because it throws if the image exists already; nothing has changed then.
     const dir = this.#images.begin(imageId);
     crashPoint("write.folder-made");
     const runtime = runtimeOf(this.#deps.config, record.runtime);
@@ -62,10 +62,10 @@ export class ImageWriter {
       await runtime.freeze(target);
       crashPoint("write.frozen");
       const memory = request.withMemory ? await this.#writeMemory(runtime, record, dir) : undefined;
-      // Its area, or a copy, is to be a layer of others.
+      // The area, or a copy of it, becomes a layer of other sandboxes.
       if (kind !== "pause") await linkUpArea(this.#deps, record);
       const area = (await request.layerOf?.()) ?? record.area;
-      // Whoever hears of the image can rely on it, whatever becomes of the machine and the room on its disk. The memory is flushed, too.
+      // The memory is flushed already. After this, the image survives a loss of power and a full disk.
       await this.#deps.areas.sync(area);
       const image = imageOf(request, memory, area);
       crashPoint("write.layer-copied");
@@ -73,22 +73,19 @@ export class ImageWriter {
       crashPoint("write.committed");
       return image;
     } catch (error) {
-      this.#logger.warn(
-        { sandbox_id: record.sandboxId, image_id: imageId, err: asError(error) },
-        "a sandbox could not be written to an image",
-      );
+      this.#logger.warn({ sandbox_id: record.sandboxId, image_id: imageId, err: asError(error) }, "writing an image of a sandbox failed");
       this.#images.discard(imageId);
       this.#containers.emptyTrash();
       await this.goOn(record);
       if (error instanceof PlatformError && REFUSALS.includes(error.code)) throw error;
       throw new PlatformError("image_not_written", `sandbox ${record.sandboxId} was not written: ${asError(error).message}`, {
-        publicMessage: "the sandbox could not be written to disk; it runs on as before",
+        publicMessage: "the sandbox could not be written to disk; it keeps running",
         cause: error,
       });
     }
   }
 
-  /** Lets a sandbox run on that stands still. */
+  /** Lets a frozen sandbox run again. */
   async goOn(record: SandboxRecord): Promise<void> {
     const runtime = runtimeOf(this.#deps.config, record.runtime);
     const target = refOf(record);
@@ -96,16 +93,16 @@ export class ImageWriter {
       await runtime.thaw(target);
       crashPoint("write.thawed");
     } catch (error) {
-      // It was never frozen, or its runtime is gone: then the watch finds it ended.
-      this.#logger.warn({ sandbox_id: record.sandboxId, err: asError(error) }, "sandbox could not be thawed");
+      // It was never frozen, or its runtime has ended; in that case the watch finds it.
+      this.#logger.warn({ sandbox_id: record.sandboxId, err: asError(error) }, "thawing a sandbox failed");
     }
     const { imageId: _imageId, successorArea: _successorArea, ...rest } = this.#containers.get(record.containerId)?.record ?? record;
     try {
       this.#containers.set({ ...rest, state: "running" });
     } catch (error) {
-      // The record of before says the same without its image: a sandbox that runs.
+      // The former record names an incomplete image. The next start reads that as a sandbox that runs.
       if (!isOutOfSpace(error)) throw error;
-      this.#logger.warn({ sandbox_id: record.sandboxId, err: asError(error) }, "there was no room to write down that a sandbox runs on");
+      this.#logger.warn({ sandbox_id: record.sandboxId, err: asError(error) }, "no disk space to record that a sandbox runs again");
     }
   }
 
@@ -122,7 +119,7 @@ export class ImageWriter {
     return memory;
   }
 
-  /** What is in gVisor's heap gets as much memory as there is: it may need all of that, and mostly needs a fraction. */
+  /** Lends memory to the checkpoint. gVisor's heap may need all the memory that the host can spare, but mostly needs a fraction. */
   async #withExtraMemory<T>(record: SandboxRecord, needs: SavingNeeds, work: () => Promise<T>): Promise<T> {
     const { extraMemory } = this.#containers;
     const forHeap = Math.min(bytesToSaveHeap(record.cgroupPath), Math.max(0, extraMemory.spareBytes() - needs.memoryBytes));
@@ -135,12 +132,12 @@ export class ImageWriter {
       });
     } catch (error) {
       if (!(error instanceof PlatformError) || error.code !== "capacity_unavailable") throw error;
-      throw notSavable(`${needs.cause}, for which this machine has not enough memory now`);
+      throw notSavable(`${needs.cause}, for which the host does not have enough memory now`);
     }
   }
 }
 
-/** The record of an image that has `area` above the frozen areas. */
+/** The record of an image of a sandbox, whose topmost area is `area`. */
 export function imageOf(request: ImageRequest, memory: ImageRecord["memory"], area: string): ImageRecord {
   const { record, imageId, kind, agentUnresponsive, kept } = request;
   const { runtime, templateId, buildId, size, layers, agent, options, identity, slot } = record;
