@@ -21,7 +21,7 @@ import { ImageStore } from "./images/image-store.privileged.ts";
 import { lockInstance } from "./instance-lock.privileged.ts";
 import { nodePaths } from "./paths.ts";
 
-/** Counts of what was found and removed. */
+/** Numbers of resources that were found and removed. */
 export interface NodeCleanUp {
   readonly sandboxes: number;
   readonly slots: number;
@@ -31,9 +31,9 @@ export interface NodeCleanUp {
 }
 
 /**
- * Ends every sandbox of this node and removes everything of its instance from the host. Preconditions: root. Throws
- * PlatformError("already_running") while its daemon runs, and one
- * AggregateError after everything was tried when some of it could not be removed. Idempotent.
+ * Kills every sandbox of this node and removes everything of its instance from the host. Idempotent. Preconditions: root.
+ * Throws PlatformError("already_running") while the daemon runs, and PlatformError("record_unreadable") as a start does. Throws an
+ * AggregateError after it has tried every step, if some of them failed.
  */
 export async function cleanUpNode(config: NodeConfig, logger: Logger): Promise<NodeCleanUp> {
   const paths = nodePaths(config.dir);
@@ -55,7 +55,7 @@ export async function cleanUpNode(config: NodeConfig, logger: Logger): Promise<N
     await attempt(`sandbox ${containerId}`, () => release(deps, containerId, record?.runtime), onFailure);
   const remains = await removeRemains(deps, [], { logger, onFailure });
   if (hadFolders) {
-    // Paused sandboxes and snapshots are data: they stay.
+    // Paused sandboxes and snapshots are data, and stay.
     const areas = areasOf(config, logger);
     await removeStrayAreas(areas, images, { keep: [], hasSetAside: hasSetAside(paths), onFailure });
     await emptyTrash(paths, logger);
@@ -76,16 +76,16 @@ export async function cleanUpNode(config: NodeConfig, logger: Logger): Promise<N
   await attempt("pinned namespaces", () => rmSync(paths.userns, { recursive: true, force: true }), onFailure);
   if (failures.length > 0) {
     const list = failures.map(({ message }) => message).join("\n  ");
-    throw new AggregateError(failures, `some of it could not be removed; the rest was:\n  ${list}`);
+    throw new AggregateError(failures, `some resources could not be removed, and all others were:\n  ${list}`);
   }
   return { ...remains, sandboxes: remains.sandboxes + entries.length, tables };
 }
 
-/** Enough for what sandboxes that were paused a moment ago have not on the disk yet. */
+/** Free space for data of just paused sandboxes that the kernel has not written to disk yet. */
 const ROOM_BYTES = 32 * 1024 * 1024;
 const ROOM_WAIT_MS = 3_000;
 
-/** The kernel gives back what deleted areas had a moment after they are gone. On a full disk, what is written too early is lost. */
+/** The kernel frees the blocks of deleted areas with a delay. On a full disk, data that it writes before that is lost. */
 async function untilRoom(dir: string): Promise<void> {
   const deadline = performance.now() + ROOM_WAIT_MS;
   while (readDiskSpace(dir).freeBytes < ROOM_BYTES && performance.now() < deadline) await sleep(50);

@@ -3,34 +3,34 @@ import type { Runtime } from "@skerry/runtime";
 
 export interface NodeConfig {
   readonly nodeId: string;
-  /** 4 hex digits: names everything that this node makes on its host. */
+  /** Four hex digits in the names of everything that this node creates on its host. */
   readonly instance: string;
   /** The node's own folder, a real path. */
   readonly dir: string;
-  /** Those that work here; the first one is the default. */
+  /** The runtimes that are set up. The first one is the default. */
   readonly runtimes: readonly Runtime[];
   readonly layers: LayerStore;
-  /** How the disks of sandboxes are held to their size. */
+  /** How the node enforces the sizes of sandbox disks. */
   readonly diskLimit: DiskLimit;
-  /** Why they can't be, although nobody said that they should not. */
+  /** Why the node cannot enforce the sizes, if the operator did not switch that off. */
   readonly diskLimitMissing?: string;
-  /** Disk areas of each lately used size that are kept prepared. */
+  /** Number of prepared disk areas for each recently used size. */
   readonly readyAreas: number;
   readonly agents: AgentTrees;
-  /** IPv4 prefix for sandboxes, or undefined to pick a free one. */
+  /** IPv4 prefix for sandboxes, or undefined to choose a free one. */
   readonly networkPool: string | undefined;
   /** IPv4 addresses of the name servers that sandboxes use. */
   readonly resolvers: readonly string[];
   readonly pool: {
-    /** Ready sandboxes of each lately used template; 0: none. */
+    /** Number of ready sandboxes for each recently used template. 0 switches the pool off. */
     readonly size: number;
     readonly memoryBudgetBytes: number;
-    /** How long a sandbox is left alone before the image of its template is taken. */
+    /** How long a sandbox settles before the image of its template is written. */
     readonly settleMs: number;
   };
-  /** Network slots kept ready ahead of time. */
+  /** Number of network slots that are kept ready. */
   readonly readySlots: number;
-  /** How long deleted files wait in the trash, so that deleting them takes nothing from whoever was just answered. Default 1000. */
+  /** Delay before deleted files leave the trash, so that the deletion does not slow the next request down. Default 1000. */
   readonly emptyTrashAfterMs?: number;
 }
 

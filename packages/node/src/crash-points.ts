@@ -1,9 +1,9 @@
-// Where a test can end this daemon with SIGKILL (tests/fault/crash-points-*.test.ts, which fail for a point that none of them reaches).
+// Points at which a test can kill this daemon (tests/fault/crash-points-*.test.ts, which fail for a point that none of them reaches).
 
 import { reachCrashPoint } from "@skerry/base";
 
 export const CRASH_POINTS = [
-  // Every start of a container: create, fork, resume, filling the pool, going on after a snapshot.
+  // Every start of a container: create, fork, resume, filling the pool, continuing after a snapshot.
   "start.folder-made",
   "start.recorded",
   "start.area-made",
@@ -14,7 +14,7 @@ export const CRASH_POINTS = [
   "start.recorded-ready",
   "claim.agent-told",
   "claim.recorded",
-  // Writing an image: pause, snapshot, taking a template's image.
+  // Writing an image: pause, snapshot, the image of a template.
   "write.recorded",
   "write.folder-made",
   "write.frozen",
@@ -25,7 +25,7 @@ export const CRASH_POINTS = [
   "write.thawed",
   "pause.recorded",
   "pause.given-back",
-  // A sandbox that ended by itself.
+  // Keeping a sandbox that ended without a request.
   "keep.committed",
   "keep.recorded",
   "resume.image-discarded",

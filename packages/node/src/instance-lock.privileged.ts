@@ -1,6 +1,6 @@
-// At most one process at a time may own what an instance has on this machine: a second one would take the first one's slots
-// for remains. The lock is the kernel's (flock) on a file that only root can open: it goes with its process, however that
-// ends, so it is never stale, and nobody else can take it.
+// At most one process at a time may own the resources of an instance on this host. A second one would remove the slots of the first as
+// leftovers. The lock is a kernel lock (flock) on a file that only root can open. The kernel releases it when its process ends, so it is
+// never stale.
 
 import { closeSync, fstatSync, lstatSync, mkdirSync, openSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -59,7 +59,7 @@ function take(path: string): InstanceLock {
   return { release: () => closeSync(fd) };
 }
 
-/** For a person to look at: on another file system there may be a file of the same number. */
+/** For messages only: a file on another file system may have the same inode number. */
 function nameHolder(inode: number): string {
   const locks = readFileSync("/proc/locks", "utf8").split("\n");
   const pids = locks.flatMap(

@@ -43,15 +43,15 @@ import { Snapshots } from "./sandboxes/snapshots.ts";
 import { StartGate } from "./sandboxes/start-gate.ts";
 import { Starter } from "./sandboxes/starter.ts";
 
-/** Enough for the records, the database and the log while sandboxes are ended that have filled the disk. */
+/** Space that records, the database and the log need on a full disk, while the node pauses the sandboxes that filled it. */
 const RESERVE_BYTES = 64 * 1024 * 1024;
 const MAX_WAITING_STARTS = 1000;
-/** Less than clients wait for a create. */
+/** How long a start may wait for its turn: less than clients wait for a create. */
 const MAX_WAIT_MS = 30_000;
 
 export interface Node {
   readonly service: ServiceImpl<typeof NodeService>;
-  /** A byte stream to a port inside a sandbox. Throws PlatformError("sandbox_gone" | "port_closed"). */
+  /** Opens a byte stream to a port inside a sandbox. Throws PlatformError("sandbox_gone" | "port_closed"). */
   dial(target: { sandboxId: string; port: number }, signal?: AbortSignal): Promise<Duplex>;
   /** Serves the RPC and tunnels on a socket, for roles that run elsewhere. */
   listen(options: { host: string; port: number; secret: Secret }): Promise<{ port: number; close(): Promise<void> }>;
@@ -59,23 +59,23 @@ export interface Node {
   close(): Promise<void>;
 }
 
-/** Starts the daemon of this machine: adopts what runs, clears what doesn't, prepares slots. Preconditions: root. */
+/** Starts the daemon of this host: adopts running sandboxes, removes leftovers, prepares network slots. Preconditions: root. */
 export async function createNode(config: NodeConfig, logger: Logger): Promise<Node> {
   const paths = nodePaths(config.dir);
   const names = networkNames(config.instance);
   const deps = { config, paths, names, policy: new NetworkPolicy(names), areas: areasOf(config, logger), logger };
   makeNodeFolders(paths, config.dir);
-  if (config.diskLimitMissing !== undefined) logger.warn({ why: config.diskLimitMissing }, "the disks of sandboxes are not limited");
+  if (config.diskLimitMissing !== undefined) logger.warn({ why: config.diskLimitMissing }, "the sizes of sandbox disks are not limited");
   const lock = lockInstance(config.dir);
   const images = new ImageStore(paths);
   const journal = readRecords(paths, images, lock);
-  // From here on, this start changes what is there.
+  // The first change. Whatever refuses to start has done so by now.
   keepOutEarlierVersions(config.dir);
   const reserve = new DiskReserve(paths.reserve, RESERVE_BYTES);
   if (readDiskSpace(config.dir).freeBytes < RESERVE_BYTES && reserve.release())
-    logger.warn({}, "the data disk is full: what was kept back for this is used now");
+    logger.warn({}, "the data disk is full: its reserve was released");
   for (const imageId of images.damaged) {
-    logger.error({ image_id: imageId }, "its image.json can't be read: nothing starts from it, and disks that nothing refers to are kept");
+    logger.error({ image_id: imageId }, "image.json is damaged: nothing starts from this image, and the node deletes no unused disks");
   }
   const adopted = await recover(deps, { images, journal }, logger);
   const pools = await openNetwork(deps, { images, adopted: allOf(adopted), logger });
@@ -106,14 +106,14 @@ export async function createNode(config: NodeConfig, logger: Logger): Promise<No
   };
 }
 
-/** What can't be given back now must not keep the sandboxes that run from being served. */
+/** Failure policy: a resource that cannot be released now does not keep the node from serving the sandboxes that run. */
 async function recover(
   deps: HostDeps,
   { images, journal }: { images: ImageStore; journal: readonly JournalEntry[] },
   logger: Logger,
 ): Promise<Adopted> {
   const onFailure = (error: unknown, what: string) =>
-    logger.error({ err: asError(error), what }, "remains not removed, will be tried at the next start");
+    logger.error({ err: asError(error), what }, "leftovers not removed; the next start tries again");
   const adopted = await adoptSandboxes(deps, { images, journal }, { logger, onFailure });
   const keep = allOf(adopted);
   await removeRemains(deps, keep, { logger, onFailure });
@@ -134,7 +134,7 @@ async function openNetwork(
   await policy.adopt({ pool: addresses.pool, resolvers: config.resolvers, sandboxes: adopted });
   if (config.runtimes.some((runtime) => runtime.capabilities.userNamespace)) raiseHostLimits();
   limitProcesses(`/skerry-${config.instance}`, (error) =>
-    logger.warn({ err: error }, "processes of all sandboxes together are not limited"),
+    logger.warn({ err: error }, "the number of processes of all sandboxes together is not limited"),
   );
   const keptNumbers = images.list().flatMap((image) => image.local.owner?.slotNumber ?? []);
   const taken = new Set([...adopted.map((record) => record.slot.number), ...keptNumbers]);
@@ -192,7 +192,7 @@ async function assemble(
   for (const record of adopted.running) containers.add(record);
   for (const record of adopted.interrupted) sandboxes.continueSnapshot(containers.add(record));
   for (const record of adopted.restored) sandboxes.continueResume(containers.add(record));
-  // Resumed, and cut off before the image that it came from was removed.
+  // Sandboxes whose resume was complete, except for the removal of their image.
   for (const { imageId = "" } of adopted.running) if (images.get(imageId)?.kind === "pause") await containers.discardImage(imageId);
   sandboxes.watch();
   warmPool.start();

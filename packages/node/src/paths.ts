@@ -1,6 +1,6 @@
 import { join } from "node:path";
 
-/** What a running (or half-made) sandbox has on disk beside its area. */
+/** The files of a container, beside its area. */
 export interface ContainerPaths {
   readonly dir: string;
   readonly record: string;
@@ -17,23 +17,23 @@ export interface ImagePaths {
 export interface NodePaths {
   readonly sandboxes: string;
   readonly images: string;
-  /** Disk areas: what sandboxes write, and what others lie on. */
+  /** Disk areas: the files that sandboxes write, and frozen areas below other sandboxes. */
   readonly areas: string;
-  /** Records of containers that could not be read. As long as there are any, no area counts as a stray one. */
+  /** Copies of damaged records of containers. While there are any, no area counts as unused. */
   readonly damaged: string;
-  /** What waits for its files to be deleted. */
+  /** Folders whose files are to be deleted. */
   readonly trash: string;
   readonly userns: string;
   readonly network: string;
-  /** Room that is given up on a full disk. */
+  /** Disk space that is released on a full disk. */
   readonly reserve: string;
-  /** Whose sandboxes these are. */
+  /** The record of the cluster that the sandboxes belong to. */
   readonly cluster: string;
   container(id: string): ContainerPaths;
   image(id: string): ImagePaths;
 }
 
-/** Where the node keeps what, below its own folder. */
+/** The layout of the node's folder. */
 export function nodePaths(dir: string): NodePaths {
   const below = (folder: string, id: string) => join(dir, folder, id);
   return {

@@ -4,7 +4,7 @@ import { basename, join } from "node:path";
 import { errnoOf } from "@skerry/base";
 import type { NodePaths } from "./paths.ts";
 
-/** Puts a directory where its files are deleted in their own time. Nothing happens when it is not there. */
+/** Moves a directory to the trash, whose files are deleted in the background. Does nothing if the directory is gone. */
 export function moveToTrash(paths: NodePaths, dir: string): void {
   try {
     renameSync(dir, join(paths.trash, `${basename(dir)}-${randomBytes(4).toString("hex")}`));

@@ -1,5 +1,6 @@
-// Room that is given up when there is no other: a file of real blocks. On a full disk its removal lets records, the database and the
-// log go on, so that what fills the disk can be paused and killed. It is made again when there is plenty of room.
+// Disk space that is reserved for a full disk: a file with allocated blocks. On a full disk the node deletes the file. Records, the database
+// and the log then have the space to pause and kill the sandboxes that fill the disk. The node allocates the file again when the disk has
+// enough space.
 
 import { closeSync, openSync, renameSync, statSync, unlinkSync } from "node:fs";
 import { errnoOf } from "@skerry/base";
@@ -19,7 +20,7 @@ export class DiskReserve {
     return statSync(this.#file, { throwIfNoEntry: false }) !== undefined;
   }
 
-  /** Does nothing when it is there, whole or being made. Throws when there is no room for it; nothing of it is left then. */
+  /** Allocates the reserve, unless it exists or is being allocated. Throws if the disk lacks the space, and then leaves nothing behind. */
   make(): Promise<void> {
     if (this.isThere) return Promise.resolve();
     this.#making ??= this.#make().finally(() => {
@@ -28,7 +29,7 @@ export class DiskReserve {
     return this.#making;
   }
 
-  /** Takes no room. False when it was given up before. */
+  /** Deletes the reserve, which needs no disk space. False if there was none. */
   release(): boolean {
     return removeIfThere(this.#file);
   }

@@ -14,7 +14,7 @@ export interface DiskGuardDeps extends Pick<DiskGuardOptions, "onShort"> {
   readonly logger: Logger;
 }
 
-/** The guard of the disk that a node's folder is on. */
+/** Starts the guard of the disk that the node's folder is on. */
 export function startDiskGuard({ deps, containers, reserve, onShort, logger }: DiskGuardDeps): DiskGuard {
   const { areas, config } = deps;
   const guard = new DiskGuard({

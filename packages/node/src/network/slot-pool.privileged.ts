@@ -1,5 +1,5 @@
-// Network slots made ahead of time, so that a create finds one ready, and used again after their sandbox has ended.
-// A released slot goes to the end of the line: an address comes back as late as possible.
+// Keeps network slots ready for creates, and reuses them after their sandbox has ended. A released slot goes to the end of the queue, so
+// that its address is reused as late as possible.
 
 import { asError, type Logger } from "@skerry/base";
 import { type AddressPlan, createSlot, destroySlot, type NetworkNames, type NetworkSlot, readdressSlot } from "@skerry/runtime";
@@ -12,9 +12,9 @@ export interface SlotPoolOptions {
   readonly usernsDir: string;
   /** Whether slots get a user namespace. */
   readonly withUserNamespace: boolean;
-  /** Slots kept ready; above twice of it released ones are taken down. */
+  /** Number of slots that are kept ready. Released slots beyond twice this number are removed. */
   readonly ready: number;
-  /** Shared by all pools of the node: numbers that are in use in any way. */
+  /** Numbers of slots that are in use or kept. All pools of the node share the set. */
   readonly taken: Set<number>;
   readonly logger: Logger;
 }
@@ -29,12 +29,12 @@ export class SlotPool {
     this.#options = options;
   }
 
-  /** Slots that are prepared and free. */
+  /** Number of slots that are prepared and free. */
   get readyCount(): number {
     return this.#ready.length;
   }
 
-  /** Fills the pool; later refills run behind the creates. */
+  /** Fills the pool. Later refills run in the background of creates. */
   async start(): Promise<void> {
     this.#scheduleRefill();
     await this.#refill;
@@ -46,7 +46,7 @@ export class SlotPool {
     return slot;
   }
 
-  /** A slot of a number that was kept by `release`. */
+  /** Creates a slot with a number that `release` kept. */
   async acquireNumber(number: number): Promise<NetworkSlot> {
     try {
       return await this.#createNumbered(number);
@@ -56,41 +56,41 @@ export class SlotPool {
     }
   }
 
-  /** Gives up a number that was kept. */
+  /** Frees a number that was kept. */
   releaseNumber(number: number): void {
     this.#options.taken.delete(number);
   }
 
   /**
-   * Preconditions: no process of the sandbox is left. Never throws: a slot that can't be used again is taken down.
-   * With `keepsNumber` it is taken down, and nobody else gets its number.
+   * Preconditions: no process of the sandbox is left. Never throws: a slot that cannot be reused is removed.
+   * With `keepsNumber` the slot is removed, and its number stays reserved.
    */
   async release(slot: NetworkSlot, options: { keepsNumber?: boolean } = {}): Promise<void> {
     const { names, policy, logger } = this.#options;
     try {
       await policy.release(slot);
     } catch (error) {
-      // Its address and its mark in the firewall still mean the former sandbox: neither is given to anybody until the next start.
-      logger.error({ slot: slot.number, err: asError(error) }, "network slot stays out of use");
+      // The firewall still has rules for the former sandbox of this slot. Neither address nor interface is reused before the next start.
+      logger.error({ slot: slot.number, err: asError(error) }, "network slot not reused: its rules could not be removed");
       return;
     }
     try {
       if (options.keepsNumber) return void (await this.#takeDown(slot.number));
       if (this.#hasRoom()) {
         await readdressSlot(slot, names);
-        // Others may have come back meanwhile.
+        // Other slots may have been released meanwhile.
         if (this.#hasRoom()) {
           this.#ready.push(slot);
           return;
         }
       }
     } catch (error) {
-      logger.warn({ slot: slot.number, err: asError(error) }, "network slot could not be used again");
+      logger.warn({ slot: slot.number, err: asError(error) }, "network slot not reused");
     }
     await this.#destroy(slot.number);
   }
 
-  /** Stops refilling. The slots stay for the next start or for the clean-up, which find them by name. */
+  /** Stops refilling. The slots stay. The next start and the clean-up find them by name. */
   async close(): Promise<void> {
     this.#closed = true;
     await this.#refill;
@@ -106,8 +106,8 @@ export class SlotPool {
         try {
           this.#ready.push(await this.#create());
         } catch (error) {
-          // The next create meets the same fault and reports it to its caller.
-          this.#options.logger.error({ err: asError(error) }, "network slot could not be prepared");
+          // The next create fails in the same way, and tells its caller.
+          this.#options.logger.error({ err: asError(error) }, "preparing a network slot failed");
           return;
         }
       }
@@ -133,7 +133,7 @@ export class SlotPool {
   }
 
   async #destroy(number: number): Promise<void> {
-    // Where it can't be taken down the number stays taken, so nothing else meets its remains; the next start clears them.
+    // If the removal fails, the number stays reserved, so that no new slot collides with the leftovers. The next start removes them.
     if (await this.#takeDown(number)) this.#options.taken.delete(number);
   }
 
@@ -143,7 +143,7 @@ export class SlotPool {
       await destroySlot({ number, names, usernsDir });
       return true;
     } catch (error) {
-      logger.error({ slot: number, err: asError(error) }, "network slot could not be taken down");
+      logger.error({ slot: number, err: asError(error) }, "removing a network slot failed");
       return false;
     }
   }

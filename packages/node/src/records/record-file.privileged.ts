@@ -20,7 +20,7 @@ export function readRecordFile<T>(file: string, parse: RecordParser<T>): FoundRe
   return parse(text, file);
 }
 
-/** Enough for what ends with the power anyway. */
+/** Replaces a record without flushing it: for state that a loss of power ends anyway. */
 export function writeRecordFile(file: string, record: object): void {
   const staged = `${file}.new`;
   try {
@@ -32,7 +32,7 @@ export function writeRecordFile(file: string, record: object): void {
   }
 }
 
-/** When it returns, the record survives a loss of power. */
+/** Replaces a record. It survives a loss of power once the call returns. */
 export function writeRecordDurably(file: string, record: object): void {
   const descriptor = openSync(`${file}.new`, "w", 0o600);
   try {
@@ -45,11 +45,11 @@ export function writeRecordDurably(file: string, record: object): void {
   syncFolder(dirname(file));
 }
 
-/** Forces a record to disk that is there, behind the caller's back. Nothing happens when it is gone. */
+/** Flushes an existing record to disk. Does nothing if the record is gone. */
 export async function syncRecordFile(file: string): Promise<void> {
   try {
     await using handle = await open(file, "r");
-    // On the file systems that nodes are on, this takes with it that the file has this name.
+    // On the file systems that nodes use, this also flushes the name of the file.
     await handle.sync();
   } catch (error) {
     if (errnoOf(error) !== "ENOENT") throw error;

@@ -1,5 +1,5 @@
-// Records of sandboxes that have come to run are forced to disk a moment later, one after the other: after a power cut their disks are found
-// by them. No caller waits for it.
+// Flushes the records of sandboxes that have started, one after the other and in the background. After a loss of power, the node finds the
+// disks of sandboxes by these records.
 
 import { asError, type Logger } from "@skerry/base";
 import type { NodePaths } from "../paths.ts";
@@ -21,7 +21,7 @@ export class RecordFlush {
     this.#working ??= this.#work();
   }
 
-  /** Resolves when none waits. */
+  /** Resolves when no record waits for its flush. */
   async done(): Promise<void> {
     await this.#working;
   }

@@ -1,7 +1,7 @@
-// Which cluster this machine's sandboxes belong to. A control plane kills what its database does not know: on a wrong or an
-// empty database that would be everything. So each of its calls names its cluster, and the node remembers, in its own folder,
-// whose sandboxes it holds. A node that holds nothing follows whoever asks; to give away one that does, an operator deletes
-// the file while the node is down.
+// The cluster that this node's sandboxes belong to. A control plane kills sandboxes that its database does not know. With a wrong or empty
+// database that would be every sandbox. So each call names its cluster, and the node records the cluster whose sandboxes it holds.
+// A node without sandboxes and images joins the cluster of the next call. To move another node, an operator deletes the file while
+// the node is stopped.
 
 import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
 import type { Logger } from "@skerry/base";
@@ -10,14 +10,14 @@ import type { NodeService } from "@skerry/wire/node";
 import { type ClusterRecord, readClusterRecord } from "../records/cluster-record.ts";
 import { writeRecordDurably } from "../records/record-file.privileged.ts";
 
-/** A refused control plane asks every few seconds. */
+/** Shortest time between two logged refusals. A refused control plane asks every few seconds. */
 const NOTE_REFUSAL_EVERY_MS = 60_000;
 
 export interface ClusterIdentityOptions {
   readonly file: string;
   /** Whether this node has any sandbox or image of a cluster. */
   readonly holdsAnything: () => boolean;
-  /** Called before the node follows another cluster. `from` is "" for a node that was never told. */
+  /** Called before the node joins another cluster. `from` is "" for a node that belonged to none. */
   readonly onChange: (change: { readonly from: string; readonly to: string }) => void;
   readonly logger: Logger;
 }
@@ -38,7 +38,7 @@ export class ClusterIdentity {
     return this.#remembered.id;
   }
 
-  /** The cluster whose sandboxes this node holds; "" when it holds none or was never told. That another one asked is noted. */
+  /** The cluster whose sandboxes this node holds, or "" if it holds none or belongs to none. Records that another cluster asked. */
   tell(asking: string): string {
     const id = this.#options.holdsAnything() ? this.#remembered.id : "";
     if (id !== "" && asking !== "" && asking !== id) this.#noteRefusal(asking);
@@ -58,19 +58,19 @@ export class ClusterIdentity {
 
   #follow(claimed: string): void {
     const { id } = this.#remembered;
-    // A call under way may be about to make something that nobody sees yet.
+    // A call in progress may be about to create a sandbox that is not listed yet.
     if (claimed === "" || (id !== "" && (this.#callsUnderWay > 0 || this.#options.holdsAnything()))) throw this.#refuse(claimed);
     this.#options.onChange({ from: id, to: claimed });
     this.#write({ version: 1, id: claimed });
-    this.#options.logger.info({ cluster_id: claimed, former_cluster_id: id }, "this node belongs to a cluster from now on");
+    this.#options.logger.info({ cluster_id: claimed, former_cluster_id: id }, "node joined a cluster");
   }
 
   #refuse(claimed: string): ConnectError {
     const { id } = this.#remembered;
     this.#noteRefusal(claimed);
     const message =
-      `this node holds sandboxes of cluster ${id}, and was asked by cluster ${claimed || "(none named)"}: is its database the right one? ` +
-      `To give the node away with all that is on it, stop it and delete ${this.#options.file}`;
+      `this node holds sandboxes of cluster ${id}, and cluster ${claimed || "(none named)"} asked for them: check the database of that cluster. ` +
+      `To give the node and everything on it to another cluster, stop the node and delete ${this.#options.file}`;
     return new ConnectError(message, Code.FailedPrecondition, { [CLUSTER_ID_HEADER]: id });
   }
 
@@ -79,17 +79,17 @@ export class ClusterIdentity {
     this.#refusalNotedAt = performance.now();
     const { id } = this.#remembered;
     this.#write({ version: 1, id, refused: { id: claimed, at: new Date().toISOString() } });
-    this.#options.logger.error({ cluster_id: id, refused_cluster_id: claimed }, "a control plane of another cluster was refused");
+    this.#options.logger.error({ cluster_id: id, refused_cluster_id: claimed }, "refused a control plane of another cluster");
   }
 
   #write(remembered: ClusterRecord): void {
-    // It must not be forgotten with the power while what it protects is still there.
+    // The record must survive a loss of power, as the sandboxes do that it protects.
     writeRecordDurably(this.#options.file, remembered);
     this.#remembered = remembered;
   }
 }
 
-/** The service for callers of this node's cluster. GetInfo answers everybody, so that who is wrong here can find out. */
+/** Restricts the service to callers of this node's cluster. GetInfo answers every caller, so that a wrong one can find out. */
 export function forOwnCluster(service: ServiceImpl<typeof NodeService>, identity: ClusterIdentity): ServiceImpl<typeof NodeService> {
   const guarded: Record<string, unknown> = {};
   for (const [name, method] of Object.entries(service) as [string, Method][]) {

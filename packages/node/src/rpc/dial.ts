@@ -5,11 +5,11 @@ import { openLocalhost } from "../agent/open-localhost.ts";
 import { openSocket } from "../agent/open-socket.ts";
 import type { Sandboxes } from "../sandboxes/sandboxes.ts";
 
-/** Waits between attempts while nothing listens yet: a server that was just started is reached. */
+/** Waits between attempts while nothing listens on the port. They reach a server that is just starting. */
 const RETRY_DELAYS_MS = [100, 200, 300, 400];
 
 /**
- * Opens a TCP connection to a port inside a sandbox, also to one that only the sandbox's own localhost has.
+ * Opens a TCP connection to a port inside a sandbox, also if a server listens only on the sandbox's localhost.
  * Throws PlatformError("sandbox_gone") or PlatformError("port_closed").
  */
 export async function dialSandbox(
@@ -35,7 +35,7 @@ export async function dialSandbox(
   throw closed(target);
 }
 
-/** Undefined: refused. */
+/** Undefined if the connection was refused. */
 async function open(target: { host: string; port: number }, signal: AbortSignal | undefined): Promise<RelaySocket | undefined> {
   try {
     return await openSocket(target, signal);

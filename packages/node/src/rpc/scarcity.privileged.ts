@@ -2,7 +2,7 @@ import { asError, errnoOf, PlatformError, SubprocessError } from "@skerry/base";
 import { DISK_FULL_MESSAGE } from "@skerry/wire";
 import { isDiskFull } from "../disk/disk-full.privileged.ts";
 
-/** What the daemon's machine has run out of, by the code of the system call that found out, or by what a runtime says in words. */
+/** Resources that the host can run out of, by the code of a failed system call or by the message of a runtime. */
 const SCARCE: readonly { readonly code: string; readonly words: RegExp; readonly what: string }[] = [
   {
     code: "EMFILE",
@@ -19,8 +19,8 @@ const SCARCE: readonly { readonly code: string; readonly words: RegExp; readonly
 ];
 
 /**
- * For callers: what this machine has run out of, where an operation failed for that and changed nothing. `dir` is on the data disk. A
- * failure that has words of its own for callers keeps them: they say what has become of the sandbox.
+ * Tells callers which resource the host ran out of, if an operation failed for that reason and changed nothing. `dir` is on the data
+ * disk. Undefined for a failure with a public message of its own, which tells what became of the sandbox.
  */
 export function scarcityOf(error: unknown, dir: string): string | undefined {
   if (isDiskFull(error, dir)) return DISK_FULL_MESSAGE;
@@ -29,7 +29,7 @@ export function scarcityOf(error: unknown, dir: string): string | undefined {
   const scarce = SCARCE.find((one) => one.code === code || says(error, one.words));
   if (scarce) return `The machine has no ${scarce.what}`;
   if (!asError(error).message.includes("/dev/loop")) return undefined;
-  return "The machine has no loop devices left, which the disks of sandboxes need; ./skerry doctor tries them";
+  return "The machine has no loop devices left, which the disks of sandboxes need; ./skerry doctor checks them";
 }
 
 function says(error: unknown, words: RegExp): boolean {

@@ -1,5 +1,5 @@
-// The listener for split roles: the RPC for the control plane and, on CONNECT, raw tunnels into sandboxes for the edge.
-// Both ask for the cluster secret first.
+// The listener for split roles: RPC for the control plane and, on CONNECT, byte tunnels into sandboxes for the edge. Both require the
+// cluster secret.
 
 import { createServer, type IncomingMessage } from "node:http";
 import { type AddressInfo, Socket } from "node:net";
@@ -44,7 +44,7 @@ export async function listenNodeServer(
   return { port: (server.address() as AddressInfo).port, close };
 }
 
-/** An edge that closed both ways looks, from here, like one that has only finished sending; probes tell within this time and a minute. */
+/** Idle time before keep-alive probes. Only they tell an edge that is gone from one that finished sending; they take another minute. */
 const PROBE_AFTER_MS = 30_000;
 
 async function tunnel(options: NodeServerOptions, request: IncomingMessage, client: Duplex): Promise<void> {
@@ -61,9 +61,9 @@ async function tunnel(options: NodeServerOptions, request: IncomingMessage, clie
     const upstream = await dialSandbox(options.sandboxes, { sandboxId, port }, gone.signal);
     client.write("HTTP/1.1 200 Connection Established\r\n\r\n");
     upstream.once("error", () => reset(client));
-    // Half-closes pass through `pipe`; an end of one side in any other way ends both.
+    // `pipe` passes half-closes on. Any other end of one side ends both.
     upstream.once("close", () => (upstream.readableEnded ? client.end() : reset(client)));
-    // Not a clean end: the guest must not take a client that went away for one that has said everything.
+    // A reset, because the guest must not take a client that is gone for one that has sent everything.
     client.once("close", () => upstream.resetAndDestroy());
     upstream.pipe(client);
     client.pipe(upstream);

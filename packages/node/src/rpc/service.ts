@@ -12,7 +12,7 @@ import type { Sandboxes } from "../sandboxes/sandboxes.ts";
 import type { Started } from "../sandboxes/starter.ts";
 import { scarcityOf } from "./scarcity.privileged.ts";
 
-/** Codes of this package and those below it that have another name on the wire. What is in neither table is "internal". */
+/** Error codes that have another name on the wire. A code that is neither here nor in NODE_ERRORS becomes "internal". */
 const WIRE_CODES: Partial<Record<PlatformErrorCode, NodeErrorCode>> = {
   layer_digest_invalid: "invalid_argument",
   disk_space_unavailable: "machine_exhausted",
@@ -122,7 +122,7 @@ function encodeImage(image: ImageRecord) {
   return { hasMemory: image.memory !== undefined, sizeBytes: BigInt(memoryBytes(image)) };
 }
 
-/** It becomes the name of a folder. */
+/** The id becomes the name of a folder. */
 function assertImageId(imageId: string): void {
   if (!/^[a-z0-9]{20}$/.test(imageId)) throw rpcError("invalid_argument", `not an image id: ${imageId.slice(0, 100)}`);
 }
