@@ -14,8 +14,8 @@ const naming = (words: RegExp, paths = sources) => paths.filter((path) => words.
 
 const documented = new Map(
   tableRows("docs/sandbox-options.md")
-    .filter(([, files]) => files?.startsWith("`spec/node/node.proto`"))
-    .map(([option, files = ""]) => [codeSpan(option), files.split(", ").map(codeSpan)]),
+    .filter(([, , files]) => files?.startsWith("`spec/node/node.proto`"))
+    .map(([option, , files = ""]) => [codeSpan(option), files.split(", ").map(codeSpan)]),
 );
 
 test("docs/sandbox-options.md lists every option", () => {

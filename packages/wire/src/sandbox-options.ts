@@ -4,9 +4,9 @@
 import { fromJson, type JsonObject, type JsonValue, type Message, toJson } from "@bufbuild/protobuf";
 import { type SandboxOptions as SandboxOptionsMessage, SandboxOptionsSchema } from "../gen/node/node_pb.js";
 
-/** The JSON form of a message whose fields are truth values, 32-bit numbers, text, and lists, maps and messages of those. */
+/** The JSON form of a message whose fields are truth values, 32-bit numbers, text, and lists, maps and messages of those. It omits what is empty. */
 type Plain<T> = T extends Message
-  ? { readonly [K in keyof T as Exclude<K, "$typeName" | "$unknown">]: Plain<T[K]> }
+  ? { readonly [K in keyof T as Exclude<K, "$typeName" | "$unknown">]?: Plain<T[K]> }
   : T extends object
     ? { readonly [K in keyof T]: Plain<T[K]> }
     : T;
