@@ -22,7 +22,7 @@ describe.each(runtimesFor("what an agent is told"))("what the platform tells an 
   const ask = (path: string, headers: Record<string, string> = {}) =>
     fetch(platform.edgeUrl + path, { headers: { "E2b-Sandbox-Id": sandbox.sandboxId, "E2b-Sandbox-Port": "49983", ...headers } });
 
-  /** /init from inside the sandbox: from outside nobody but the platform gets to it. */
+  /** Calls /init from inside the sandbox. From outside only the platform can reach it. */
   async function initFromInside(body: object, headers = `-H 'X-Access-Token: ${token}'`): Promise<string> {
     await sandbox.files.write("/tmp/init.json", JSON.stringify(body));
     const { stdout } = await sandbox.commands.run(
@@ -81,7 +81,7 @@ describe.each(runtimesFor("what an agent is told"))("what the platform tells an 
     await sandbox.commands.run("mv /etc/ssl/certs/ca-certificates.crt /tmp/gone", { user: "root" });
     const broken = { accessToken: token, caBundle: authority("third"), envVars: { COLOUR: "green" } };
     expect(await initFromInside(broken)).toMatch(/^400\n.*does not exist/);
-    // All else in that request holds.
+    // The rest of the request is applied.
     expect(await (await ask("/envs", { "X-Access-Token": token })).json()).toMatchObject({ COLOUR: "green" });
   });
 });

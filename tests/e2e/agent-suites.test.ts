@@ -1,5 +1,5 @@
-// The agent's own tests, which run on this machine's kernel in packages/agent/test, run once more inside a sandbox of each
-// runtime: the same agent, on the kernel that it will have there.
+// Runs the agent's own tests inside a sandbox of each runtime. In packages/agent/test they run on this machine's kernel. Here the agent
+// has the kernel of a sandbox.
 
 import { randomUUID } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -24,7 +24,7 @@ interface Report {
 
 const TEMPLATE = "suites";
 
-/** `base` with the memory that Vitest takes. */
+/** The template `base` with enough memory for Vitest. */
 async function addTemplate(platform: Platform): Promise<void> {
   const base = JSON.parse(readFileSync(join(platform.dataDir, "templates/base.json"), "utf8")) as object;
   const template = { ...base, templateId: "suitessuitessuitessu", alias: TEMPLATE, buildId: randomUUID(), memoryMB: 2048 };

@@ -1,4 +1,4 @@
-// What the agent's tests need to run inside a sandbox: themselves, the packages that they use, and Vitest.
+// Everything that the agent's tests need inside a sandbox: the tests, the packages that they use, and Vitest.
 
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,9 +7,9 @@ import { AGENT_ROOT, nodeArguments } from "@skerry/agent";
 import { runCommand } from "@skerry/base";
 import { sampleOf } from "@skerry/testkit/depth";
 
-/** Files of packages/agent/test. Others are about this machine, or take what is tested elsewhere on both runtimes. */
+/** Files of packages/agent/test. The others concern this machine, or test what other tests cover on both runtimes. */
 const ALL = ["access", "compose", "downloads", "filesystem", "process", "uploads", "watch", "watch-stream", "wire"];
-/** Those that ask most of the kernel below them. */
+/** The suites that depend most on the kernel. */
 const IN_SAMPLE = ["filesystem", "process", "uploads", "watch"];
 export const AGENT_SUITES = sampleOf("the agent's test files that run inside a sandbox", ALL, (suite) => IN_SAMPLE.includes(suite));
 
@@ -18,19 +18,19 @@ export const AGENT_SUITES_REPORT = "/tmp/suites.json";
 const REPOSITORY = join(import.meta.dirname, "../..");
 const OUR_PACKAGES = ["agent", "base", "wire"];
 const FOREIGN_PACKAGES = ["vitest", "@connectrpc/connect", "@connectrpc/connect-node", "@bufbuild/protobuf"];
-/** Types, and tools that nothing here runs. */
+/** Types, and tools that these tests do not run. */
 const LEFT_OUT = /^@types\/|^undici-types$|^@oxc-project\/types$|^esbuild$|^@esbuild\//;
 
-// The sandbox's Node.js is the agent's; it has no path of its own that could be started again, so tests run in threads.
+// The sandbox's Node.js is the agent's, which cannot be started by its path alone. So the tests run in threads.
 const NODE = nodeArguments(process.arch === "arm64" ? "arm64" : "x64", AGENT_ROOT).join(" ");
 const FILES = AGENT_SUITES.map((suite) => `packages/agent/test/${suite}.test.ts`).join(" ");
 const VITEST = `${NODE} node_modules/vitest/vitest.mjs run --pool threads`;
-/** In place of the repository's, which shares servers with the other tests of its run. */
+/** Replaces the repository's configuration, which starts servers that all tests of a run share. */
 const VITEST_CONFIG = `export default { test: { include: ["packages/*/test/**/*.test.ts"], testTimeout: 120_000, hookTimeout: 180_000 } };\n`;
 
 export const AGENT_SUITES_COMMAND = `mkdir /opt/skerry && cd /opt/skerry && tar -xf /tmp/suites.tar && NO_COLOR=1 ${VITEST} --reporter json --outputFile ${AGENT_SUITES_REPORT} ${FILES}`;
 
-/** A tar of a small repository. */
+/** Packs a tar of a small repository. */
 export async function packAgentSuites(): Promise<Uint8Array<ArrayBuffer>> {
   const foreign = [...withDependencies(FOREIGN_PACKAGES)].map((name) => `node_modules/${name}`);
   const ours = OUR_PACKAGES.flatMap((name) => [`node_modules/@skerry/${name}`, `packages/${name}`]);
@@ -46,7 +46,7 @@ export async function packAgentSuites(): Promise<Uint8Array<ArrayBuffer>> {
   }
 }
 
-/** Names of the packages and of all that is installed for them. */
+/** The names of the packages and of all their installed dependencies. */
 function withDependencies(names: readonly string[]): Set<string> {
   const found = new Set<string>();
   const visit = (name: string): void => {

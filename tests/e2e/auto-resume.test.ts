@@ -7,7 +7,7 @@ import { Sandbox } from "e2b";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { callApi, clientOf } from "./client.ts";
 
-/** Counts requests in memory, says how long a body was, and echoes short WebSocket messages. */
+/** Counts requests in memory, returns the length of bodies, and echoes short WebSocket messages. */
 const SERVER = `
 const { createHash } = require("crypto");
 const server = require("http").createServer(async (req, res) => {
@@ -32,7 +32,7 @@ server.listen(3000);
 
 const MINUTE = 60_000;
 
-// One process, and three: where the roles meet over sockets, other code carries the same questions.
+// With one process and with three: between processes, other code carries the same requests.
 const WAYS = [
   { name: "one process", roles: ["api,edge,node"] },
   { name: "a process for each role", roles: ["node", "api", "edge"] },
@@ -74,7 +74,7 @@ describe.each(sampleOf("ways to divide the roles of a platform that wakes sandbo
       });
     }
 
-    /** Lists say "paused" as soon as it has begun; how it was paused is there when it is over. */
+    /** Lists show "paused" as soon as the pause has begun. The details show its result only when it is over. */
     async function isPaused(sandbox: Sandbox): Promise<boolean> {
       const { body } = await callApi(platform, `/sandboxes/${sandbox.sandboxId}`);
       return (body as { pauseMode?: string }).pauseMode !== undefined;
@@ -138,7 +138,7 @@ describe.each(sampleOf("ways to divide the roles of a platform that wakes sandbo
       await sending;
       const all = await Promise.all(answers);
       const served = all.filter(({ status }) => status === 200).map(({ text }) => JSON.parse(text).count as number);
-      // Those that were in it when it was paused are lost; it hears of none twice.
+      // Requests that were inside the sandbox during the pause are lost. The server gets no request twice.
       for (const { status, text } of all) expect([200, 502, 0], text).toContain(status);
       expect(served.length).toBeGreaterThan(sent / 2);
       expect(new Set(served).size).toBe(served.length);
@@ -159,7 +159,7 @@ describe.each(sampleOf("ways to divide the roles of a platform that wakes sandbo
       socket.onopen = () => socket.send("hello");
       await waitUntil("the echo", () => heard.includes("hello"));
       await sandbox.pause();
-      // 1006: not closed by the protocol's own means, so that nobody takes it for an orderly end.
+      // 1006: closed without a close frame, so that clients do not take it for an orderly end.
       expect(await closed.promise).toMatchObject({ code: 1006, wasClean: false });
       expect(await stateOf(sandbox)).toBe("paused");
       await sandbox.kill();
@@ -212,7 +212,7 @@ describe.each(sampleOf("ways to divide the roles of a platform that wakes sandbo
       const sandbox = await createServing();
       const before = JSON.parse((await ask(sandbox)).text).count as number;
       for (let round = 1; round <= 4; round++) {
-        // The edge still remembers where it was.
+        // The edge still has the old route.
         await sandbox.pause();
         expect((await ask(sandbox, { body: Buffer.from("once") })).status).toBe(200);
       }

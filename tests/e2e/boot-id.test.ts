@@ -1,4 +1,4 @@
-// /proc/sys/kernel/random/boot_id: programs take a new id for a new boot of their machine (docs/lifecycle.md).
+// /proc/sys/kernel/random/boot_id: to programs a new id means that their machine has booted (docs/lifecycle.md).
 
 import { readFileSync } from "node:fs";
 import { runtimesFor } from "@skerry/testkit/depth";

@@ -26,7 +26,7 @@ it.each(["gvisor", "runc"] as const)("an image that holds nothing but busybox wo
   await platform.restart();
 
   const sandbox = await Sandbox.create("busybox", clientOf(platform));
-  // No bash there: the SDK's `commands.run` asks for it, so what fails is the program, with its exit code.
+  // The image has no bash, which the SDK's `commands.run` uses. So the program fails with its exit code.
   await expect(sandbox.commands.run("true")).rejects.toMatchObject({ exitCode: 127 });
   await sandbox.files.write("note", "from outside");
   expect(await sandbox.files.read("note")).toBe("from outside");

@@ -6,7 +6,7 @@ export function clientOf(platform: RunningPlatform): Pick<SandboxOpts, "apiKey" 
   return { apiKey: platform.secrets.apiKey, apiUrl: platform.apiUrl, sandboxUrl: platform.edgeUrl, domain: platform.domain };
 }
 
-/** One request to the platform API, with the platform's key unless headers say otherwise. */
+/** Sends a request to the platform API, with the platform's key unless `headers` has another one. */
 export async function callApi(
   platform: RunningPlatform,
   path: string,

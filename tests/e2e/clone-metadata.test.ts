@@ -1,4 +1,4 @@
-// Everything that a file system keeps of a file beside its bytes, in what is made from a snapshot and in forks, with memory and without.
+// All metadata of files in sandboxes from a snapshot and in forks, with memory and without.
 
 import { runtimesFor } from "@skerry/testkit/depth";
 import { type SharedPlatform, sharedPlatform } from "@skerry/testkit/run-services";
@@ -87,7 +87,7 @@ describe.each(runtimesFor("metadata of files in clones"))("on %s, what is kept o
     const { snapshotId } = await source.createSnapshot({ name: `metadata-${runtime}` });
     const made = await Sandbox.create(snapshotId, clientOf(platform));
     expect(await listOf(made)).toEqual(before);
-    // Once more, from what was copied before.
+    // Again, from the copies.
     const [fork] = (await callApi(platform, `/sandboxes/${made.sandboxId}/fork`, { body: {} })).body as {
       sandbox: { sandboxID: string };
     }[];
@@ -96,7 +96,7 @@ describe.each(runtimesFor("metadata of files in clones"))("on %s, what is kept o
     await forked.commands.run("echo changed >> /root/all/with-list && echo changed >> /root/all/set-user", { user: "root" });
     await callApi(platform, `/sandboxes/${forked.sandboxId}/pause`, { body: { memory: false } });
     await Sandbox.connect(forked.sandboxId, clientOf(platform));
-    // gVisor has named pipes and sockets in its memory alone.
+    // gVisor keeps named pipes and sockets only in memory.
     const changed = runtime === "gvisor" ? /with-list|set-user|fifo|socket/ : /with-list|set-user/;
     const others = (lines: string[]) => lines.filter((line) => !changed.test(line));
     expect(others(await listOf(forked))).toEqual(others(before));

@@ -1,5 +1,5 @@
-// Random numbers of programs that run while others are made from their sandbox's memory: clones, forks and the sandbox itself go on with
-// different ones, in each template that we ship. Only gVisor keeps memory.
+// Random numbers of programs that run while their sandbox is cloned. Clones, forks and the sandbox itself continue with different ones, in
+// every template of the project. Only gVisor keeps memory.
 
 import { type SharedPlatform, sharedPlatform } from "@skerry/testkit/run-services";
 import { waitUntil } from "@skerry/testkit/wait-until";
@@ -7,10 +7,10 @@ import { Sandbox } from "e2b";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { callApi, clientOf } from "./client.ts";
 
-/** Templates of `packages/setup/src`; another one that is shipped belongs here. */
+/** The templates of `packages/setup/src`. Add new ones here. */
 const SHIPPED = ["base"];
 
-/** The rest of a Python program: it draws once, and then for each connection. */
+/** The rest of a Python program, which draws random numbers once, and then for each connection. */
 function answerWith(port: number): string {
   return `draw()
 server = socket.create_server(("127.0.0.1", ${port}))
@@ -21,7 +21,7 @@ while True:
 `;
 }
 
-/** Each answers every connection with a line of JSON: what its generators give next. All have been used before. */
+/** Programs that respond to each connection with a line of JSON: the next numbers of their generators, which were all used before. */
 const PROGRAMS: Readonly<Record<string, { readonly port: number; readonly start: string; readonly text: string }>> = {
   "python.py": {
     port: 4101,
@@ -38,7 +38,7 @@ def draw():
     }
 ${answerWith(4101)}`,
   },
-  // In a virtual environment, and with OpenSSL's own functions, as programs in C use them.
+  // In a virtual environment, and with OpenSSL's own functions as C programs use them.
   "openssl.py": {
     port: 4102,
     start: "python3 -m venv --without-pip environment && environment/bin/python openssl.py",
@@ -83,7 +83,7 @@ createServer(async (socket) => socket.end(JSON.stringify(await draw()) + "\\n"))
   },
 };
 
-/** Of two answers the second: until it has answered once, a program may not have come to the signal that it was sent. */
+/** The second of two responses. Before its first response a program may not have handled the signal yet. */
 const READ = `
 import socket, sys
 for _ in range(2):

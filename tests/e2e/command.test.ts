@@ -1,4 +1,4 @@
-// ./skerry as a person types it: the real command, a data folder of its own.
+// ./skerry as a person uses it: the real command with a separate data folder.
 
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -13,7 +13,7 @@ import { Sandbox } from "e2b";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
 const SKERRY = join(import.meta.dirname, "../../skerry");
-/** The pool is filled anew by each platform that starts here. */
+/** Every platform that starts here fills its pool again. */
 const ENV = { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", HOME: "/root", LANG: "C.UTF-8", SKERRY_POOL_SIZE: "1" };
 let data: string;
 let ports: string[];
@@ -60,7 +60,7 @@ test("up shows each step with its time, runs a first sandbox and says how to con
 });
 
 test("up again says that it is up, at once; with other settings it refuses", async () => {
-  // No step of a set-up is shown, because none is done.
+  // The output shows no set-up step, because none is needed.
   expect(await upDetached()).toEqual({ exitCode: 0, stdout: expect.stringContaining("is already running"), stderr: "" });
   expect(await skerry("up", "--detach", "--runtime", "runc")).toMatchObject({
     exitCode: 1,
@@ -121,7 +121,7 @@ test("restart takes other settings, and what runs goes on; also when the pid fil
   const count = await countOf(again);
   await expect.poll(() => countOf(again)).toBeGreaterThan(count);
 
-  // Settings that don't work: nothing is touched.
+  // With invalid settings the command changes nothing.
   const running = pidOf();
   const other = createServer().listen(taken, "127.0.0.1");
   await once(other, "listening");

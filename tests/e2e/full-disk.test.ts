@@ -14,7 +14,7 @@ describe.each(["gvisor", "runc"] as const)("a sandbox on %s whose disk is full",
     platform = await sharedPlatform(runtime);
     [full, other] = await Promise.all([Sandbox.create("base", clientOf(platform)), Sandbox.create("base", clientOf(platform))]);
     await full.files.write(PARTS.map((path) => ({ path, data: new Blob([new Uint8Array(MIB)]) })));
-    // All of it, without writing it: what is left is less than a file of one MiB.
+    // Allocate the whole disk without writing. Less than a file of 1 MiB is left.
     await full.commands.run("while fallocate -l 1G big$((n += 1)) 2>/dev/null; do :; done; cat /dev/zero > rest; true", {
       timeoutMs: 120_000,
     });
@@ -50,7 +50,7 @@ describe.each(["gvisor", "runc"] as const)("a sandbox on %s whose disk is full",
     await other.files.write("uploaded", new Blob([new Uint8Array(MIB)]));
   });
 
-  // On runc a snapshot is a copy, and the sandbox stays on the disk that it has.
+  // On runc a snapshot is a copy, and the sandbox keeps its disk.
   if (runtime === "gvisor")
     it("is as full after a snapshot, as df shows, and has all its room when what filled it is gone", async () => {
       const shown = async () => {

@@ -1,4 +1,4 @@
-// What a sandbox is told when it is one of several: the generation file, and the hooks of its image (docs/lifecycle.md).
+// How a sandbox learns that it was cloned: the generation file, and the hooks of its image (docs/lifecycle.md).
 
 import { runtimesFor } from "@skerry/testkit/depth";
 import { type SharedPlatform, sharedPlatform } from "@skerry/testkit/run-services";
@@ -14,7 +14,7 @@ const NOTES = "/root/notes";
 const asRoot = async (sandbox: Sandbox, command: string) => (await sandbox.commands.run(command, { user: "root" })).stdout;
 const generationOf = async (sandbox: Sandbox) => (await sandbox.files.read(FILE)).trim();
 
-/** Lines of what hooks have written. */
+/** The lines that hooks have written. */
 const notesOf = async (sandbox: Sandbox) => (await asRoot(sandbox, `cat ${NOTES} 2>/dev/null || true`)).split("\n").filter(Boolean);
 
 async function addHook(sandbox: Sandbox, name: string, script: string): Promise<void> {
@@ -70,7 +70,7 @@ describe.each(runtimesFor("what a clone is told"))("on %s", (runtime) => {
     expect(await asRoot(clone, `cat ${FILE}.log; stat -c %a ${FILE}.log`)).toBe(
       "to the log\n10-note: exit code 3\n20-note: exit code 0\n600\n",
     );
-    // Whose memory others have is one of several as well; its hooks keep nobody waiting.
+    // The source of a snapshot gets a new generation too, because others have its memory. No client waits for its hooks.
     const second = await generationOf(source);
     expect(second === first).toBe(!keepsMemory);
     if (keepsMemory) await waitUntil("the source's hooks have run", async () => (await notesOf(source)).length === 2);

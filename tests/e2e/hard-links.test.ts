@@ -1,4 +1,4 @@
-// A file with several names stays one file, in the source and in every clone: what is written under one name is there under the others.
+// A file with several names stays one file, in the source and in every clone. A write under one name shows under the others.
 
 import { runtimesFor } from "@skerry/testkit/depth";
 import { type SharedPlatform, sharedPlatform } from "@skerry/testkit/run-services";
@@ -6,7 +6,7 @@ import { Sandbox } from "e2b";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { callApi, clientOf } from "./client.ts";
 
-/** Names of one file each, across folders; `c` is taken away from the third before the image is taken, and `s` are links themselves. */
+/** Each row has the names of one file, across folders. The third file loses `c` before the image is taken. `s` are symbolic links. */
 const MAKE = `
 set -e
 mkdir -p /root/links/sub; cd /root/links
@@ -15,7 +15,7 @@ ln -s target s-a; ln s-a s-b
 printf '%s\\n' made > $'odd \\xff\\n-a'; ln $'odd \\xff\\n-a' $'odd \\xff\\n-b'
 `;
 
-/** For each file: its names, whether they are one file, how many names it says it has, and what is in it. */
+/** For each file: its names, whether they are one file, its link count, and its content. */
 const LIST = `
 import json, os
 os.chdir(b"/root/links")
@@ -29,7 +29,7 @@ for folder, folders, files in os.walk(b"."):
 print(json.dumps(sorted([sorted({names for names, _, _ in one}), sorted({count for _, count, _ in one}), sorted({text for _, _, text in one})] for one in found.values())))
 `;
 
-/** Has the file open under two of its names, and mapped, from before the image on. */
+/** Keeps the file open under two of its names, and mapped, from before the image on. */
 const HOLDER = `
 import mmap, os, time
 os.chdir("/root/links")
@@ -80,7 +80,7 @@ describe.each(runtimesFor("hard links in clones"))("on %s, a file with several n
     await callApi(platform, `/sandboxes/${sandbox.sandboxId}/pause`, { body: { memory: false } });
     await Sandbox.connect(sandbox.sandboxId, clientOf(platform));
   };
-  /** Each file has all its names and one content. */
+  /** Checks that each file has all its names and one content. */
   const expectWhole = async (sandbox: Sandbox) => {
     const files = await listOf(sandbox);
     for (const [names, counts, texts] of files) expect([names, counts, texts.length]).toEqual([names, [names.length], 1]);
@@ -99,7 +99,7 @@ describe.each(runtimesFor("hard links in clones"))("on %s, a file with several n
       expect(await run(one, "cd /root/links; cat first-a sub/first-c third-a third-b")).toBe("made\nmore\n".repeat(4));
       await expectWhole(one);
     }
-    // Only one of its names was touched since the areas below were frozen: all of them have to go on.
+    // Only one of its names was used since the areas below were frozen. All names must stay valid.
     const child = await fork(clone);
     const same = await expectWhole(child);
     expect(same).toEqual(await listOf(clone));
@@ -126,7 +126,7 @@ describe.each(runtimesFor("hard links in clones"))("on %s, a file with several n
     await first.commands.run("python3 /root/holder.py", { user: "root", background: true });
     await run(first, "until [ -e /root/ready ]; do sleep 0.05; done");
     await first.createSnapshot();
-    // Without memory, a clone has no such process.
+    // A clone without memory has no such process.
     const holders = runtime === "gvisor" ? [first, await fork(first)] : [first];
     for (const one of holders) {
       await run(one, "cd /root/links; echo more >> first-b; touch /root/go; until [ -e /root/done ]; do sleep 0.05; done");

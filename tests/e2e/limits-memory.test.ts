@@ -1,4 +1,4 @@
-// Over its memory a sandbox loses the process that took it, and nothing else happens: not to the sandbox, not beside it.
+// A sandbox that exceeds its memory loses the process that used it. Nothing else happens to it or to other sandboxes.
 
 import { type Platform, startPlatform } from "@skerry/testkit";
 import { runtimesFor, scaled } from "@skerry/testkit/depth";
@@ -15,7 +15,7 @@ const HOGS = {
   "by one byte in each page": "import mmap\nm = mmap.mmap(-1, 4 << 30)\nfor at in range(0, 4 << 30, 4096): m[at] = 1",
 } as const;
 
-/** A hundred that take 2 GB together, four times what there is; those that live go on. */
+/** A hundred processes that use 2 GB together, four times the limit. The survivors keep running. */
 const HUNDRED = `
 import os, signal, time
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -34,7 +34,7 @@ describe.each(runtimesFor("limits of memory"))("memory of a sandbox on %s", (run
   let platform: Platform;
   let guest: Sandbox;
   let neighbour: Sandbox;
-  /** In the same sandbox, small and innocent. */
+  /** A small process in the same sandbox that must survive. */
   let bystander: CommandHandle;
   let pids: number[];
 
@@ -98,7 +98,7 @@ describe.each(runtimesFor("limits of memory"))("memory of a sandbox on %s", (run
 
   const FILE_MIB = scaled("MiB of a file that is larger than the memory of its sandbox", { sample: 1100, full: 2200 });
   it("is not what page cache counts as: a file several times as large is written and read with nothing ended", async () => {
-    // One of its own: what the kernel has ended is told up to a second later.
+    // A separate sandbox, because the node learns up to a second later what the kernel has killed.
     const other = await Sandbox.create(clientOf(platform));
     const { stdout } = await other.commands.run(
       `dd if=/dev/zero of=large bs=1M count=${FILE_MIB} 2>/dev/null && cat large | wc -c && rm large`,
@@ -132,7 +132,7 @@ describe.each(runtimesFor("limits of memory"))("memory of a sandbox on %s", (run
     await platform.start();
     pids = platform.pids();
     guest = await Sandbox.connect(guest.sandboxId, clientOf(platform));
-    // 128 and the number of SIGKILL.
+    // 128 + the number of SIGKILL.
     await expect.poll(() => guest.files.read("outcome").catch(() => ""), { timeout: 20_000 }).toBe("137\n");
     expect(await outcomeOf(HOGS["by copying, at full speed"])).toBe(KILLED);
   });

@@ -1,4 +1,4 @@
-// Processes, processors and open files: what a sandbox may have of each, and that passing it is an error inside and nothing else.
+// Limits on processes, CPUs and open files. Exceeding one causes an error inside the sandbox, and nothing else.
 
 import { constants } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -13,7 +13,7 @@ const MOST_PROCESSES = 512;
 
 const { EMFILE } = constants.errno;
 
-/** Threads count too, and take so little memory that this limit is the first to be reached. Says how many there were. */
+/** Starts threads, which count too and use so little memory that this limit is reached first. Prints how many there were. */
 const THREADS = `
 import _thread, threading, time
 threading.stack_size(65536)
@@ -27,7 +27,7 @@ while True:
     break
 `;
 
-/** The shell that is refused a process says so and ends; what it has started goes on. */
+/** A shell that gets no new process prints an error and exits. Its children keep running. */
 const FILL = "sh -c 'n=0; while sleep 1000 </dev/null >/dev/null 2>&1 & do n=$((n + 1)); echo $n; done'";
 
 const BOMB = "bomb() { bomb | bomb & }; bomb; sleep 1000";
@@ -44,7 +44,7 @@ except OSError as error:
   print(soft, hard, count, error.errno)
 `;
 
-/** Thousands of files that nobody else has open, each of which takes descriptors outside. */
+/** Opens thousands of files that no other process has open. Each of them uses descriptors on the host. */
 const OWN_FILES = `
 import os, sys, time
 os.makedirs(sys.argv[1])
@@ -118,7 +118,7 @@ describe.each(runtimesFor("limits of processes and open files", "runc"))("a sand
     expect(errno).toBe(EMFILE);
     expect(count).toBeGreaterThan((soft ?? 0) - 20);
     expect(count).toBeLessThan(soft ?? 0);
-    // All of them have as many at once: gVisor's kernel and the host hold that too.
+    // All of them reach the limit at the same time: gVisor's kernel and the host support this too.
     const four = 'for n in 1 2 3 4; do python3 -c "$PROGRAM" & done; wait';
     const { stdout } = await guest.commands.run(four, {
       envs: { PROGRAM: `${OPEN_FILES}\nimport time; time.sleep(2)` },

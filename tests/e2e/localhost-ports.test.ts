@@ -5,7 +5,7 @@ import { Sandbox } from "e2b";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { clientOf } from "./client.ts";
 
-/** `serve.py ADDRESS PORT`: says which address it was reached at; `POST` answers with what was sent. */
+/** `serve.py ADDRESS PORT` responds with the address at which it was reached. `POST` echoes the body. */
 const SERVER = `
 import socket, sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -39,7 +39,7 @@ describe.each(runtimesFor("ports inside a sandbox"))("ports inside a sandbox on 
   const start = (address: string, port: number) =>
     sandbox.commands.run(`exec python3 serve.py ${address} ${port}`, { background: true, timeoutMs: 0 });
 
-  /** The body, or the status of a failure. */
+  /** The body of a response, or the status of a failure. */
   function ask(port: number, body?: Buffer): Promise<string | number> {
     const headers = { Host: sandbox.getHost(port), ...(body && { "Content-Length": body.length }) };
     return new Promise((resolve, reject) => {
@@ -91,7 +91,7 @@ describe.each(runtimesFor("ports inside a sandbox"))("ports inside a sandbox on 
       const server = await start(address, 8120);
       expect(await askUntilItListens(8120)).toBe(address);
       await server.kill();
-      // The next one binds at once: a port that anything of ours still listened on would end it with an error.
+      // The next server binds at once. It would fail if a part of the platform still listened on the port.
     }
     expect((await sandbox.commands.run("ss -Hltn | awk '{print $4}' | sort", { user: "root" })).stdout.trim()).toMatch(/:49983$/);
   });
@@ -108,7 +108,7 @@ describe.each(runtimesFor("ports inside a sandbox"))("ports inside a sandbox on 
     await askUntilItListens(8140);
     await Promise.all(Array.from({ length: 20 }, () => ask(8140)));
     await server.kill();
-    // The one that asks. Those of the commands before it close behind their answers; nothing ever closes one that was forgotten.
+    // Only the connection of this request. Those of earlier commands close after their responses, while a leaked one would stay open.
     const connections = async () => (await sandbox.commands.run("ss -Htn state established | wc -l", { user: "root" })).stdout.trim();
     await expect.poll(connections, { timeout: 20_000 }).toBe("1");
   });

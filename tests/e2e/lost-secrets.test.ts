@@ -1,4 +1,4 @@
-// secrets.json and its copy are lost: the way on that the messages give, on a platform that has sandboxes.
+// secrets.json and its copy are lost on a platform with sandboxes. The test follows the instructions in the messages.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ async function messageOf(work: Promise<unknown>): Promise<string> {
   return error instanceof SubprocessError ? error.stderr : String(error);
 }
 
-/** The command that a message gives, as a person would type it. */
+/** Runs the command that a message names, as a person would type it. */
 async function runAdvised(message: string, pattern: RegExp): Promise<string> {
   const command = message.match(pattern)?.[1] ?? "";
   expect(command, message).not.toBe("");
@@ -46,7 +46,7 @@ it("new secrets let the platform go on with everything that it has, and the lost
   await expectAll(platform, { running, paused, snapshotId: snapshot.snapshotId });
 });
 
-/** Everything is there for the new key, with its memory; a running sandbox takes its new token when it is paused and resumed. */
+/** The new key gives access to everything, with its memory. A running sandbox gets its new token with the next pause and resume. */
 async function expectAll(platform: Platform, has: { running: Sandbox; paused: Sandbox; snapshotId: string }): Promise<void> {
   const renewed = { ...clientOf(platform), apiKey: secretsOf(platform).apiKey };
   const expectMark = async (sandboxId: string) =>

@@ -38,7 +38,7 @@ describe.each(["gvisor", "runc"] as const)("an agent's metrics on %s", (runtime)
     return (await response.json()) as Metrics;
   }
 
-  /** The share of the time since the previous call, with `command` running. */
+  /** CPU usage since the previous call, while `command` runs. */
   async function cpuWhile(command: string): Promise<number> {
     const load = await sandbox.commands.run(command, { background: true });
     await new Promise((resolve) => setTimeout(resolve, 300));
@@ -57,7 +57,7 @@ describe.each(["gvisor", "runc"] as const)("an agent's metrics on %s", (runtime)
 
   it("give the processor time that the sandbox uses, whatever the host does", async () => {
     expect(await cpuWhile("sleep 30")).toBeLessThan(15);
-    // One of two processors; others on this machine may take part of it.
+    // One of two CPUs. Other programs on this machine may use a part of it.
     const busy = await cpuWhile("while :; do :; done");
     expect(busy).toBeGreaterThan(20);
     expect(busy).toBeLessThan(70);

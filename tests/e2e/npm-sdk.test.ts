@@ -33,7 +33,7 @@ describe.each(runtimesFor("the SDK from npm"))("official npm SDK on %s", (runtim
     ).toBe("");
     expect(await run("python3 -m venv /tmp/venv && /tmp/venv/bin/pip --version | cut -d' ' -f1")).toBe("pip");
     expect(await run("hostname")).toBe("sandbox");
-    // Groups are looked up for each command.
+    // The agent reads the groups again for each command.
     expect(await run("sudo groupadd builders && sudo usermod -aG builders user && id -Gn")).not.toContain("builders");
     expect((await run("id -Gn")).split(" ")).toEqual(expect.arrayContaining(["user", "builders"]));
     await sandbox.kill();
@@ -82,7 +82,7 @@ describe.each(runtimesFor("the SDK from npm"))("official npm SDK on %s", (runtim
     await sandbox.commands.run("cd /tmp && echo through > page && python3 -m http.server 8000", { background: true, timeoutMs: 0 });
     const host = sandbox.getHost(8000);
     expect(host).toBe(`8000-${sandbox.sandboxId}.${platform.domain}`);
-    // Names below localhost lead to loopback; not every resolver knows, so the name travels in the header here.
+    // Names below localhost resolve to loopback, but not with every resolver. So this test puts the name into the header.
     const { request } = await import("node:http");
     const body = await new Promise<string>((resolve, reject) => {
       request(`${platform.edgeUrl}/page`, { headers: { Host: host } }, (response) => {

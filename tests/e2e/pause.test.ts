@@ -6,7 +6,7 @@ import { Sandbox, SandboxNotFoundError } from "e2b";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { callApi, clientOf } from "./client.ts";
 
-/** Counts in memory, twenty times a second, and writes the count to a file that it opened at its start. */
+/** Counts in memory, twenty times per second, and writes the count to a file that it opened at its start. */
 const COUNTER = `
 import os, time, socket
 random = os.urandom(8).hex()
@@ -21,7 +21,7 @@ while True:
     time.sleep(0.05)
 `;
 
-/** Spelled so that it does not find itself. */
+/** A pattern that does not match its own command line. */
 const FIND_COUNTER = "pgrep -f '[p]ython3 counter' || true";
 
 describe.each(["gvisor", "runc"] as const)("pause, snapshots and forks through the npm SDK on %s", (runtime) => {
@@ -34,7 +34,7 @@ describe.each(["gvisor", "runc"] as const)("pause, snapshots and forks through t
   });
   afterAll(() => platform?.[Symbol.asyncDispose]());
 
-  /** Connections whose server closes them first, one after the other; prints how many took more than a second. */
+  /** Opens connections one after the other, which the server closes first. Prints how many took more than a second. */
   const CONNECT = `
 import socket, sys, threading
 server = socket.create_server(("127.0.0.1", 4001))
@@ -68,7 +68,7 @@ for line in sys.stdin: connect(int(line))
     return { random, count: Number(count) };
   }
 
-  /** The counter that was there goes on from where it was, with its memory, its file and its port; or everything in it is new. */
+  /** Checks that the counter continues with its memory, file and port, or that all processes are new. */
   async function expectRestored(sandbox: Sandbox, before: { random: string; count: number }): Promise<void> {
     const running = (await sandbox.commands.run(FIND_COUNTER)).stdout.trim() !== "";
     expect(running).toBe(keepsMemory);

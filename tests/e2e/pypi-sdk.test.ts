@@ -6,7 +6,7 @@ import { runtimesFor } from "@skerry/testkit/depth";
 import { sharedPlatform } from "@skerry/testkit/run-services";
 import { expect, it } from "vitest";
 
-/** Each with the minor version of the SDK (2.x) that first had what it uses: Ubuntu 22.04's Python can only install an older one. */
+/** Each test with the first SDK version (2.x) that has its features: Ubuntu 22.04's Python can only install an older SDK. */
 const PROGRAMS = [
   { program: "readme.py", since: 0 },
   { program: "signed_urls.py", since: 0 },

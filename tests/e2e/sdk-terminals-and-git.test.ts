@@ -15,7 +15,7 @@ describe.each(runtimesFor("terminals and git through the SDK", "runc"))("the npm
 
   const keys = (text: string) => new TextEncoder().encode(text);
 
-  /** A terminal's output so far, as lines without what moves the cursor and sets colours. */
+  /** A terminal's output so far, as lines without escape sequences for cursor and colours. */
   function screen(): { onData: (data: Uint8Array) => void; text: () => string } {
     let text = "";
     const decoder = new TextDecoder();
@@ -23,7 +23,7 @@ describe.each(runtimesFor("terminals and git through the SDK", "runc"))("the npm
       onData: (data) => {
         text += decoder.decode(data, { stream: true });
       },
-      // biome-ignore lint/suspicious/noControlCharactersInRegex: that is what escape sequences are made of
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: escape sequences contain control characters
       text: () => text.replace(/\x1b\[[\d;?]*[a-zA-Z]|\x1b\][^\x07]*\x07|\r/g, ""),
     };
   }

@@ -1,4 +1,4 @@
-// Signed file URLs as the quick start's settings make them: with E2B_SANDBOX_URL, nothing in them names the sandbox.
+// Signed file URLs with the settings of the quick start: with E2B_SANDBOX_URL, nothing in the URL names the sandbox.
 
 import { runtimesFor } from "@skerry/testkit/depth";
 import { type SharedPlatform, sharedPlatform } from "@skerry/testkit/run-services";
@@ -92,7 +92,7 @@ describe.each(runtimesFor("signed file URLs without a sandbox's name"))("signed 
     }
     expect(await upload(link, "x")).toEqual(INVALID);
     expect(await download(await sandbox.uploadUrl("up.txt"))).toEqual(INVALID);
-    // The same, once the edge knows where the signature leads.
+    // Again, once the edge knows the sandbox of the signature.
     expect((await download(link)).status).toBe(200);
     expect(await download(changed(link, "path", "/etc/shadow"))).toEqual(INVALID);
     expect((await download(changed(link, "signature", undefined))).status).toBe(400);

@@ -15,7 +15,7 @@ describe.each(runtimesFor("signed file URLs"))("signed file URLs of the npm SDK 
   let sandbox: Sandbox;
   beforeAll(async () => {
     platform = await sharedPlatform(runtime);
-    // Without a URL for all sandboxes the SDK writes the sandbox's own host name into what it signs.
+    // Without a common URL for all sandboxes, the SDK uses the sandbox's own host name in signed URLs.
     const { sandboxUrl: _none, ...client } = clientOf(platform);
     const { sandboxId } = await Sandbox.create(clientOf(platform));
     sandbox = await Sandbox.connect(sandboxId, client);
@@ -26,7 +26,7 @@ describe.each(runtimesFor("signed file URLs"))("signed file URLs of the npm SDK 
 
   const PATH = "/home/user/with space/ü.txt";
 
-  /** As a browser would, but for the TLS that a front end ends: the name goes to the edge in the Host field. */
+  /** A request as from a browser, behind a front end that ends TLS: the edge gets the host name in the Host header. */
   function open(link: string, form?: { name: string; content: string }): Promise<Answer> {
     const url = new URL(link);
     expect(url.host).toBe(`49983-${sandbox.sandboxId}.${platform.domain}`);

@@ -6,7 +6,7 @@ import { type SoakPlatform, startSoakPlatform } from "../soak/restore/soak-platf
 import { Subject } from "../soak/restore/subject.ts";
 import { WORKLOADS, type Workload } from "../soak/restore/workloads.ts";
 
-/** Without a whole `./skerry test` before, the layer with the JVM, PostgreSQL and Chromium is made here. */
+/** If no complete `./skerry test` ran before, this test makes the layer with the JVM, PostgreSQL and Chromium. */
 const PREPARE_LIMIT_MS = 1_200_000;
 const RUN_LIMIT_MS = 900_000;
 const IN_SAMPLE = ["python", "postgres"];

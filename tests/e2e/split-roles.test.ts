@@ -17,14 +17,14 @@ it("api, edge and node work as three processes over PostgreSQL", async () => {
   const large = "x".repeat(4 * 1024 * 1024);
   await sandbox.files.write("large", large);
   expect(await sandbox.files.read("large")).toBe(large);
-  // The URL does not name the sandbox: the edge asks the api whose signature it has.
+  // The URL does not name the sandbox. The edge asks the API which sandbox made the signature.
   expect(await (await fetch(await sandbox.downloadUrl("hello.py"))).text()).toBe("print(sum(range(10)))");
 
-  // Each of the three may end at any time: what runs goes on running, and is found again.
+  // Each of the three processes may end at any time. Sandboxes keep running and are found again.
   for (const role of ["edge", "api", "node"]) {
     await platform.kill9(role);
     if (role === "api") {
-      // Longer than the edge uses a route without asking again.
+      // Longer than the edge caches a route.
       await sleep(6_000);
       expect((await sandbox.commands.run("echo reached")).stdout).toBe("reached\n");
     }
@@ -34,7 +34,7 @@ it("api, edge and node work as three processes over PostgreSQL", async () => {
   await sandbox.kill();
   expect(await sandbox.isRunning()).toBe(false);
 
-  // The node's own door asks for the cluster secret.
+  // The node's own listener requires the cluster secret.
   const knock = await fetch(`http://127.0.0.1:${platform.ports.node}/skerry.node.v1.NodeService/ListSandboxes`, {
     method: "POST",
     headers: { "Content-Type": "application/json" },

@@ -1,4 +1,4 @@
-// A sandbox that ends though nobody asked for it: it is paused then, with its files, and whoever looks for it is told why.
+// A sandbox that ends without a request is paused with its files, and responses say why.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -22,7 +22,7 @@ describe.each(runtimesFor("ends that nobody asked for"))("ends that nobody asked
   });
   afterAll(() => platform?.[Symbol.asyncDispose]());
 
-  /** Its container has another name where it came from the pool. */
+  /** The container of a sandbox from the pool has another name. */
   const recordOf = (id: string) => {
     const dir = join(platform.dataDir, "node/sandboxes");
     const records = readdirSync(dir).map((name) => JSON.parse(readFileSync(join(dir, name, "sandbox.json"), "utf8")) as SandboxRecord);
@@ -38,7 +38,7 @@ describe.each(runtimesFor("ends that nobody asked for"))("ends that nobody asked
     expect(response.status).toBe(502);
     expect(await response.json()).toMatchObject({ state: "paused" });
   };
-  /** It boots from its files, and the answer says what was lost. */
+  /** Checks that the sandbox boots from its files, and that the response says what was lost. */
   const goesOn = async (sandbox: Sandbox, why: RegExp) => {
     const { sandboxId } = sandbox;
     const connected = await callApi(platform, `/sandboxes/${sandboxId}/connect`, { body: { timeout: 300 } });
@@ -80,7 +80,7 @@ describe.each(runtimesFor("ends that nobody asked for"))("ends that nobody asked
   it("its runtime was killed while it was being paused", async () => {
     const sandbox = await create();
     const { process: first, cgroupPath } = recordOf(sandbox.sandboxId);
-    // It stands still before its end, so that the pause has to find out: the agent answers nobody.
+    // The sandbox is frozen before its end, so its agent does not respond and the pause must find out.
     for (const pid of agentProcesses(cgroupPath)) process.kill(pid, "SIGSTOP");
     const pausing = callApi(platform, `/sandboxes/${sandbox.sandboxId}/pause`, { body: {} });
     await expect.poll(() => detailOf(sandbox.sandboxId)).toMatchObject({ state: "paused" });
@@ -96,7 +96,7 @@ describe.each(runtimesFor("ends that nobody asked for"))("ends that nobody asked
     const { sandboxId, commands } = await create();
     await commands.run(`kill -${signal} 1`, { user: "root" }).catch(() => {});
     const answer = async () => (await callApi(platform, `/sandboxes/${sandboxId}`)) as { status: number; body: { message: string } };
-    // It is not found as soon as its end begins; when and why is known once that is over.
+    // The API does not find it as soon as its end begins. The time and the reason are known when the end is over.
     await expect.poll(async () => (await answer()).body.message, { timeout: 60_000, interval: 100 }).toMatch(/It ended at .*: exited$/);
     expect((await answer()).status).toBe(404);
     const response = await fetch(`${platform.edgeUrl}/health`, { headers: { "E2b-Sandbox-Id": sandboxId, "E2b-Sandbox-Port": "49983" } });
@@ -110,7 +110,7 @@ describe.each(runtimesFor("ends that nobody asked for"))("ends that nobody asked
     const { cgroupPath } = recordOf(sandboxId);
     const agents = agentProcesses(cgroupPath);
     expect(agents.length).toBeGreaterThan(0);
-    // Between what it may have (512 and 128 MiB) and the kernel's own limit.
+    // Between the sandbox's limit (512 + 128 MiB) and the limit of the kernel.
     await sandbox.commands.run("sleep 1; exec dd if=/dev/zero of=/dev/null bs=670M count=1000000", { background: true, timeoutMs: 0 });
     for (const pid of agents) process.kill(pid, "SIGSTOP");
     await kept(sandboxId, "memory");

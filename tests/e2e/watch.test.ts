@@ -8,7 +8,7 @@ import { type FilesystemEvent, FilesystemEventType, Sandbox } from "e2b";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { clientOf } from "./client.ts";
 
-/** On runc more than the kernel's queue holds; gVisor makes files too slowly to try as many. */
+/** On runc, more files than the kernel's queue holds. gVisor creates files too slowly for that many. */
 const STORM = { gvisor: 4000, runc: 20_000 };
 
 describe.each(runtimesFor("watching files"))("watching on %s", (runtime) => {
@@ -23,7 +23,7 @@ describe.each(runtimesFor("watching files"))("watching on %s", (runtime) => {
     await platform[Symbol.asyncDispose]();
   });
 
-  /** What the official client reports, and a wait for the event that ends the test. */
+  /** Collects the events of the official client, and waits for the event that ends the test. */
   async function watch(path: string, options: { recursive?: boolean; includeEntry?: boolean } = {}) {
     const events: FilesystemEvent[] = [];
     let onEvent = () => {};
@@ -94,7 +94,7 @@ describe.each(runtimesFor("watching files"))("watching on %s", (runtime) => {
       `d${index + 1}`,
       ...["/e", "/e/f", "/e/f/g"].map((rest) => `d${index + 1}${rest}`),
     ]);
-    // The end is told as soon as it comes, while directories are still being looked through.
+    // The event is reported at once, while the scan of the directories continues.
     const all = [...expected.flat(), "end"];
     await watched.until(() => all.every((name) => created().includes(name)));
     expect(created().sort()).toEqual(all.sort());

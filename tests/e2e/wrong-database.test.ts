@@ -5,7 +5,7 @@ import { Sandbox } from "e2b";
 import { expect, it } from "vitest";
 import { clientOf } from "./client.ts";
 
-/** Moves the database's files out of the way, or back. */
+/** Moves the database's files away, or back. */
 function moveDatabase(dataDir: string, from: string, to: string): void {
   for (const name of readdirSync(dataDir)) {
     if (name.startsWith(from)) renameSync(join(dataDir, name), join(dataDir, name.replace(from, to)));
@@ -23,7 +23,7 @@ it("a control plane on an empty database ends nothing of what runs, says what is
   await platform.start();
   expect((await sandbox.commands.run("echo here")).stdout).toBe("here\n");
 
-  // Where nothing is held, nothing can be lost: the machine follows.
+  // A node that holds nothing can lose nothing, so it accepts the new database.
   await sandbox.kill();
   await platform.stop();
   moveDatabase(platform.dataDir, "skerry.db", "away.db");

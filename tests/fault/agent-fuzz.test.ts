@@ -1,5 +1,5 @@
-// Hostile paths, programs and files, where they can do harm: inside a sandbox, through the edge. The bytes of the wire are
-// fuzzed in packages/agent/test/fuzz-wire.test.ts.
+// Fuzzes paths, programs and files inside a sandbox, through the edge, where they can do no harm outside.
+// packages/agent/test/fuzz-wire.test.ts fuzzes the protocol at byte level.
 
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { posix } from "node:path";
@@ -44,7 +44,7 @@ const segment = fc.oneof(
 const anyPath = fc
   .tuple(fc.constantFrom("", "/", "~/", "./", `${ROOT}/`), fc.array(segment, { maxLength: 6 }))
   .map(([start, rest]) => start + rest.join("/"));
-/** Below ROOT as it is written; links may lead elsewhere in the sandbox. */
+/** A path below ROOT, as text. Symbolic links may lead elsewhere in the sandbox. */
 const ownPath = fc
   .array(segment, { minLength: 1, maxLength: 6 })
   .map((rest) => `${ROOT}/${rest.join("/")}`)
@@ -81,7 +81,7 @@ describe.each(runtimesFor("random input to an agent"))("an agent on %s survives"
     createConnectTransport({
       baseUrl: platform.edgeUrl,
       httpVersion: "1.1",
-      // Binary, because JSON would refuse lone surrogates before they are sent.
+      // Binary, because the JSON codec rejects lone surrogates before they are sent.
       useBinaryFormat: true,
       interceptors: [
         (next) => (request) => {
@@ -91,7 +91,7 @@ describe.each(runtimesFor("random input to an agent"))("an agent on %s survives"
       ],
     });
 
-  /** A call may fail, in the ways that are written down for it. `unavailable` would mean that the agent went away. */
+  /** A call may fail only with its documented codes. `unavailable` would mean that the agent has crashed. */
   async function answered(call: Promise<unknown>): Promise<void> {
     try {
       await call;

@@ -32,7 +32,7 @@ describe.each(["gvisor", "runc"] as const)("churn on %s", (runtime) => {
   });
 });
 
-/** Everything but the number of prepared slots, which may double in a burst; the processes are the platform's own. */
+/** All traces but the number of prepared slots, which may double in a burst. The processes are the platform's own. */
 async function steadyState(platform: Platform) {
   const traces = await readHostTraces(platform.dataDir);
   expect(traces.namespaces.length).toBeLessThanOrEqual(8);

@@ -1,5 +1,5 @@
-// The machine's clock is set back, and on again, while sandboxes run, are paused and are due to end. What was acknowledged is
-// there, everything can be done to it, and nothing is left on the host (the platform's own check at its end).
+// The host's clock is set back and forward again while sandboxes run, are paused and reach their timeouts. Everything that was
+// acknowledged exists and can be used, and nothing is left on the host (the platform checks this at its end).
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,7 +14,7 @@ const HOUR_MS = 3_600_000;
 const folder = mkdtempSync(join(tmpdir(), "skerry-clock-"));
 const offsetFile = join(folder, "offset");
 
-/** Changing this machine's own clock would change it for everybody. */
+/** A separate clock for the platform, because changing the machine's clock would affect all programs. */
 const SHIFTED_DATE = `
 import { readFileSync } from "node:fs";
 const RealDate = Date;

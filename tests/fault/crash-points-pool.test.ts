@@ -1,5 +1,5 @@
-// kill -9 of a node at named points of what it does with its pool of ready sandboxes. After its next start nothing is lost that was
-// acknowledged, and nothing is left that nobody asked for.
+// kill -9 of a node at the crash points of its pool of ready sandboxes. After its next start nothing that was acknowledged is lost, and
+// nothing else is left.
 
 import { CRASH_POINTS } from "@skerry/node/crash-points";
 import { describe, expect, it } from "vitest";
@@ -26,7 +26,7 @@ describe.each(["gvisor", "runc"] as const)("kill -9 of a node with a pool on %s"
     const first = newId();
     await node.client.createSandbox({ spec: node.spec(first) });
     await node.arm(point);
-    // Another size begins another entry of the pool.
+    // Another size starts another entry of the pool.
     await node.client.createSandbox({ spec: node.spec(newId(), { memoryMb: 200 }) }).catch(() => {});
     expect(await node.exited()).toBe("SIGKILL");
     await node.up();
@@ -51,7 +51,7 @@ describe.each(["gvisor", "runc"] as const)("kill -9 of a node with a pool on %s"
   });
 });
 
-/** Once everything is killed and deleted, the next start without a pool finds nothing but the images of templates. */
+/** After everything is killed and deleted, the next start without a pool finds only the images of templates. */
 async function expectNothingButThePool(node: ChildNode): Promise<void> {
   for (const sandboxId of await node.running()) await node.client.killSandbox({ sandboxId });
   for (const imageId of await node.images()) await node.client.deleteImage({ imageId });

@@ -1,5 +1,5 @@
-// The disk of the data folder is full. Whoever filled it: the platform goes on, killing sandboxes makes room, nothing of the others is
-// lost, and an operator can take it down and up again.
+// The disk of the data folder is full, because of a sandbox or another program. The platform keeps running, kills free space, other
+// sandboxes lose nothing, and an operator can take the platform down and up again.
 
 import { randomBytes } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -53,7 +53,7 @@ function areaOf(sandboxId: string): string {
   return join(data, "node/areas", images.find(({ identity }) => identity.sandboxId === sandboxId)?.local.area ?? "");
 }
 
-/** Somebody else fills the disk: no sandbox is to blame. */
+/** Fills the disk from outside, so that no sandbox is to blame. */
 async function fillUp(leaving = 0): Promise<void> {
   const filler = join(data, `filler-${fillers.length}`);
   fillers.push(filler);
@@ -98,7 +98,7 @@ it("on a disk without one free byte, kills make room and whatever needs some is 
   const pid = pidOf();
   await expect.poll(hasReserve).toBe(true);
   await fillUp();
-  // What is kept back for this is used up, too, and whatever the platform lets go of meanwhile.
+  // The reserve for this case is used up too, and so is the space that the platform frees in the meantime.
   await expect.poll(hasReserve).toBe(false);
   await expect.poll(() => fillUp().then(() => freeBytesOf(data))).toBe(0);
   expect(await call("POST", "/v2/sandboxes", { templateID: "base" })).toMatchObject({
@@ -131,7 +131,7 @@ it("an operator takes the platform down and up while the disk is full, and its s
   const paused = await Sandbox.create(client);
   await paused.commands.run("echo kept > file");
   await paused.pause();
-  // As the platform does it some seconds later.
+  // The platform itself does this some seconds later.
   await runCommand("sh", ["-c", `sync --file-system ${areaOf(paused.sandboxId)}/fs`]);
   await fillUp();
   await expect.poll(hasReserve).toBe(false);

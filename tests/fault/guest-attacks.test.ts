@@ -1,4 +1,4 @@
-// What a guest can do to its own sandbox, and that it stays there: the sandbox beside it, and the platform, go on.
+// What a guest can do to its own sandbox. Other sandboxes and the platform keep running.
 
 import { type Platform, startPlatform } from "@skerry/testkit";
 import { runtimesFor } from "@skerry/testkit/depth";
@@ -30,7 +30,7 @@ describe.each(runtimesFor("attacks of a guest on its own sandbox"))("a guest on 
 
   const attack = (command: string) => guest.commands.run(command, { background: true, timeoutMs: 0, user: "root" }).catch(() => undefined);
 
-  /** Both doors say that the sandbox is gone, and nothing of it is left. */
+  /** Both the API and the edge say that the sandbox has ended, and nothing of it is left. */
   async function assertGone(): Promise<void> {
     await expect.poll(() => guest.isRunning(), { timeout: 20_000 }).toBe(false);
     const headers = { "E2b-Sandbox-Id": guest.sandboxId, "E2b-Sandbox-Port": "49983" };
@@ -41,7 +41,7 @@ describe.each(runtimesFor("attacks of a guest on its own sandbox"))("a guest on 
     await expect(guest.commands.run("true")).rejects.toThrow();
   }
 
-  /** What nobody may ask for by such a signal is kept: it is paused with its disk, and goes on from it. */
+  /** A sandbox that ends by a signal that is no request to end is paused with its disk, and can be resumed. */
   async function assertEnded(): Promise<void> {
     const detail = async () => (await callApi(platform, `/sandboxes/${guest.sandboxId}`)).body;
     await expect.poll(detail, { timeout: 20_000 }).toMatchObject({ state: "paused", pauseReason: "exited" });
@@ -55,7 +55,7 @@ describe.each(runtimesFor("attacks of a guest on its own sandbox"))("a guest on 
   ])("cannot end its agent %s, or ends its sandbox alone", async (_how, command) => {
     await attack(command);
     await new Promise((resolve) => setTimeout(resolve, 1_500));
-    // The kernel keeps signals from process 1 that it does not handle; a runtime that lets them through ends the sandbox.
+    // The kernel does not deliver signals to process 1 that it does not handle. If a runtime delivers them, the sandbox ends.
     if (await guest.isRunning()) expect((await guest.commands.run("echo still here")).stdout).toBe("still here\n");
     else await assertEnded();
   });
@@ -66,7 +66,7 @@ describe.each(runtimesFor("attacks of a guest on its own sandbox"))("a guest on 
     );
     await new Promise((resolve) => setTimeout(resolve, 4_000));
     expect((await neighbour.commands.run("echo well")).stdout).toBe("well\n");
-    // Either there is room for one more, or the answer is an error that has a reason; the agent itself answers in any case.
+    // Either one more process can start, or the response is an error with a reason. The agent itself always responds.
     const outcome = await guest.commands.run("echo one more", { timeoutMs: 20_000 }).then(
       ({ stdout }) => stdout,
       (error: unknown) => String(error),

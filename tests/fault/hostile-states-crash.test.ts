@@ -1,4 +1,4 @@
-// Deleted files that are open, large enough that gVisor needs more memory than its sandbox may have to save them.
+// Open deleted files that are so large that gVisor exceeds the sandbox's memory limit when it saves them.
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -12,7 +12,7 @@ import { callApi, clientOf } from "../e2e/client.ts";
 import { allOk, HostileGuest } from "./hostile-states/hostile-guest.ts";
 
 const MIB = 1024 * 1024;
-/** Of a sandbox with 512 MiB, as the host enforces it: 128 for gVisor and the agent, and a reserve of 1,024. */
+/** The limit that the host enforces for a sandbox with 512 MiB: 128 MiB more for gVisor and the agent, and a reserve of 1,024. */
 const OWN_LIMIT = (512 + 128 + 1024) * MIB;
 const NAMES = ["deleted_large", "deleted_small", "pipe"];
 
@@ -22,7 +22,7 @@ interface ContainerRecord {
   readonly extraMemoryBytes?: number;
 }
 
-/** Most take about a minute: a sample has the one that saves least. */
+/** Most cases take about a minute, so a sample has only the one that saves least. */
 const CASES: Record<string, () => Promise<void>> = {};
 
 describe("a large deleted file that is open", () => {
@@ -115,7 +115,7 @@ describe("a large deleted file that is open", () => {
     await guest.make("refused_hole");
     await sandbox.setTimeout(1_000);
     const detail = async () => (await callApi(platform, `/sandboxes/${sandbox.sandboxId}`)).body as { pauseMode?: string };
-    // While a pause is tried it says "paused" already, and runs on afterwards.
+    // During the attempt the state is already "paused". Afterwards the sandbox runs again.
     await waitUntil("it is paused", async () => (await detail()).pauseMode === "filesystem", 150_000);
     const connected = await post(sandbox.sandboxId, "connect", { timeout: 600 });
     expect(connected).toMatchObject({ status: 201 });

@@ -1,5 +1,5 @@
-// Kinds of process state that are hard to save. Each is either kept by every operation, or the operation is refused with the cause,
-// and the sandbox runs on.
+// Kinds of process state that are hard to save. Either every operation keeps the state, or the operation is refused with the reason and
+// the sandbox keeps running.
 
 import { sampleOf } from "@skerry/testkit/depth";
 import { type SharedPlatform, sharedPlatform } from "@skerry/testkit/run-services";
@@ -11,7 +11,7 @@ import { allOk, HostileGuest, KEPT_STATES } from "./hostile-states/hostile-guest
 
 interface Operation {
   readonly name: string;
-  /** Answers with every guest that must have everything afterwards. */
+  /** Returns all guests that must have the complete state afterwards. */
   readonly run: (guest: HostileGuest) => Promise<HostileGuest[]>;
 }
 
@@ -125,7 +125,7 @@ describe("hostile states on gvisor", () => {
     await connect(sandboxId);
     expect(await guest.check()).toEqual(allOk(["pipe", "deleted_small"]));
 
-    // Its disk can be kept whatever a process has open.
+    // The disk can be kept whatever files a process has open.
     await guest.make("refused_fifo", "refused_hole");
     expect(await post(sandboxId, "pause", { memory: false })).toMatchObject({ status: 204 });
     await connect(sandboxId);

@@ -1,5 +1,5 @@
-// Images that were damaged on disk, or that this machine can't bring back any more; a disk that fills up; and calls for one sandbox,
-// or for one image, that come at once.
+// Images that are damaged on disk, or that this machine can no longer restore. Also a disk that fills up, and simultaneous calls for one
+// sandbox or one image.
 
 import { randomBytes } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
@@ -98,7 +98,7 @@ describe("on gvisor", () => {
     await damage(imageId);
     const resumed = await resume(id, imageId);
     expect(resumed).toMatchObject({ startKind: StartKind.BOOT, memoryLostReason: expect.stringMatching(reason) });
-    // Also for who did not hear it: asked again, and in the list.
+    // Also for a caller that missed the response: it is in a repeated response and in the list.
     expect(await resume(id, imageId)).toEqual(resumed);
     const { memoryLostReason } = resumed;
     expect((await node.client.listSandboxes({})).sandboxes).toMatchObject([{ sandboxId: id, memoryLostReason }]);
@@ -149,7 +149,7 @@ describe("on gvisor", () => {
   it("a sandbox whose agent is silent is not paused where that was not allowed, and goes on", async () => {
     const id = await marked();
     const agent = Number(JSON.parse(readFileSync(join(node.dir, "sandboxes", id, "sandbox.json"), "utf8")).process.pid);
-    // No guest can stop process 1; the host can, and then nothing in the sandbox answers.
+    // A guest cannot stop process 1, but the host can. Then nothing in the sandbox responds.
     process.kill(agent, "SIGSTOP");
     const request = { sandboxId: id, imageId: newId("m", 20), memory: true, requireHealthyGuest: true };
     await expect(node.client.pauseSandbox(request)).rejects.toThrow(/does not answer/);
@@ -162,7 +162,7 @@ describe("on gvisor", () => {
   const PAIRS = sampleOf(
     "pairs of calls at once for one sandbox",
     OPERATIONS.flatMap((first) => OPERATIONS.map((second) => [first, second] as const)),
-    // Each operation once as the first of two and once as the second.
+    // Each operation is once the first of two and once the second.
     ([first, second]) => OPERATIONS.indexOf(second) === (OPERATIONS.indexOf(first) + 1) % OPERATIONS.length,
   );
   const PAUSED = scaled("sandboxes that are paused when a node is killed", { sample: 6, full: 20 });

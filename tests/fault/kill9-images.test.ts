@@ -1,5 +1,6 @@
-// Every process of the platform is killed at any moment of a pause, a resume, a snapshot, a fork or a kill, and of requests with a key.
-// What was acknowledged is there afterwards, everything can be killed, and nothing is left on the host (the platform's own check at its end).
+// Kills all processes of the platform at random moments of a pause, a resume, a snapshot, a fork or a kill, and of requests with a key.
+// Afterwards everything that was acknowledged exists, everything can be killed, and nothing is left on the host (the platform checks this
+// at its end).
 
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -21,7 +22,7 @@ afterAll(() => platform?.[Symbol.asyncDispose]());
 
 const DELAYS_MS = sampleOf("moments at which the platform is killed", [0, 30, 60, 150], (_delayMs, index) => index % 2 === 1);
 
-/** Kills everything while `work` is under way, and starts it again. */
+/** Kills all processes while `work` runs, and starts them again. */
 async function killDuring(delayMs: number, work: Promise<unknown>): Promise<unknown> {
   const done = work.catch((error: unknown) => error);
   await sleep(delayMs);
@@ -61,7 +62,7 @@ it.each(DELAYS_MS)("in a snapshot or a fork, after %s ms", async (delayMs) => {
   await killDuring(delayMs, sandbox.createSnapshot({ name: `at-${delayMs}` }));
   await expectUsable(sandbox.sandboxId);
   const listed = async () => (await Sandbox.listSnapshots({ ...client, sandboxId: sandbox.sandboxId }).nextItems()).length;
-  // Acknowledged or not: it is listed if and only if it can be used.
+  // Acknowledged or not: the list contains it if and only if it can be used.
   if ((await listed()) === 1) await (await Sandbox.create(`at-${delayMs}`, client)).kill();
   await killDuring(delayMs, sandbox.fork({ count: 2 }));
   await expectUsable(sandbox.sandboxId);
@@ -81,7 +82,7 @@ it.each(["snapshots", "fork"])(
     const complete = () => readdirSync(images).some((imageId) => existsSync(join(images, imageId, "image.json")));
     const asked = callApi(platform, `/sandboxes/${sandbox.sandboxId}/${what}`, { body: {} }).catch(() => undefined);
     await waitUntil("the image is complete", complete);
-    // The control plane starts again as well, finds an image that nobody asked for, and deletes it.
+    // The control plane restarts too. It finds an image without a row, and deletes it.
     await platform.kill9();
     await asked;
     await platform.start();

@@ -11,7 +11,7 @@ import { sandboxCgroups } from "./sandbox-cgroups.ts";
 
 const READY_SLOTS = 3;
 
-/** What a platform with this many sandboxes and nothing else has: counts by kind. */
+/** The traces of a platform with this many sandboxes and nothing else, as counts by kind. */
 async function counts(platform: Platform): Promise<Record<string, number>> {
   const traces: HostTraces = await readHostTraces(platform.dataDir);
   const recorded = readdirSync(join(platform.dataDir, "node/sandboxes"));
@@ -55,7 +55,7 @@ describe.each(runtimesFor("platforms that are killed during creates and kills"))
     const victim = await Sandbox.create(client);
     expect(await counts(platform)).toEqual(expected(3));
 
-    // Each round ends the platform at another moment of a create and a kill.
+    // Each round kills the platform at another moment of a create and a kill.
     for (const delayMs of DELAYS_MS) {
       const doomed = delayMs === 0 ? victim : await Sandbox.create(client);
       const creating = callApi(platform, "/v2/sandboxes", { body: { templateID: "base" } }).catch(() => undefined);
@@ -83,14 +83,14 @@ describe.each(runtimesFor("platforms that are killed during creates and kills"))
     await waitUntil("the trash is emptied", async () => (await counts(platform)).trash === 0);
     expect(await counts(platform)).toEqual(expected(2));
     const traces = await readHostTraces(platform.dataDir);
-    // One for each sandbox, and those kept ready.
+    // One per sandbox, and the ready ones.
     expect(traces.namespaces.length).toBe(traces.interfaces.length);
     expect(traces.namespaces.length).toBeGreaterThanOrEqual(2 + READY_SLOTS);
     expect(traces.namespaces.length).toBeLessThanOrEqual(2 + 2 * READY_SLOTS);
   });
 });
 
-/** Ids of the sandboxes that are left once nothing is unfinished any more. */
+/** The ids of the remaining sandboxes, once no operation is unfinished. */
 async function settledSandboxes(platform: Platform): Promise<string[]> {
   await waitUntil(
     "unfinished work is finished after a restart",

@@ -1,5 +1,5 @@
-// Layers that nothing needs are removed while sandboxes are created on them, another process adopts them, and the node is killed. Whoever
-// has a layer keeps all of it, and in the end no byte of an unused one is left.
+// Unused layers are removed while sandboxes are created on them, another process adopts them, and the node is killed. A sandbox keeps its
+// complete layers, and in the end no byte of an unused layer is left.
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -60,7 +60,7 @@ describe.each(runtimesFor("the collection of layers"))("layers on %s", (runtime)
     const until = async (work: () => Promise<void>) => {
       while (!isOver) await work();
     };
-    /** Calls fail while the node is down, and creates while their layer is missing. */
+    /** Calls may fail while the node is down. Creates may also fail while their layer is missing. */
     const calling = async <T>(call: () => Promise<T>): Promise<T | undefined> => {
       try {
         return await call();

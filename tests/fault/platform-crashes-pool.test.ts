@@ -1,4 +1,4 @@
-// kill -9 of a platform at crash points of its pool of ready sandboxes: nobody's sandbox is lost, and creates go on.
+// kill -9 of a platform at the crash points of its pool of ready sandboxes: no client's sandbox is lost, and creates keep working.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ import { startWitness } from "./platform-crashes/witness.ts";
 
 const startWithPool = (runtime: Runtime) => CrashingPlatform.start(runtime, { SKERRY_POOL_SIZE: "1" });
 
-/** Where memory is kept, the sandbox that the template's image is taken of does not count. */
+/** If the runtime keeps memory, the sandbox from which the template's image is made does not count. */
 async function untilReady({ platform }: CrashingPlatform, runtime: Runtime): Promise<void> {
   const dir = join(platform.dataDir, "node/sandboxes");
   const isReady = (name: string) => {
@@ -21,7 +21,7 @@ async function untilReady({ platform }: CrashingPlatform, runtime: Runtime): Pro
   await waitUntil("a sandbox is ready", () => readdirSync(dir).some((name) => ifThere(() => isReady(name))), 60_000);
 }
 
-/** It may go while it is looked at. */
+/** A file may be removed while it is read. */
 function ifThere(look: () => boolean): boolean {
   try {
     return look();
@@ -30,7 +30,7 @@ function ifThere(look: () => boolean): boolean {
   }
 }
 
-// A sample of crash points is in platform-crashes.test.ts.
+// platform-crashes.test.ts has the sample of crash points.
 describe.each(["gvisor", "runc"] as const)("kill -9 of a platform with a pool on %s", { timeout: 120_000 }, (runtime) => {
   const casesOf = (operation: ApiOperation) => platformCases(runtime, [operation]).map(({ point }) => point);
 
@@ -42,14 +42,14 @@ describe.each(["gvisor", "runc"] as const)("kill -9 of a platform with a pool on
     await using world = await startWithPool(runtime);
     const subject = await world.createSubject();
     const create = world.keyed("/v2/sandboxes", world.createBody());
-    // With memory it is filled behind the first create, from an image that is made first; without, it is filled again behind each.
+    // With memory, the pool is filled after the first create, from an image that is made first. Without, it is refilled after each create.
     if (runtime === "runc") await untilReady(world, runtime);
     await world.crash(point, create);
     const id = sandboxIdOf(await world.expectStatus(create(), 201));
     await startWitness(world.platform, id);
     expect(await world.expectTold(subject, { since: 0, answers: [] })).toBe(true);
     expect(await world.listed()).toEqual([id, subject.id].sort());
-    // It is filled again behind the next create.
+    // The next create causes the pool to be refilled.
     await world.create();
     await untilReady(world, runtime);
   });

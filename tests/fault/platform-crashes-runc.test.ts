@@ -1,7 +1,7 @@
 import { describe } from "vitest";
 import { describePlatformCrashes } from "./platform-crashes/describe-platform-crashes.ts";
 
-// A sample of crash points is in platform-crashes.test.ts.
+// platform-crashes.test.ts has the sample of crash points.
 describe("kill -9 of a platform on runc, which keeps no memory", { timeout: 120_000 }, () =>
   describePlatformCrashes("runc", [
     "create",

@@ -1,4 +1,4 @@
-// A runtime that hangs, fails, or is still at it when its daemon has ended; and a guest or a disk that is in the way.
+// A runtime that hangs, fails, or still works when its daemon has ended. Also a guest or a disk that blocks an operation.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { StartKind } from "@skerry/wire/node";

@@ -2,7 +2,7 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { instanceOf, type Platform } from "@skerry/testkit";
 
-/** Ids of the sandboxes of which any cgroup hierarchy of this host has a group. */
+/** The ids of all sandboxes that have a group in any cgroup hierarchy of this host. */
 export function sandboxCgroups(platform: Platform): string[] {
   const parent = `skerry-${instanceOf(platform.dataDir)}`;
   return ["/sys/fs/cgroup", ...readdirSync("/sys/fs/cgroup").map((name) => join("/sys/fs/cgroup", name))].flatMap((root) => {

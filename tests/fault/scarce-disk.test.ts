@@ -1,4 +1,4 @@
-// Every operation of a node while its own disk, or a sandbox's, has no room: refused or done, and nothing is lost either way.
+// Every operation of a node while its own disk or a sandbox's disk is full. It is refused or completed, and nothing is lost.
 
 import { appendFileSync, mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, statfsSync, statSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -21,7 +21,7 @@ const newId = (letter: string, length: number) => {
   return `${letter}${String(count).padStart(length - 1, "0")}`;
 };
 
-/** What tests do with the sandboxes of a node. */
+/** Actions of the tests on the sandboxes of a node. */
 function sandboxesOf(node: () => ChildNode, runtime: Runtime) {
   const marked = async (): Promise<string> => {
     const id = newId("i", 21);
@@ -34,7 +34,7 @@ function sandboxesOf(node: () => ChildNode, runtime: Runtime) {
   const resume = (id: string, imageId: string) => node().client.resumeSandbox({ spec: node().spec(id, { imageId }) });
   const snapshot = (id: string, imageId: string, sourceImageId = "") =>
     node().client.snapshotSandbox({ sandboxId: id, imageId, memory: true, sourceImageId });
-  /** `memory`: whether it went on, or went through something that keeps memory where the runtime can. */
+  /** `memory` says whether the sandbox kept running, or went through an operation that keeps memory if the runtime can. */
   const expectMarks = async (id: string, { of = id, memory = "kept", token = "a-token" } = {}) => {
     expect(await node().readFile(id, "/root/file", token)).toBe(`disk of ${of}`);
     const isLost = memory === "lost" || (memory === "of an image" && runtime === "runc");
@@ -53,7 +53,7 @@ const refusal = async (work: Promise<unknown>): Promise<ConnectError> => {
   return error;
 };
 
-/** Fills a disk until so many bytes are free. */
+/** Fills a disk until only `bytes` are free. */
 async function leave(disk: string, bytes: number): Promise<void> {
   const filler = join(disk, "filler");
   rmSync(filler, { recursive: true, force: true });
@@ -86,7 +86,7 @@ describe.each(RUNTIMES)("the machine's disk, on %s", (runtime) => {
     "a little more than the reserve": RESERVE + 16 * MIB,
   };
   type Level = keyof typeof LEVELS;
-  // On runc a snapshot of a paused sandbox is a copy of its disk.
+  // On runc a snapshot of a paused sandbox copies its disk.
   const NEW = ["create", "snapshot", "fork", ...(runtime === "runc" ? ["snapshot of a paused one"] : [])];
   const WITHOUT = ["kill", "delete an image"];
   const OPERATIONS = ["create", "pause", "resume", "snapshot", "snapshot of a paused one", "fork", "kill", "delete an image"] as const;
@@ -115,7 +115,7 @@ describe.each(RUNTIMES)("the machine's disk, on %s", (runtime) => {
   });
   const { marked, pause, resume, snapshot, expectMarks } = sandboxesOf(() => node, runtime);
 
-  /** What there is before, the operation itself, and what holds when it was done, and when it was not. */
+  /** The preparation, the operation, and the checks after success and after a refusal. */
   const scenes: Record<
     Operation,
     () => Promise<{ work: () => Promise<unknown>; before?: () => Promise<void>; after: () => Promise<void> }>
@@ -254,7 +254,7 @@ describe.each(RUNTIMES)("a sandbox's own disk, on %s", (runtime) => {
     );
     return records.find(({ sandboxId }) => sandboxId === id) ?? expect.fail(`no record of ${id}`);
   };
-  /** Its files, as it sees them. */
+  /** The sandbox's files, as seen from inside. */
   const rootOf = (id: string) => join(node.dir, "sandboxes", recordOf(id).containerId ?? "", "root");
   const areaOf = (id: string) => join(node.dir, "areas", recordOf(id).area ?? "", "fs");
 
@@ -275,7 +275,7 @@ describe.each(RUNTIMES)("a sandbox's own disk, on %s", (runtime) => {
       },
       give: async (id) => rmSync(filler(id), { recursive: true }),
     },
-    // As after an error of the machine's disk: what was flushed before is there at the next mount.
+    // As after an error of the host's disk: data that was synced before is there at the next mount.
     "read-only": {
       take: async (id) => {
         await runCommand("sync", ["--file-system", areaOf(id)]);
@@ -317,10 +317,10 @@ describe.each(RUNTIMES)("a sandbox's own disk, on %s", (runtime) => {
       await node.client.createSandbox({ spec: node.spec(other, { imageId, accessToken: "b" }) });
       await expectMarks(other, { of: id, memory: "of an image", token: "b" });
     }
-    // Of inodes, a boot may have given one back.
+    // A boot may have freed an inode.
     if (what === "full") await expect(node.writeFile(id, "/root/more", "x".repeat(2 * MIB))).rejects.toThrow(/answered 507/);
     await SCARCE[what]?.give(id);
-    // What was deleted lies in a frozen area until that is merged: the next snapshot but one.
+    // Deleted files use space in a frozen area until that is merged, at the next snapshot but one.
     if (operation === "snapshot" || operation === "fork") for (let at = 0; at < 2; at += 1) await snapshot(id, newId("m", 20));
     await node.writeFile(id, "/root/more", "x".repeat(2 * MIB));
     await expectMarks(id, { memory: what === "read-only" && memory === "kept" ? "of an image" : memory });

@@ -1,5 +1,5 @@
-// A daemon without descriptors, processes or loop devices, and a sandbox whose memory is used up to the last byte: each operation is
-// carried out or refused, never half of it; nothing is lost, nothing is left over, and everything works once there is enough again.
+// A daemon without free descriptors, processes or loop devices, and a sandbox whose memory is used up. Each operation is completed or
+// refused, and never half done. Nothing is lost or left over, and everything works once there is enough again.
 
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -41,25 +41,25 @@ const resume = (id: string, imageId: string) => node.client.resumeSandbox({ spec
 const startOf = (id: string, imageId = "") =>
   node.client.createSandbox({ spec: node.spec(id, imageId === "" ? {} : { imageId, accessToken: "b" }) });
 
-/** What a call answers that may cost a sandbox its memory. */
+/** The response of a call that may cost a sandbox its memory. */
 interface Answer {
   readonly memoryLostReason?: string;
 }
 
-/** Something is missing while the operation is carried out. Undefined: it was refused. */
+/** Runs the operation while a resource is missing. Returns undefined if the operation was refused. */
 type Without = (operation: () => Promise<Answer>) => Promise<Answer | undefined>;
 
 async function tried(work: () => Promise<Answer>): Promise<Answer | undefined> {
   try {
     return await work();
   } catch (error) {
-    // In words that say what is missing or that it was not done; never the text of a system call.
+    // The message says what is missing or that nothing was done. It never has the text of a system call.
     expect(String(error)).not.toMatch(/\b(EMFILE|ENFILE|EAGAIN|ENOMEM|ENOTTY|ioctl|spawn)\b/);
     return undefined;
   }
 }
 
-/** The sandbox is there once, whole unless the answer says that it is not, whatever became of the operation; then the operation works. */
+/** Whatever the result, the sandbox exists once, and is complete unless the response says otherwise. Then the operation succeeds. */
 async function proves(operation: Operation, without: Without): Promise<void> {
   const id = await marked();
   const imageId = newId("m", 20);
@@ -67,7 +67,7 @@ async function proves(operation: Operation, without: Without): Promise<void> {
   const other = newId("i", 21);
   const snapshot = (image: string) => node.client.snapshotSandbox({ sandboxId: id, imageId: image, memory: true });
   const pause = (image: string) => node.client.pauseSandbox({ sandboxId: id, imageId: image, memory: true });
-  /** It runs, or its node has paused it because its runtime could not go on, and it can be resumed. */
+  /** Checks that the sandbox runs, or that the node has paused it because its runtime failed, and that it can be resumed. */
   const stillThere = async (answer: Answer = {}) => {
     const found = async () => {
       const { sandboxes, kept } = await node.client.listSandboxes({});
@@ -81,8 +81,8 @@ async function proves(operation: Operation, without: Without): Promise<void> {
   };
   switch (operation) {
     case "create": {
-      // What could not be given back at once is in the way of nobody but its own id.
-      // Of a size of its own: none is prepared.
+      // What could not be released at once blocks only its own id.
+      // A size for which no area is prepared.
       const start = (one: string) => node.client.createSandbox({ spec: node.spec(one, { diskSizeMb: 64 + count }) });
       if (!(await without(() => start(other)))) await start(newId("i", 21));
       return stillThere();
@@ -122,7 +122,7 @@ async function proves(operation: Operation, without: Without): Promise<void> {
       const [, hasMemory] = await marksOf(id);
       if (!done) await snapshot(again);
       await startOf(other, done ? imageId : again);
-      // An image that was complete has the memory of then, whatever became of the sandbox.
+      // A complete image has the memory of its time, whatever happened to the sandbox.
       expect(await marksOf(other, "b")).toEqual(done ? MARKS : ["disk", hasMemory]);
       expect(await marksOf(id)).toEqual(["disk", hasMemory]);
       return;
@@ -140,7 +140,7 @@ describe("descriptors", () => {
   const withSpare =
     (spare: number): Without =>
     async (operation) => {
-      // The connection that the calls take is open from here on.
+      // From here on the connection for the calls is open.
       await node.running();
       const [, soft = "", hard = ""] = /^Max open files\s+(\S+)\s+(\S+)/m.exec(readFileSync(`/proc/${node.pid}/limits`, "utf8")) ?? [];
       await limit(`${openFiles() + spare}:${hard}`);
@@ -252,7 +252,7 @@ describe("memory of the machine", () => {
 });
 
 describe("memory of the sandbox", () => {
-  /** The group of the sandbox may take what it has and `spare` bytes more. */
+  /** Limits the sandbox's cgroup to its current memory and `spare` bytes more. */
   const withSpare =
     (spare: number): Without =>
     async (operation) => {

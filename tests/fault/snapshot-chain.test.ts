@@ -7,10 +7,10 @@ import { scaled } from "@skerry/testkit/depth";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { ChildNode } from "./node/child-node.ts";
 
-/** More than fit into one chain, so that a sample merges one too. Multiples of ten. */
+/** More snapshots than fit into one chain, so that a sample also merges a chain. Multiples of ten. */
 const SNAPSHOTS = scaled("snapshots of one sandbox in a row", { sample: 60, full: 120 });
 const KEPT = [0, 30, 47, 48, 49, 80, 119].filter((number) => number < SNAPSHOTS);
-/** As long as a chain may get, and the area on top. */
+/** The maximum length of a chain, and the area on top. */
 const LONGEST = 49;
 
 let node: ChildNode;
@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => node?.[Symbol.asyncDispose]());
 
-/** Longer than any path that the kernel takes: merging must not depend on it. */
+/** A path that is too long for system calls. Merging must not depend on the length of paths. */
 const DEEP = `
 import os, sys
 folder = os.open(sys.argv[1], os.O_RDONLY)
@@ -28,7 +28,7 @@ for level in range(60):
   folder = os.open("%02d" % level + "x" * 98, os.O_RDONLY, dir_fd=folder)`;
 const goDeep = (id: string) => execFileSync("/usr/bin/python3", ["-c", DEEP, join(node.dir, "sandboxes", id, "root/root")]);
 
-/** Each with a file of its own. */
+/** Snapshots, each with its own file. */
 async function layersOf(count: number): Promise<string[]> {
   const store = await openLayerStore(node.options.layersDir);
   const layers: string[] = [];

@@ -1,4 +1,4 @@
-// What goes on inside a sandbox, and what is open into it, while it is paused, resumed, snapshotted in place and forked.
+// Processes inside a sandbox, and connections to it, while it is paused, resumed, snapshotted in place and forked.
 
 import { createHash } from "node:crypto";
 import { once } from "node:events";

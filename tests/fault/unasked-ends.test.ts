@@ -1,5 +1,5 @@
-// Sandboxes whose runtime ends although nobody asked for that, and nodes that come back after the whole machine was switched off: the disk
-// of each is kept, as that of a paused sandbox.
+// Sandboxes whose runtime ends without a request, and nodes that start again after the whole host was switched off. The node keeps the disk
+// of each sandbox as that of a paused one.
 
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -37,7 +37,7 @@ describe.each(runtimesFor("ends that nobody asked for, on a node"))("a sandbox o
   afterAll(() => node?.[Symbol.asyncDispose]());
   afterEach(() => node.empty());
 
-  /** The only one that is kept, and none runs. */
+  /** The only kept sandbox. Expects that none runs. */
   const onlyKept = async (id: string) => {
     await waitUntil("it is kept", async () => (await keptOf(node)).length > 0);
     const [kept, ...others] = await keptOf(node);
@@ -59,7 +59,7 @@ describe.each(runtimesFor("ends that nobody asked for, on a node"))("a sandbox o
     process.kill(node.recordOf(id).process.pid, "SIGKILL");
     const imageId = await onlyKept(id);
     await expectBoots(id, imageId);
-    // Once more, from what was booted.
+    // Again, from the booted sandbox.
     process.kill(node.recordOf(id).process.pid, "SIGKILL");
     await expectBoots(id, await onlyKept(id));
   });
@@ -72,7 +72,7 @@ describe.each(runtimesFor("ends that nobody asked for, on a node"))("a sandbox o
       process.kill(first.pid, "SIGKILL");
       await destroyCgroup(cgroupPath);
     }
-    // What a start of the machine takes away: mounts, network namespaces, control groups.
+    // A boot of the host removes mounts, network namespaces and cgroups.
     const mounts = readFileSync("/proc/self/mounts", "utf8")
       .split("\n")
       .map((line) => line.split(" ")[1] ?? "");
@@ -184,7 +184,7 @@ describe("with a runsc that misbehaves, a snapshot", () => {
     expect(await snapshot(id, imageId)).toEqual(taken);
     expect(await losses()).toEqual([taken.memoryLostReason]);
     expect(await marksOf(node, id)).toEqual(["disk", 404]);
-    // What it had is in the image.
+    // The image has the sandbox's data.
     const copy = newId("i", 21);
     await node.client.createSandbox({ spec: node.spec(copy, { imageId, accessToken: "b" }) });
     expect(await node.readFile(copy, "/dev/shm/memory", "b")).toBe("memory");
@@ -204,7 +204,7 @@ describe("with a runsc that misbehaves, a snapshot", () => {
     expect(await node.running()).toEqual([]);
     const [kept] = await keptOf(node);
     expect(kept).toMatchObject({ sandboxId: id, hasMemory: true });
-    // Its caller has it deleted, because it has failed.
+    // The caller deletes it, because the operation failed.
     await node.client.deleteImage({ imageId });
     expect(await resume(node, id, kept?.imageId ?? "")).toMatchObject({ startKind: StartKind.RESTORE });
     expect(await marksOf(node, id)).toEqual(["disk", "memory"]);

@@ -1,4 +1,4 @@
-// A data folder whose sandboxes were left by an earlier version: what the documented upgrade makes of them, and what going back does.
+// A data folder with sandboxes of an earlier version: what the documented upgrade does with them, and what going back does.
 
 import { randomBytes } from "node:crypto";
 import { copyFileSync, readFileSync, rmSync } from "node:fs";
@@ -16,10 +16,10 @@ import { type EarlierCheckout, prepareEarlierCheckout } from "./upgrade/earlier-
 const EARLIER = "5ac9c5ef8069c819cee44a482a44a51d409693d4";
 const SKERRY = join(import.meta.dirname, "../../skerry");
 const ENV = { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", HOME: "/root", LANG: "C.UTF-8", SKERRY_POOL_SIZE: "1" };
-/** Its first installation of packages. */
+/** Time limit of the earlier checkout's first installation of packages. */
 const PREPARATION_LIMIT_MS = 600_000;
 
-/** Counts in memory, and writes the count to a file: it goes on where it was, or it was lost. */
+/** Counts in memory and writes the count to a file, which shows whether it continued or was lost. */
 const COUNT = "for i in $(seq 1000000); do echo $i > next; mv next count; sleep 0.1; done";
 
 let earlier: EarlierCheckout;
@@ -32,7 +32,7 @@ describe.each(runtimesFor("upgrades"))("sandboxes on %s that an earlier version 
   let folder: DataFolder;
   let ports: string[];
   let client: { apiKey: string; apiUrl: string; sandboxUrl: string };
-  /** How far each sandbox had counted before the platform was replaced. */
+  /** The count of each sandbox before the platform was replaced. */
   const counts = new Map<string, number>();
   let running: Sandbox;
   let paused: Sandbox;
@@ -82,7 +82,7 @@ describe.each(runtimesFor("upgrades"))("sandboxes on %s that an earlier version 
   }
   const remember = async (sandbox: Sandbox) => counts.set(sandbox.sandboxId, await countOf(sandbox));
 
-  /** Its files and environment are there; with its memory, its process counts on from where it was. */
+  /** Checks the sandbox's files and environment, and with memory also that its process continues to count. */
   async function expectWhole(sandbox: Sandbox, name: string, { from, memory }: { from: number; memory: boolean }): Promise<void> {
     expect(await sandbox.files.read("name")).toBe(name);
     expect((await sandbox.commands.run("echo $NAME")).stdout).toBe(`${name}\n`);

@@ -3,12 +3,12 @@ import { expect, test } from "vitest";
 import projects from "../run/projects.json" with { type: "json" };
 import { importsOf, isTest, isTypeScript, ROOT, readText, repositoryFiles } from "./repository.ts";
 
-/** Names that say nothing about what is inside. */
+/** File names that do not say what a file contains. */
 const EMPTY_NAMES: ReadonlySet<string> = new Set(["util", "utils", "helper", "helpers", "common", "misc", "manager", "shared", "lib"]);
 const MAX_SOURCE_LINES = 400;
 const MAX_TEST_LINES = 600;
 
-/** Who may start programs. Everybody else calls `runCommand` or `spawnCommand`. */
+/** Files that may start programs. All others call `runCommand` or `spawnCommand`. */
 const MAY_SPAWN: readonly RegExp[] = [/^packages\/base\/src\/subprocess\.ts$/, /^packages\/agent\/src\/process\//];
 
 const files = repositoryFiles();

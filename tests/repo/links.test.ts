@@ -5,7 +5,7 @@ import { ROOT, readText, repositoryFiles } from "./repository.ts";
 
 const pages = repositoryFiles().filter((path) => path.endsWith(".md"));
 
-/** The name that GitHub gives a heading. */
+/** The anchor that GitHub makes from a heading. */
 function anchorOf(heading: string): string {
   return heading
     .trim()
@@ -46,10 +46,10 @@ test("the test files that SECURITY.md names exist", () => {
   expect([...new Set(named)].filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
 });
 
-/** History keeps the paths of its time. */
-const TIMELESS = pages.filter((page) => page !== "CHANGELOG.md");
+/** All pages but the changelog, which may name files that no longer exist. */
+const CURRENT_PAGES = pages.filter((page) => page !== "CHANGELOG.md");
 
-test.each(TIMELESS)("%s: the files and folders that it names exist", (page) => {
+test.each(CURRENT_PAGES)("%s: the files and folders that it names exist", (page) => {
   const named = [...readText(page).matchAll(/`((?:packages|services|tests|scripts|spec|docs)\/[\w./-]+)`/g)].map((match) => match[1] ?? "");
   expect([...new Set(named)].filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
 });

@@ -1,4 +1,4 @@
-// What the tests in this folder read: the files of the repository, and their text.
+// The repository's files and their text, for the tests in this folder.
 
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -8,10 +8,10 @@ export const ROOT = join(import.meta.dirname, "../..");
 
 const NOT_SOURCE: ReadonlySet<string> = new Set(["node_modules", ".git", "dist", ".skerry"]);
 
-/** Paths relative to the root; generated and ignored files are left out. Without git, everything that looks like ours. */
+/** Paths relative to the root, without generated and ignored files. Without git, all files outside the folders of NOT_SOURCE. */
 export function repositoryFiles(): string[] {
   if (!existsSync(join(ROOT, ".git"))) return walk("");
-  // `./skerry test` runs as root, the clone may be somebody else's.
+  // `./skerry test` runs as root, while the clone may belong to another user.
   const args = ["-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"];
   const output = execFileSync("git", args, { cwd: ROOT, encoding: "utf8" });
   return output.split("\0").filter((path) => path !== "" && existsSync(join(ROOT, path)));
@@ -33,12 +33,12 @@ export function isTypeScript(path: string): boolean {
   return path.endsWith(".ts") && !path.endsWith(".d.ts") && !path.startsWith("packages/wire/gen/");
 }
 
-/** Tests may do what the code that they test may not. */
+/** Tests are exempt from some rules. */
 export function isTest(path: string): boolean {
   return path.endsWith(".test.ts") || path.startsWith("tests/") || /^packages\/[^/]+\/test\//.test(path);
 }
 
-/** Rows of every Markdown table of a page, cells trimmed, heads and rules left out. */
+/** The rows of all Markdown tables of a page, with trimmed cells, without head rows and rules. */
 export function tableRows(path: string): string[][] {
   const rows = readText(path)
     .split("\n")
@@ -53,12 +53,12 @@ export function tableRows(path: string): string[][] {
   return rows.filter((cells, at) => !isRule(cells) && !isRule(rows[at + 1] ?? []));
 }
 
-/** The text of a cell that is one code span; undefined when it is not. */
+/** The text of a cell that is a single code span; otherwise undefined. */
 export function codeSpan(cell: string | undefined): string | undefined {
   return /^`([^`]+)`$/.exec(cell ?? "")?.[1];
 }
 
-/** What a file imports, re-exports or loads. */
+/** The modules that a file imports, re-exports or loads. */
 export function importsOf(text: string): string[] {
   const specifier = /(?:\bfrom|\bimport)\s*\(?\s*["']([^"']+)["']/g;
   return [...text.matchAll(specifier)].map((match) => match[1] as string);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { readText, repositoryFiles } from "./repository.ts";
 
-/** The repository stands alone: what only its makers' machines have, and which registry they used, is not in it. */
+/** The repository must not depend on its developers' machines: neither on their files nor on their package registry. */
 const REFUSED: readonly { readonly text: RegExp; readonly why: string; readonly except?: readonly string[] }[] = [
   { text: /\.\.\/shared\b/, why: "a folder outside the repository" },
   { text: /\/work\/(main|shared)\b/, why: "a path of one machine" },
@@ -12,7 +12,7 @@ const REFUSED: readonly { readonly text: RegExp; readonly why: string; readonly 
   {
     text: /proxy\.golang\.org/,
     why: "a package registry: Go's own setting says which one to use",
-    // Go's documented default, for a machine that has no Go to ask.
+    // Go's documented default, for a machine without Go.
     except: ["packages/setup/src/runsc/module-proxies.ts", "packages/setup/src/runsc/module-proxies.test.ts"],
   },
 ];

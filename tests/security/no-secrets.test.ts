@@ -13,7 +13,7 @@ it.each(["gvisor", "runc"] as const)("no secret of the platform is inside a sand
   const { apiKey, accessToken, adminToken, internalSecret, tokenSeed } = platform.secrets;
   const secrets = [apiKey, accessToken, adminToken, internalSecret, tokenSeed];
 
-  // Environment, command line and open files of every process, as root inside sees them.
+  // The environment, command line and open files of every process, as root inside the sandbox sees them.
   const { stdout: processes } = await sandbox.commands.run(
     "for p in /proc/[0-9]*; do cat $p/environ $p/cmdline 2>/dev/null; ls -l $p/fd 2>/dev/null; done; env; true",
     { user: "root" },
@@ -21,7 +21,7 @@ it.each(["gvisor", "runc"] as const)("no secret of the platform is inside a sand
   expect(processes).toContain("node");
   for (const secret of [...secrets, envdAccessToken, platform.dataDir]) expect(processes).not.toContain(secret);
 
-  // The files: what was written for this sandbox, and the agent's tree that all of them see.
+  // The files that were written for this sandbox, and the agent's tree, which all sandboxes see.
   const own = join(platform.dataDir, "node/sandboxes", sandbox.sandboxId);
   const { digest } = JSON.parse(readFileSync(join(platform.dataDir, "agent/current.json"), "utf8"));
   const matches = (text: string, ...paths: string[]) => {
@@ -37,8 +37,8 @@ it.each(["gvisor", "runc"] as const)("no secret of the platform is inside a sand
   const seen = [upper, join(platform.dataDir, "agent", digest, "/")];
   expect(matches("localhost", upper)).not.toBe("");
   for (const secret of [...secrets, envdAccessToken]) expect(matches(secret, ...seen)).toBe("");
-  // What the runtime is told has none either. The node's own record has the sandbox's token, for the platform's next start, and
-  // nobody but root reads it.
+  // The runtime's configuration has none either. The node's own record has the sandbox's token, for the platform's next start. Only
+  // root can read the record.
   for (const secret of secrets) expect(matches(secret, join(own, "sandbox.json"), join(own, "bundle"))).toBe("");
   expect(matches(envdAccessToken, join(own, "bundle"))).toBe("");
   expect(execFileSync("stat", ["-c", "%a %u", join(own, "sandbox.json")], { encoding: "utf8" })).toBe("600 0\n");

@@ -11,7 +11,7 @@ interface HostNames {
   readonly slot: { readonly hostInterface: string };
 }
 
-/** Values that no other host has: of its boot, its disks and its firmware. Hosts differ in which of them there are. */
+/** Values that are unique to this host: of its boot, its disks and its firmware. Not every host has all of them. */
 function hostIds(): string[] {
   const files = readdirSync("/sys/block").flatMap((name) =>
     ["serial", "device/serial", "device/wwid"].map((file) => `/sys/block/${name}/${file}`),
@@ -27,7 +27,7 @@ function hostIds(): string[] {
   });
 }
 
-/** Reads the beginning of every file of the kernel's, but those of processes, and says which of them name something. Names of files count. */
+/** Searches the beginning of every kernel file, except those of processes, for some values. File names count too. */
 const CRAWL = `
 import json, os, stat
 names = [name.encode() for name in json.load(open("/root/names.json"))]
@@ -56,7 +56,7 @@ for top in ("/proc", "/sys"):
 print(json.dumps({"looked": looked, "found": found[:20]}))
 `;
 
-// A runc sandbox shares the host's kernel: root inside is assumed, and has to be worth nothing outside.
+// A runc sandbox shares the host's kernel. The guest is assumed to be root inside, and must have no rights outside.
 describe("root inside a runc sandbox", () => {
   let platform: SharedPlatform;
   let sandbox: Sandbox;
@@ -129,7 +129,7 @@ describe("root inside a runc sandbox", () => {
       platform.dataDir,
       ...records.flatMap(({ area, containerId, slot }) => [area, containerId, slot.hostInterface]),
     ];
-    // Some other sandbox's among them, or this would find nothing whatever it looks at.
+    // Another sandbox's process must be among them, or the search would prove nothing.
     expect(hostNames.length).toBeGreaterThan(8);
     await sandbox.files.write("/root/crawl.py", CRAWL);
     await sandbox.files.write("/root/names.json", JSON.stringify([...hostNames, "(deleted)"]));

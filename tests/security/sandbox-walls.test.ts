@@ -30,7 +30,7 @@ describe.each(["gvisor", "runc"] as const)("walls around a sandbox on %s", (runt
 
   const hostPort = () => (host.address() as AddressInfo).port;
 
-  /** What a TCP connection from inside comes to: "open", "closed" (an answer that it is not) or "silent". */
+  /** The result of a TCP connection from inside: "open", "closed" (refused) or "silent" (no response). */
   async function probe(from: Sandbox, address: string, port: number): Promise<string> {
     const program = `
 import socket, sys
@@ -67,14 +67,14 @@ except OSError: print("silent")`;
     const targets = [...new Set([own, internet.hostAddress, ...addresses.slice(0, 4)])];
     const answers = targets.flatMap((address) => [hostPort(), platform.ports.api].map((port) => probe(sandbox, address, port)));
     expect(await Promise.all(answers)).toEqual(answers.map(() => "silent"));
-    // Its own loopback is its own.
+    // The sandbox has its own loopback.
     expect(await probe(sandbox, "127.0.0.1", hostPort())).toBe("closed");
   });
 
   it("can't reach another sandbox, and has no IPv6", async () => {
     const other = await Sandbox.create(clientOf(platform));
     const { guest } = addressesOf(other.sandboxId);
-    // The control: this host's root reaches it.
+    // For comparison: root on this host reaches it.
     expect((await fetch(`http://${guest}:49983/health`)).status).toBe(204);
     expect(await probe(sandbox, guest, 49_983)).toBe("silent");
     expect(await probe(sandbox, "2001:db8::1", 80)).toBe("silent");
@@ -95,11 +95,11 @@ except OSError: print("silent")`;
     const closed = await Sandbox.connect(sandboxID, clientOf(platform));
     expect(await probe(closed, internet.publicAddress, INTERNET_PORT)).toBe("silent");
     expect(await probe(closed, "8.8.8.8", 53)).toBe("silent");
-    // Still closed when the daemon was ended and started again.
+    // It is still blocked after a restart of the daemon.
     await platform.kill9();
     await platform.start();
     expect(await probe(closed, internet.publicAddress, INTERNET_PORT)).toBe("silent");
-    // Its forks have none either, nor has it after a pause.
+    // Its forks have no internet either, nor does it have any after a pause.
     const forks = await callApi(platform, `/sandboxes/${sandboxID}/fork`, { body: { count: 2, timeout: 60 } });
     expect(forks.status).toBe(201);
     const forked = forks.body as { sandbox: { sandboxID: string } }[];
@@ -109,7 +109,7 @@ except OSError: print("silent")`;
     );
     expect(await Promise.all(all.map((one) => probe(one, internet.publicAddress, INTERNET_PORT)))).toEqual(["silent", "silent", "silent"]);
     await Promise.all(all.map((one) => one.kill()));
-    // The network slot comes back without the mark.
+    // The next sandbox gets the network slot without the mark.
     const next = await Promise.all(Array.from({ length: 10 }, () => Sandbox.create(clientOf(platform))));
     expect(await Promise.all(next.map((one) => probe(one, internet.publicAddress, INTERNET_PORT)))).toEqual(next.map(() => "open"));
     await Promise.all(next.map((one) => one.kill()));

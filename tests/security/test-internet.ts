@@ -1,9 +1,9 @@
-// An "internet" of our own: a network namespace behind the host, with public, private and link-local addresses on which
-// the same server answers. What a sandbox can reach of it is the firewall's doing alone.
+// A simulated internet: a network namespace behind the host, with public, private and link-local addresses. The same server answers on
+// all of them, so only the firewall decides which of them a sandbox can reach.
 //
-// Several may be there at once, beside whatever else this machine talks to. So the host gets routes to single addresses only; its
-// own and the public one are drawn (from a range that is nobody's, TEST-NET-2), and the closed ones, which all of them share, have
-// routes of different metrics: whichever is taken leads to the same server.
+// Several may exist at once, beside the machine's other connections. So the host gets routes to single addresses only. The host's own
+// address and the public one are drawn at random from TEST-NET-2, a range that nobody uses. All instances share the closed addresses,
+// with routes of different metrics: each route leads to the same kind of server.
 
 import { spawn } from "node:child_process";
 import { randomBytes, randomInt } from "node:crypto";
@@ -21,7 +21,7 @@ export const CLOSED_ADDRESSES = [
 export const INTERNET_PORT = 8099;
 
 export interface TestInternet extends AsyncDisposable {
-  /** Where sandboxes may go. */
+  /** The address that sandboxes may reach. */
   readonly publicAddress: string;
   /** The host's own address on that network. */
   readonly hostAddress: string;
@@ -58,7 +58,7 @@ export async function startInternet(): Promise<TestInternet> {
   await runCommand("ip", ["-n", namespace, "-batch", "-"], { input: `${inside.join("\n")}\n` });
   const server = spawn("ip", ["netns", "exec", namespace, "python3", "-c", SERVER], { stdio: "ignore" });
   stack.defer(() => void server.kill("SIGKILL"));
-  // The control: from the host every one of them answers, so what a sandbox can't reach is closed and not absent.
+  // Check first that all addresses answer the host. So an address that a sandbox cannot reach is blocked and not missing.
   for (const address of addresses) await waitUntil(`${address} answers on the host`, () => answers(address));
   return { publicAddress, hostAddress, [Symbol.asyncDispose]: () => stack.disposeAsync() };
 }

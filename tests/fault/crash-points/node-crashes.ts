@@ -1,6 +1,5 @@
-// kill -9 of the node at named points of everything that it does. After its next start: what was acknowledged is there,
-// a sandbox that was being paused either runs or is paused, one that was being snapshotted runs with its memory, and nothing
-// that nobody asked for is left.
+// kill -9 of the node at the crash points of all its operations. After its next start, everything that was acknowledged exists. A sandbox
+// in the middle of a pause is running or paused. A sandbox in the middle of a snapshot runs with its memory. Nothing else is left.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { CrashPoint } from "@skerry/node/crash-points";
@@ -29,7 +28,7 @@ const OPERATIONS = [
   "end by itself",
 ] as const;
 
-/** One node of this runtime, which is killed and started again by each test. */
+/** One node with this runtime. Each test kills it and starts it again. */
 export function describeNodeCrashes(runtime: Runtime): void {
   const keepsMemory = runtime === "gvisor";
   const cases = casesOf("a node", runtime, OPERATIONS);
@@ -45,7 +44,7 @@ export function describeNodeCrashes(runtime: Runtime): void {
     await node.client.createSandbox({ spec: node.spec(id, overrides) });
     return id;
   };
-  /** One with something in its memory and on its disk, also in a file that has two names in the template. */
+  /** Creates a sandbox with data in its memory and on its disk, also in a file with two names in the template. */
   const marked = async () => {
     const id = await create();
     await node.writeFile(id, "/root/file", `disk of ${id}`);
@@ -65,7 +64,7 @@ export function describeNodeCrashes(runtime: Runtime): void {
     await node.client.pauseSandbox({ sandboxId: id, imageId, memory: true });
     return { id, imageId };
   };
-  /** The process ends in the middle of the call, or behind it. True: it was answered. */
+  /** The process ends during or after the call. Returns true if the call was answered. */
   const crash = async (point: CrashPoint, call: () => Promise<unknown>): Promise<boolean> => {
     await node.arm(point);
     const answered = await call().then(
@@ -107,7 +106,7 @@ export function describeNodeCrashes(runtime: Runtime): void {
     expect(after.runs).toBe(!after.hasImage);
     if (answered) expect(after.hasImage).toBe(true);
     if (after.runs) await expectMarks(id, { memory: true });
-    // It may be asked for again either way, and answers.
+    // Either way the call can be repeated, and succeeds.
     await node.client.pauseSandbox({ sandboxId: id, imageId, memory: true });
     await resume(id, imageId);
     await expectMarks(id, { memory: keepsMemory });
@@ -117,7 +116,7 @@ export function describeNodeCrashes(runtime: Runtime): void {
   it.each(points("resume"))("in a resume at %s", async (point) => {
     const { id, imageId } = await paused();
     await crash(point, () => resume(id, imageId));
-    // One that was just back is told once more whose it is; nobody is let in before that.
+    // A sandbox that was just restored gets its identity again. Until then its agent accepts no client.
     if ((await outcome(id, imageId)).runs) await expectMarks(id, { memory: keepsMemory });
     const after = await outcome(id, imageId);
     expect(after.runs).toBe(!after.hasImage);
@@ -137,7 +136,7 @@ export function describeNodeCrashes(runtime: Runtime): void {
     const other = await create({ imageId, accessToken: "b" });
     await expectMarks(other, { memory: keepsMemory, token: "b", of: id });
     expect(await node.readFile(id, "/root/file")).toBe("changed since");
-    // And once more: no end of it comes back from before.
+    // And once more: an earlier end is not reported again.
     await node.kill9();
     await node.up();
     expect(await node.readFile(id, "/root/file")).toBe("changed since");

@@ -1,4 +1,4 @@
-// Which operation of a node is ended at which of its crash points, as data.
+// The plan, as data: which operation of a node is killed at which of its crash points.
 
 import { CRASH_POINTS, type CrashPoint } from "@skerry/node/crash-points";
 import { sampleOf } from "@skerry/testkit/depth";
@@ -32,7 +32,7 @@ const DISCARD: readonly CrashPoint[] = ["discard.moved", "discard.collected"];
 const WRITE: readonly CrashPoint[] = ["write.recorded", "write.folder-made", "write.frozen", "write.layer-copied", "write.committed"];
 const WRITE_MEMORY: readonly CrashPoint[] = ["write.checkpointed", "write.sealed"];
 
-/** The cheapest operations first: a sample reaches each point by the first operation that has it. */
+/** Cheapest operations first: a sample reaches each point with the first operation that has it. */
 const OPERATIONS = [
   "kill",
   "create",
@@ -50,7 +50,7 @@ const OPERATIONS = [
 ] as const;
 export type Operation = (typeof OPERATIONS)[number];
 
-/** `gvisor` and `runc`: points that only one of them has. */
+/** `gvisor` and `runc` are the points that only this runtime has. */
 const PLAN: Readonly<Record<Operation, { both: readonly CrashPoint[]; gvisor?: readonly CrashPoint[]; runc?: readonly CrashPoint[] }>> = {
   create: { both: [...START, ...READY] },
   kill: { both: RELEASE },
@@ -94,18 +94,18 @@ export const CRASH_CASES: readonly CrashCase[] = OPERATIONS.flatMap((operation) 
   ),
 );
 
-/** Each point once, by its cheapest operation; where both runtimes have that, they take turns. */
+/** Each point once, with its cheapest operation. If both runtimes have it, they take turns. */
 const SAMPLE: ReadonlySet<CrashCase> = new Set([
   ...CRASH_POINTS.flatMap((point, index) => {
     const operation = CRASH_CASES.find((one) => one.point === point)?.operation;
     const cases = CRASH_CASES.filter((one) => one.point === point && one.operation === operation);
     return cases[index % cases.length] ?? [];
   }),
-  // No operation goes without: filling the pool has no point of its own.
+  // Every operation needs a case. Filling the pool has no point of its own.
   ...OPERATIONS.flatMap((operation) => CRASH_CASES.find((one) => one.operation === operation) ?? []),
 ]);
 
-/** The cases of these operations on this runtime, as far as a run of this depth takes them. `what` says whose operations they are. */
+/** The cases of these operations on this runtime, at the depth of this run. `what` names the group in the report of a sample. */
 export function casesOf(what: string, runtime: Runtime, operations: readonly Operation[]): readonly CrashCase[] {
   const all = CRASH_CASES.filter((one) => one.runtime === runtime && operations.includes(one.operation));
   return sampleOf(`crash points of ${what} on ${runtime}`, all, (one) => SAMPLE.has(one));

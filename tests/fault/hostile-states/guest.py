@@ -483,7 +483,7 @@ def large_queues():
             expect("what was queued", got == content)
 
 
-# Those that gVisor can't save. `drop` closes what they hold.
+# States that gVisor cannot save. `drop` closes what they hold.
 
 
 @state

@@ -5,14 +5,14 @@ import type { Sandbox } from "e2b";
 const PROGRAM = readFileSync(join(import.meta.dirname, "guest.py"), "utf8");
 const PATH = "/root/guest.py";
 
-/** Kinds of state that coexist in one sandbox; what they are is said in guest.py. Those that are made first are the largest. */
+/** Kinds of state that can coexist in one sandbox (see guest.py). The largest ones are created first. */
 export const KEPT_STATES = [...PROGRAM.matchAll(/^@state\ndef (\w+)/gm)]
   .map(([, name = ""]) => name)
   .filter((name) => !name.startsWith("refused_"))
-  // Threads last: what forks does so before there are any.
+  // Threads last, because other states fork before there are threads.
   .sort((a, b) => Number(a === "threads") - Number(b === "threads"));
 
-/** The program that holds them. It answers with a word for each state: `ok`, or what is wrong. */
+/** The program that holds them. It reports one word per state: `ok`, or what is wrong. */
 export class HostileGuest {
   readonly sandbox: Sandbox;
 

@@ -1,4 +1,4 @@
-// A sandbox's agent and its servers, reached through the tunnels of a node.
+// Access to a sandbox's agent and servers through the tunnels of a node.
 
 import { Agent, request } from "node:http";
 import type { Socket } from "node:net";
@@ -41,7 +41,7 @@ export function processesOf(node: Dials, sandboxId: string, token = "a-token"): 
   return createClient(Process, transport);
 }
 
-/** Runs a program to its end, and answers with what it wrote. */
+/** Runs a program to its end, and returns its output. */
 export async function run(processes: Client<typeof Process>, cmd: string, args: readonly string[]): Promise<string> {
   let output = "";
   for await (const { event } of processes.start({ process: { cmd, args: [...args] }, stdin: false })) {
@@ -51,7 +51,7 @@ export async function run(processes: Client<typeof Process>, cmd: string, args: 
   return output;
 }
 
-/** Starts a program that goes on; answers with its process id. */
+/** Starts a program that keeps running, and returns its pid. */
 export async function startInBackground(processes: Client<typeof Process>, cmd: string, args: readonly string[]): Promise<number> {
   for await (const { event } of processes.start({ process: { cmd, args: [...args] }, stdin: false })) {
     if (event?.event.case === "start") return event.event.value.pid;

@@ -1,4 +1,4 @@
-// A node's process as a test sees it: its RPC, tunnels into sandboxes, an end without warning, and what it has on the host.
+// A node's process for tests: its RPC, tunnels into sandboxes, SIGKILL, and everything that the node has on the host.
 
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
@@ -24,18 +24,21 @@ import { NodeService, type SandboxSpecSchema } from "@skerry/wire/node";
 import { type FromNodeProcess, type NodeProcessOptions, nodeConfigOf, type ToNodeProcess } from "./node-process.ts";
 
 const AGENT_PORT = 49_983;
-/** Made once for all nodes of a test process, which start it many times. */
+/** Bundled once per test process, because tests start it many times. */
 let bundle: Promise<string> | undefined;
 
 export interface ChildNodeOptions {
   readonly runtime: "gvisor" | "runc";
   readonly poolSize?: number;
-  /** Instead of the pinned one. */
+  /** Replaces the pinned runsc. */
   readonly runsc?: string;
-  /** What the node keeps is on a disk of its own, of this size. */
+  /** Puts the node's folder on a disk of its own, of this size. */
   readonly diskMb?: number;
   readonly timeLimits?: NodeProcessOptions["timeLimits"];
-  /** It has a mount namespace of its own, for mounts that it alone is to see (`nsenter --mount`). What it mounts itself everybody sees. */
+  /**
+   * Gives the node its own mount namespace, for mounts that only the node sees (`nsenter --mount`). The node's own mounts still show
+   * everywhere.
+   */
   readonly ownMounts?: boolean;
 }
 
@@ -108,7 +111,7 @@ export class ChildNode implements AsyncDisposable {
     bundle ??= bundleProgram(join(import.meta.dirname, "node-process.ts"));
     const script = await bundle;
     const log = openSync(join(this.#root, "log"), "a");
-    // By this name it is found and ended when this test is killed.
+    // The next start finds and kills the process by this name if this test is killed.
     const env = { ...process.env, SKERRY_DATA: this.#root };
     const program = this.#ownMounts
       ? { execPath: "unshare", execArgv: ["--mount", "--propagation=unchanged", process.execPath] }
@@ -124,7 +127,7 @@ export class ChildNode implements AsyncDisposable {
     this.#port = message.port;
   }
 
-  /** Ends it without warning. */
+  /** Kills the node with SIGKILL. */
   async kill9(): Promise<void> {
     const exited = this.exited();
     this.#child?.kill("SIGKILL");
@@ -137,7 +140,7 @@ export class ChildNode implements AsyncDisposable {
     await exited;
   }
 
-  /** The name of the signal that ended it, or its exit code. */
+  /** The signal that ended the process, or its exit code. */
   async exited(): Promise<string | number | null> {
     const child = this.#child;
     if (!child) return null;
@@ -145,7 +148,7 @@ export class ChildNode implements AsyncDisposable {
     return child.signalCode ?? child.exitCode;
   }
 
-  /** From now on it ends itself when it reaches this point. */
+  /** From now on the process kills itself when it reaches this point. */
   async arm(point: string | null): Promise<void> {
     const answered = once(this.#child as ChildProcess, "message") as Promise<[FromNodeProcess]>;
     this.#send({ arm: point });
@@ -183,7 +186,7 @@ export class ChildNode implements AsyncDisposable {
     };
   }
 
-  /** A layer like the first one that says in `/home/which` what it is called. Adopted by this process, not by the node. */
+  /** Adds a layer like the first one, with its name in `/home/which`. This process adopts it, not the node. */
   async addLayer(name: string, holder?: string): Promise<string> {
     const layers = await openLayerStore(this.options.layersDir);
     const staged = await layers.stagingDir();
@@ -193,7 +196,7 @@ export class ChildNode implements AsyncDisposable {
     return await layers.adopt(staged, holder === undefined ? {} : { holder });
   }
 
-  /** The directories of layers, whole or in the middle of their removal. */
+  /** The directories of layers, complete or partly removed. */
   layerNames(): string[] {
     const { layersDir } = this.options;
     const removed = readdirSync(join(layersDir, "trash")).map((name) => `trash/${name}`);
@@ -224,7 +227,7 @@ export class ChildNode implements AsyncDisposable {
     if (status !== 200) throw new Error(`writing ${path} answered ${status}: ${text}`);
   }
 
-  /** Its text, or the status when it was not given. */
+  /** The text of the file, or the status of a failed request. */
   async readFile(sandboxId: string, path: string, token = "a-token"): Promise<string | number> {
     const { status, text } = await this.#files(sandboxId, { method: "GET", path, token });
     return status === 200 ? text : status;
@@ -255,12 +258,12 @@ export class ChildNode implements AsyncDisposable {
     });
   }
 
-  /** The host's id of the process whose end is the sandbox's end. */
+  /** The pid on the host of the process whose end ends the sandbox. */
   firstProcessOf(sandboxId: string): number {
     return this.recordOf(sandboxId).process.pid;
   }
 
-  /** What the node has written down of a sandbox that it holds. */
+  /** The node's record of a sandbox. */
   recordOf(sandboxId: string): JournalRecord {
     const dir = join(this.dir, "sandboxes");
     for (const name of readdirSync(dir)) {
@@ -279,7 +282,7 @@ export class ChildNode implements AsyncDisposable {
     return (await this.client.listImages({})).imageIds;
   }
 
-  /** Everything that it has on the host beside what is prepared ahead. [] when it holds nothing. */
+  /** Everything that the node has on the host, apart from what it prepares in advance. [] if it holds nothing. */
   traces(): string[] {
     const below = (folder: string) => readdirSync(join(this.dir, folder)).map((name) => `${folder}/${name}`);
     const areas = below("areas").filter((path) => {
@@ -304,7 +307,7 @@ export class ChildNode implements AsyncDisposable {
     return [...below("sandboxes"), ...below("trash"), ...areas, ...mounts, ...groups, ...runtimeStates, ...loops, ...processes];
   }
 
-  /** Processes of the runtimes that are about this node, and not of its own. */
+  /** The command lines of all runtime processes of this node. */
   processes(): string[] {
     return readdirSync("/proc")
       .filter((name) => /^\d+$/.test(name))
@@ -312,7 +315,7 @@ export class ChildNode implements AsyncDisposable {
       .filter((line) => line.includes(`--root=${this.dir}/`) || line.includes(`--bundle=${this.dir}/`));
   }
 
-  /** How many wait in the pool. Where memory is kept, the one that the template's image is taken of is not among them. */
+  /** Number of sandboxes in the pool. If the runtime keeps memory, it excludes the one from which the template's image is made. */
   ready(): number {
     const isFromImage = this.options.runtime === "gvisor";
     return readdirSync(join(this.dir, "sandboxes"))
@@ -324,7 +327,7 @@ export class ChildNode implements AsyncDisposable {
     return entriesOf("/run/netns") === undefined ? [] : readdirSync("/run/netns").filter((name) => name.includes(this.options.instance));
   }
 
-  /** Kills and deletes everything, and expects that nothing of it is left. */
+  /** Kills and deletes everything, and expects that nothing is left. */
   async empty(): Promise<void> {
     for (const sandboxId of await this.running()) await this.client.killSandbox({ sandboxId });
     for (const imageId of await this.images()) await this.client.deleteImage({ imageId });
@@ -347,7 +350,7 @@ export class ChildNode implements AsyncDisposable {
   }
 }
 
-/** What is mounted in it is seen in other mount namespaces, too. */
+/** Makes mounts below the path visible in other mount namespaces. */
 async function shareMounts(dir: string): Promise<void> {
   await runCommand("mount", ["--bind", dir, dir]);
   await runCommand("mount", ["--make-shared", dir]);
@@ -360,7 +363,7 @@ async function mountDisk(file: string, { sizeMb, target }: { sizeMb: number; tar
   await runCommand("mount", ["-o", "loop", file, target]);
 }
 
-/** Undefined: there is no such folder. */
+/** Undefined if the folder does not exist. */
 function entriesOf(dir: string): number | undefined {
   try {
     return readdirSync(dir).length;

@@ -1,4 +1,4 @@
-// A node in a process of its own, for tests that end it with SIGKILL. Told what to do by the test that forked it.
+// A node in a process of its own, for tests that kill it. The test that forked it controls it with messages.
 
 import { agentCommand } from "@skerry/agent";
 import { armCrashPoint, createLogger, Secret } from "@skerry/base";
@@ -16,7 +16,7 @@ export interface NodeProcessOptions {
   readonly runc: string;
   readonly poolSize: number;
   readonly secret: string;
-  /** Of runsc, in milliseconds. */
+  /** Time limit of runsc calls, in milliseconds. */
   readonly timeLimits?: { start?: number; control?: number; checkpoint?: number; destroy?: number };
 }
 
@@ -47,7 +47,7 @@ export async function nodeConfigOf(options: NodeProcessOptions): Promise<NodeCon
     readySlots: 1,
     diskLimit: "file",
     readyAreas: 1,
-    // Tests wait until nothing is left.
+    // Tests wait until nothing is left on the host.
     emptyTrashAfterMs: 20,
     pool: { size: options.poolSize, memoryBudgetBytes: 2 ** 30, settleMs: 0 },
   };

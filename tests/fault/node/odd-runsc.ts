@@ -1,4 +1,4 @@
-// A runsc that misbehaves when a test says so: in place of the real one, which it calls otherwise.
+// A replacement for runsc that misbehaves on request, and otherwise calls the real one.
 
 import { chmodSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,8 +9,8 @@ import { ChildNode, type ChildNodeOptions } from "./child-node.ts";
 export interface OddRunsc {
   readonly path: string;
   /**
-   * From now on, at any of these verbs. `hang`: never does it. `slow`: does it three seconds late. `late`: does it and does not end.
-   * `die`: the sandbox ends, and it fails.
+   * How runsc misbehaves from now on, with any of these verbs. `hang`: it does nothing and never ends. `slow`: it works three seconds late.
+   * `late`: it works and never ends. `die`: the sandbox ends, and runsc fails.
    */
   misbehave(how: "hang" | "slow" | "late" | "fail" | "die", ...verbs: string[]): void;
   behave(): void;
@@ -48,11 +48,11 @@ exec ${testTools().runsc} "$@"
 export interface OddNode extends AsyncDisposable {
   readonly node: ChildNode;
   readonly runsc: OddRunsc;
-  /** After each test: its runsc behaves again, and nothing is on it. */
+  /** To call after each test: makes runsc behave again, and removes everything from the node. */
   empty(): Promise<void>;
 }
 
-/** A node on gVisor whose runsc misbehaves. */
+/** Starts a node on gVisor whose runsc can misbehave. */
 export async function startOddNode(options: Pick<ChildNodeOptions, "timeLimits"> = {}): Promise<OddNode> {
   const dir = realpathSync(mkdtempSync(join(tmpdir(), "skerry-odd-")));
   const runsc = writeOddRunsc(dir);

@@ -1,4 +1,4 @@
-// A platform that ends itself at a crash point while it does what it was asked for through its API, and is started again.
+// A platform that kills itself at a crash point during an API request, and is started again.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -14,19 +14,19 @@ import { hasMemory, type Seen, startWitness } from "./witness.ts";
 
 type Answer = Awaited<ReturnType<typeof callApi>>;
 
-/** A sandbox with a witness in it. */
+/** A sandbox with its witness. */
 export interface Subject {
   readonly id: string;
   readonly seen: Seen;
 }
 
-/** What the node has written down of a sandbox. */
+/** The node's record of a sandbox. */
 interface SandboxRecord {
   readonly sandboxId: string;
   readonly process: { readonly pid: number };
 }
 
-/** Hours: no test's sandbox comes to its end by itself. */
+/** Hours, so that no sandbox reaches its timeout during a test. */
 const TIMEOUT_SECONDS = 3_600;
 const HEADER = "skerry-memory-lost";
 
@@ -50,18 +50,18 @@ export class CrashingPlatform implements AsyncDisposable {
     return callApi(this.platform, path, options);
   }
 
-  /** A call that may be sent again: with a key of its own, where the operation takes one. */
+  /** A request that can be repeated: with its own idempotency key if the operation accepts one. */
   keyed(path: string, body: unknown): () => Promise<Answer> {
     this.#keys += 1;
     const headers = { "Idempotency-Key": `crash-${this.#keys}` };
     return () => this.call(path, { body, headers });
   }
 
-  /** The platform ends at this point, in the middle of the call or behind it, and is up again. Undefined: it was not answered. */
+  /** The platform ends at this point, during or after the request, and starts again. Undefined if the request was not answered. */
   async crash(point: CrashPoint, call: () => Promise<Answer | undefined>): Promise<Answer | undefined> {
     const { ended } = await this.platform.arm(point);
     const answer = await call().catch(() => undefined);
-    // What was refused goes nowhere.
+    // A refused request does not reach the point.
     const isRefused = answer !== undefined && answer.status >= 400;
     const how = isRefused ? "refused" : await Promise.race([ended, sleep(30_000, "not reached", { ref: false })]);
     if (how !== "SIGKILL") await this.platform.kill9();
@@ -70,7 +70,7 @@ export class CrashingPlatform implements AsyncDisposable {
     return answer;
   }
 
-  /** What a call answers, which has to have one of these statuses. */
+  /** The response of a request, which must have one of these statuses. */
   async expectStatus(call: Promise<Answer>, ...statuses: readonly number[]): Promise<Answer> {
     const answer = await call;
     expect(statuses, `${answer.status} ${JSON.stringify(answer.body)}`).toContain(answer.status);
@@ -88,7 +88,7 @@ export class CrashingPlatform implements AsyncDisposable {
     return { id, seen: await startWitness(this.platform, id) };
   }
 
-  /** The first process of a sandbox's runtime, as it is on this host. */
+  /** The pid on the host of the first process of a sandbox's runtime. */
   runtimePidOf(id: string): number {
     const dir = join(this.platform.dataDir, "node/sandboxes");
     const records = readdirSync(dir).map((name) => JSON.parse(readFileSync(join(dir, name, "sandbox.json"), "utf8")) as SandboxRecord);
@@ -113,7 +113,7 @@ export class CrashingPlatform implements AsyncDisposable {
     return (((await this.call(`/sandboxes/${id}`)).body ?? {}) as { state?: string }).state ?? "gone";
   }
 
-  /** True for a paused sandbox whose memory was not kept, as its owner can read. */
+  /** Whether a paused sandbox has lost its memory, according to the API. */
   async saysFilesOnly(id: string): Promise<boolean> {
     return ((await this.call(`/sandboxes/${id}`)).body as { pauseMode?: string }).pauseMode === "filesystem";
   }
@@ -122,14 +122,14 @@ export class CrashingPlatform implements AsyncDisposable {
     return ((await this.call("/v2/sandboxes")).body as { sandboxID: string }[]).map(({ sandboxID }) => sandboxID).sort();
   }
 
-  /** The number of the journal's last line about it. */
+  /** The number of the last journal line about the sandbox. */
   journalEnd(id: string): number {
     return journalOf(this.platform, id).at(-1)?.version ?? 0;
   }
 
   /**
-   * Asks the witness of a sandbox that runs. Fails where memory is gone and neither an answer nor the journal (after line `since`) says so,
-   * and where one says so though it is there. True: it is there.
+   * Asks the witness of a running sandbox. Returns true if the memory is there. Fails if memory is lost and neither a response nor the
+   * journal (after line `since`) says so, and if one of them says so although the memory is there.
    */
   async expectTold({ id, seen }: Subject, told: { since: number; answers: readonly Answer[]; filesOnly?: boolean }): Promise<boolean> {
     const kept = await hasMemory(this.platform, id, seen);
@@ -140,7 +140,7 @@ export class CrashingPlatform implements AsyncDisposable {
     return kept;
   }
 
-  /** Nothing is being released or deleted in the background, where it could reach a point that is meant for something else. */
+  /** Waits until no background work is left, because it could reach a crash point that is meant for another operation. */
   async untilQuiet(images = 0): Promise<void> {
     const below = (folder: string) => readdirSync(join(this.platform.dataDir, "node", folder)).length;
     await waitUntil(`the trash is empty and there are ${images} images`, () => below("trash") === 0 && below("images") === images, 30_000);

@@ -1,6 +1,6 @@
-// The whole platform (API, edge and node in one process, SQLite) is ended at every crash point of what its API is asked for, and
-// started again. A witness in the sandbox says what of its processes, open files, memory, counters and connections is left. The answer,
-// the header of a lost memory and the journal have to say the same.
+// Kills the whole platform (API, edge and node in one process, SQLite) at every crash point of its API operations, and starts it again. A
+// witness in the sandbox reports what is left of its processes, open files, memory, counters and connections. The response, the header
+// for lost memory and the journal must agree with the witness.
 
 import type { CrashPoint } from "@skerry/node/crash-points";
 import { afterAll, beforeAll, beforeEach, expect, it, onTestFailed } from "vitest";
@@ -13,12 +13,12 @@ import { changeLinked } from "./witness.ts";
 interface Scene {
   readonly world: CrashingPlatform;
   readonly runtime: Runtime;
-  /** Runs, and has a witness. Goes from test to test, so that it has been through everything that came before. */
+  /** A running sandbox with a witness. All tests share it, so that it has been through all earlier operations. */
   readonly subject: Subject;
   readonly point: CrashPoint;
 }
 
-/** Every operation by itself, as a test of one crash point in it. */
+/** Each operation, as the test of one crash point in it. */
 const OPERATIONS: Partial<Record<ApiOperation, (scene: Scene) => Promise<void>>> = {
   create: async ({ world, subject, point }) => {
     const since = world.journalEnd(subject.id);
@@ -38,7 +38,7 @@ const OPERATIONS: Partial<Record<ApiOperation, (scene: Scene) => Promise<void>>>
   pause: async ({ world, runtime, subject, point }) => {
     const since = world.journalEnd(subject.id);
     await world.crash(point, () => world.pause(subject.id));
-    // Either way it may be asked for again.
+    // Either way the request can be repeated.
     if ((await world.stateOf(subject.id)) === "running") expect(await world.expectTold(subject, { since, answers: [] })).toBe(true);
     await world.expectStatus(world.pause(subject.id), 204, 409);
     const filesOnly = await world.saysFilesOnly(subject.id);
@@ -58,7 +58,7 @@ const OPERATIONS: Partial<Record<ApiOperation, (scene: Scene) => Promise<void>>>
   fork: (scene) => expectFork(scene),
   "fork of a paused one": async (scene) => {
     const { world, subject } = scene;
-    // Earlier copies of it have all of its names.
+    // Earlier copies of the file have all of its names.
     await changeLinked(world.platform, subject.id);
     await world.expectStatus(world.pause(subject.id), 204);
     await expectFork(scene);
@@ -98,7 +98,7 @@ const OPERATIONS: Partial<Record<ApiOperation, (scene: Scene) => Promise<void>>>
   },
 };
 
-/** After which the subject has no memory any more. */
+/** Operations after which the subject has lost its memory. */
 const LAST: ApiOperation = "death of its runtime";
 
 async function takeSnapshot(world: CrashingPlatform, { id }: Subject): Promise<string> {
@@ -131,7 +131,7 @@ async function expectSnapshot({ world, runtime, subject, point }: Scene, { memor
   await world.expectStatus(world.call(`/templates/${snapshotID}`, { method: "DELETE" }), 204);
 }
 
-/** Of the subject, which runs or is paused. */
+/** Snapshots the subject, which is running or paused. */
 async function expectFork({ world, runtime, subject, point }: Scene): Promise<void> {
   const wasPaused = (await world.stateOf(subject.id)) === "paused";
   const filesOnly = wasPaused && (await world.saysFilesOnly(subject.id));
@@ -141,7 +141,7 @@ async function expectFork({ world, runtime, subject, point }: Scene): Promise<vo
   await world.crash(point, fork);
   if (!wasPaused) expect(await world.expectTold(subject, { since, answers: [] })).toBe(true);
   let answer = await world.expectStatus(fork(), 201);
-  // One that was not up is a failure in the answer, and stays one under this key.
+  // A sandbox that did not start is a failure in the response, and stays one under this key.
   if (!forkIn(answer)) answer = await world.expectStatus(world.keyed(forkPath, { timeout: 3_600 })(), 201);
   const id = forkIn(answer) ?? "";
   const keepsMemory = runtime === "gvisor";
@@ -157,7 +157,7 @@ function forkIn({ body }: { body: unknown }): string | undefined {
   return (body as { sandbox?: { sandboxID: string } }[])[0]?.sandbox?.sandboxID;
 }
 
-/** The cases of these operations, on one platform. */
+/** Tests the cases of these operations on one platform. */
 export function describePlatformCrashes(runtime: Runtime, operations: readonly ApiOperation[]): void {
   it.each(operations)("%s: there is a test of it, and a point to end it at", (operation) => {
     expect(OPERATIONS[operation]).toBeDefined();
@@ -180,7 +180,7 @@ export function describePlatformCrashes(runtime: Runtime, operations: readonly A
     const test = OPERATIONS[operation];
     if (!test || !subject) throw new Error(`there is no test for ${operation}`);
     const scene = { world, runtime, subject, point };
-    // After a failure, and where its memory was to be lost, another one.
+    // Replace the subject after a failure, and after an operation that loses its memory.
     subject = undefined;
     onTestFailed(async () => {
       for (const id of await world.listed().catch(() => [])) await world.kill(id);

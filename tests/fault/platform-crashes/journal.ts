@@ -9,7 +9,7 @@ export interface JournalLine {
   readonly reason: string | null;
 }
 
-/** What the journal has of a sandbox, oldest first. */
+/** The journal lines of a sandbox, oldest first. */
 export function journalOf({ dataDir }: RunningPlatform, sandboxId: string): JournalLine[] {
   const database = new DatabaseSync(join(dataDir, "skerry.db"), { readOnly: true });
   try {

@@ -1,11 +1,11 @@
-// Which operation of the public API ends a platform at which crash point, as data: made from the plan of the node's operations
-// (../crash-points/plan.ts), where a new point has to have a line.
+// The cases, as data: which operation of the public API kills a platform at which crash point. They derive from the plan of the node's
+// operations (../crash-points/plan.ts), in which every new point needs a line.
 
 import type { CrashPoint } from "@skerry/node/crash-points";
 import { sampleOrNone } from "@skerry/testkit/depth";
 import { CRASH_CASES, type Operation, type Runtime } from "../crash-points/plan.ts";
 
-/** What a caller asks for, or what happens to a sandbox, and the operation of the node that this leads to. */
+/** A request of a client, or an event of a sandbox, and the operation of the node that it leads to. */
 const API_OPERATIONS = {
   create: "create",
   "create from a snapshot": "fork",
@@ -29,7 +29,7 @@ export interface PlatformCase {
   readonly point: CrashPoint;
 }
 
-/** One of each of those that carry memory, at the points where most is at stake. */
+/** One case of each operation that keeps memory, at the most critical points. */
 const SAMPLE: readonly PlatformCase[] = [
   { operation: "resume", point: "start.started" },
   { operation: "snapshot", point: "snapshot.predecessor-ended" },
@@ -42,18 +42,18 @@ const SAMPLE: readonly PlatformCase[] = [
  */
 const PERIODIC: readonly Operation[] = ["delete a layer"];
 
-/** Operations of the node that neither a request nor a periodic round reaches. A test fails for one. */
+/** Operations of the node that neither a request nor a periodic round reaches. A test fails if there is one. */
 export function unreachedOperations(): Operation[] {
   const reached: ReadonlySet<Operation> = new Set([...Object.values(API_OPERATIONS), ...PERIODIC]);
   return [...new Set(CRASH_CASES.map(({ operation }) => operation))].filter((operation) => !reached.has(operation));
 }
 
-/** The crash points that an operation reaches. */
+/** The crash points of an operation. */
 export function pointsOf(runtime: Runtime, operation: ApiOperation): CrashPoint[] {
   return CRASH_CASES.filter((one) => one.runtime === runtime && one.operation === API_OPERATIONS[operation]).map(({ point }) => point);
 }
 
-/** Every case of these operations in a full run. In a sample, those of SAMPLE that are among them, which may be none. */
+/** All cases of these operations in a full run. In a sample, those that are in SAMPLE, which may be none. */
 export function platformCases(runtime: Runtime, operations: readonly ApiOperation[]): readonly PlatformCase[] {
   const all = operations.flatMap((operation) => pointsOf(runtime, operation).map((point) => ({ operation, point })));
   const sampled = (one: PlatformCase) =>

@@ -1,4 +1,4 @@
-// What a sandbox has in its memory and on its disk, as a program inside it says: witness.py.
+// The content of a sandbox's memory and disk, as reported by a program inside it: witness.py.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ import { clientOf } from "../../e2e/client.ts";
 
 const PROGRAM = "/home/user/witness.py";
 const PORT = 8000;
-/** One file of the template, by two of its names. What is written under one has to be there under the other. */
+/** Two names of one file of the template. A write under one name must show under the other. */
 const LINKED = { changed: "/usr/bin/perlbug", other: "/usr/bin/perlthanks" };
 const MARK = "# changed under another name";
 
@@ -33,10 +33,10 @@ interface Gone {
 }
 type Testimony = Alive | Gone;
 
-/** What was there at some moment. */
+/** A report of the witness at one moment. */
 export type Seen = Alive;
 
-/** Starts the witness in a sandbox that runs. */
+/** Starts the witness in a running sandbox. */
 export async function startWitness(platform: RunningPlatform, sandboxId: string): Promise<Seen> {
   const sandbox = await reach(platform, sandboxId);
   await sandbox.files.write(PROGRAM, readFileSync(join(import.meta.dirname, "witness.py"), "utf8"));
@@ -50,19 +50,19 @@ export async function startWitness(platform: RunningPlatform, sandboxId: string)
   return seen as Seen;
 }
 
-/** Writes to a file of the template, which has to be there under its other names. */
+/** Writes to a file of the template. The data must show under the file's other names. */
 export async function changeLinked(platform: RunningPlatform, sandboxId: string): Promise<void> {
   const sandbox = await reach(platform, sandboxId);
   await sandbox.commands.run(`echo '${MARK}' >> ${LINKED.changed}`, { user: "root" });
 }
 
 /**
- * Asks the witness of a sandbox that runs. True: processes, open files, `/dev/shm`, counters and connections are all as they were when
- * they were `seen`, and go on. False: all of them are gone, and the disk is as it was. Fails for anything in between.
+ * Asks the witness of a running sandbox. Returns true if all processes, open files, `/dev/shm`, counters and connections are as in `seen`,
+ * and continue. Returns false if all of them are lost and the disk is unchanged. Fails for anything in between.
  */
 export async function hasMemory(platform: RunningPlatform, sandboxId: string, seen: Seen): Promise<boolean> {
   const sandbox = await reach(platform, sandboxId);
-  // From outside, on a new connection; by a command where nothing answers there.
+  // From outside, on a new connection, or with a command if nothing listens there.
   const now = (await askFromOutside(platform, sandboxId)) ?? (await ask(sandbox));
   expect(now.countOnDisk).toBeGreaterThanOrEqual(seen.countOnDisk);
   expect((await sandbox.commands.run(`tail -n 1 ${LINKED.other}`)).stdout).toBe(`${MARK}\n`);
@@ -78,7 +78,7 @@ export async function hasMemory(platform: RunningPlatform, sandboxId: string, se
     connection: true,
   });
   expect(now.count).toBeGreaterThanOrEqual(seen.count);
-  // The agent still knows it as its own, and it counts on, in both places.
+  // The agent still lists the process, and it keeps counting in both places.
   expect((await sandbox.commands.list()).map(({ pid }) => pid)).toContain(seen.pid);
   await waitUntil("it counts on", async () => {
     const later = await askFromOutside(platform, sandboxId);
@@ -87,7 +87,7 @@ export async function hasMemory(platform: RunningPlatform, sandboxId: string, se
   return true;
 }
 
-/** Asks it through the edge. Undefined where nothing listens. */
+/** Asks the witness through the edge. Undefined if nothing listens. */
 async function askFromOutside(platform: RunningPlatform, sandboxId: string): Promise<Testimony | undefined> {
   const headers = { "E2b-Sandbox-Id": sandboxId, "E2b-Sandbox-Port": String(PORT) };
   const response = await fetch(platform.edgeUrl, { headers });
@@ -101,7 +101,7 @@ async function ask(sandbox: Sandbox): Promise<Testimony> {
   return JSON.parse((await sandbox.commands.run(`python3 ${PROGRAM} ask`)).stdout) as Testimony;
 }
 
-/** Without a request that could wake it: the tests do that themselves, and look at the answer. */
+/** Sends no request that could wake the sandbox: the tests do that themselves, and check the response. */
 function reach(platform: RunningPlatform, sandboxId: string): Promise<Sandbox> {
   return Sandbox.connect(sandboxId, { ...clientOf(platform), timeoutMs: 3_600_000 });
 }

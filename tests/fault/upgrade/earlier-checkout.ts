@@ -1,4 +1,4 @@
-// A checkout of an earlier commit with its own packages, made once and kept in the test cache.
+// A checkout of an earlier commit with its own packages. It is made once and kept in the test cache.
 
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,11 +10,11 @@ const ROOT = join(import.meta.dirname, "../../..");
 const INSTALL_LIMIT_MS = 600_000;
 
 export interface EarlierCheckout {
-  /** Its `./skerry`. */
+  /** Path of its `./skerry`. */
   readonly command: string;
   /**
-   * Makes this checkout take the base template of a data folder for its own. Each version has its own recipe, and making the template
-   * anew takes half a minute.
+   * Makes this checkout accept the base template of a data folder as its own. Each version has its own recipe, and a rebuild takes half a
+   * minute.
    */
   acceptBaseTemplate(templateFile: string): Promise<void>;
 }
@@ -45,12 +45,12 @@ async function make(commit: string, dir: string): Promise<void> {
   await git("archive", `--output=${staging}.tar`, commit);
   await runCommand("tar", ["-xf", `${staging}.tar`, "-C", staging], { timeoutMs: 60_000 });
   rmSync(`${staging}.tar`);
-  // Its first command installs the packages of its own lock file.
+  // The first command installs the packages of the checkout's own lock file.
   await runCommand(join(staging, "skerry"), ["--version"], { env: environment(), timeoutMs: INSTALL_LIMIT_MS });
   renameSync(staging, dir);
 }
 
-/** Where packages come from is set in the environment of the test run. */
+/** The environment of the test run says where packages come from. */
 function environment(): Record<string, string> {
   return Object.fromEntries(Object.entries(process.env).filter((entry): entry is [string, string] => entry[1] !== undefined));
 }
