@@ -1,4 +1,4 @@
-// Chromium and its page. serve | check | mark TEXT: the first stays and gives the browser its page, the others ask the browser.
+// Chromium and its page. Commands: serve | check | mark TEXT. `serve` keeps running and serves the page. The others query the browser.
 
 import { randomFillSync } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
@@ -15,7 +15,7 @@ function serve(): void {
   }).listen(PAGE_PORT, "127.0.0.1");
 }
 
-/** What an expression of the page comes to. */
+/** Evaluates an expression in the page. */
 async function evaluate(expression: string): Promise<unknown> {
   const targets = (await (await fetch(`${DEBUGGING}/json/list`)).json()) as { type: string; webSocketDebuggerUrl: string }[];
   const page = targets.find(({ type }) => type === "page");
@@ -32,7 +32,7 @@ async function evaluate(expression: string): Promise<unknown> {
   return result?.result?.value;
 }
 
-/** Type, pid and start of the browser's processes: none may be another after a restore. */
+/** Type, pid and start time of the browser's processes. A restore must not change them. */
 function processes(): string[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
@@ -41,7 +41,7 @@ function processes(): string[] {
         const commandLine = readFileSync(`/proc/${pid}/cmdline`, "utf8");
         if (!commandLine.includes("chromium-headless-shell")) return [];
         const type = /--type=([\w-]+)/.exec(commandLine)?.[1] ?? "browser";
-        // What is started and ended as it is needed is no part of the state.
+        // Processes that the browser starts and ends on demand are not part of the state.
         if (type === "utility" && !/network|storage/.test(commandLine)) return [];
         const startedAt = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ")[19];
         return [`${type} ${pid} ${startedAt}`];
@@ -58,7 +58,7 @@ async function check(): Promise<void> {
     unknown
   >;
   const identity = `${state.identity} ${processes().join(", ")}`;
-  // Node.js, which this is, was started a moment ago: nothing of its own random state is older than the restore.
+  // This Node.js process started a moment ago, so its random state is newer than the restore.
   const random = randomFillSync(Buffer.alloc(16)).toString("hex");
   process.stdout.write(JSON.stringify({ ...state, identity, random }));
 }

@@ -19,7 +19,7 @@ const sha256 = (...parts: readonly (Buffer | string)[]) => {
   return hash.digest("hex");
 };
 
-/** A thread of its own: memory, a timer, and answers to what it is asked. */
+/** A worker thread with memory and a timer, which answers messages. */
 function work(): void {
   const memory = randomBytes(4 * MIB);
   let ticks = 0;
@@ -47,7 +47,7 @@ class Soak {
     mkdirSync(DIR, { recursive: true });
     writeFileSync(`${DIR}/random`, randomBytes(8 * MIB));
     this.#appended = openSync(`${DIR}/appended`, "a");
-    // Nobody can open this one again: it lives by its descriptor alone.
+    // A deleted file, which exists only through its descriptor.
     this.#deleted = openSync(`${DIR}/deleted`, "w+");
     writeSync(this.#deleted, randomBytes(MIB));
     unlinkSync(`${DIR}/deleted`);
@@ -120,7 +120,7 @@ class Soak {
   }
 }
 
-/** Not through a library, which may keep random bytes in store. */
+/** Reads random bytes without a library, which may buffer them. */
 function kernelRandom(): string {
   const file = openSync("/dev/urandom", "r");
   const bytes = Buffer.alloc(16);

@@ -57,7 +57,7 @@ export class DirectoryScan {
    * Whether the client must first learn that `name` exists, for which an inotify event reports a change: it came with the directory,
    * and the scan has not reached it yet.
    */
-  isUnheardOf(name: string): boolean {
+  isUnreported(name: string): boolean {
     return !this.#options.isSilent && !this.#isOver && !this.#announced.has(name) && !this.#recorded.has(name);
   }
 

@@ -96,7 +96,7 @@ export class Watcher {
     const { mask, name } = event;
     const isCreation = (mask & (IN.CREATE | IN.MOVED_TO)) !== 0;
     const path = appendName(tree.pathOf(directory), name);
-    if (mask & (IN.MODIFY | IN.ATTRIB) && directory.scan?.isUnheardOf(name)) this.#emit(path, EventType.CREATE);
+    if (mask & (IN.MODIFY | IN.ATTRIB) && directory.scan?.isUnreported(name)) this.#emit(path, EventType.CREATE);
     // Report a rename twice rather than not at all: it may have replaced what the scan found.
     if (directory.scan && !directory.scan.isNews(name, (mask & IN.CREATE) !== 0)) return;
     for (const type of eventTypes(mask)) this.#emit(path, type);
