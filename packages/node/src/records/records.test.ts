@@ -1,8 +1,11 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { RecordParser } from "@skerry/base/records";
 import { describe, expect, test } from "vitest";
+import { readClusterRecord } from "./cluster-record.ts";
 import { IMAGE_KIND, parseImageRecord } from "./image-record.ts";
+import { readNetworkPool } from "./network-record.ts";
 import { parseSandboxRecord, SANDBOX_KIND } from "./sandbox-record.ts";
 
 /** `<kind>-<version>-<runtime>.json`: a record as that version wrote it. A released version's file never changes. */
@@ -40,6 +43,22 @@ describe.each(KINDS)("records of the kind $kind.name", ({ kind, parse, oldest })
 
 test("a sandbox of version 1, which had no area, keeps the node from starting", () => {
   expect(() => parseSandboxRecord(textOf("sandbox-1-gvisor"), "sandbox.json")).toThrow(/version 1, written by an earlier version/);
+});
+
+test("the records of the cluster and the network had no version at first, and those of a later version are refused", () => {
+  const dir = mkdtempSync(join(tmpdir(), "records-"));
+  const file = join(dir, "record.json");
+  writeFileSync(file, JSON.stringify({ id: "a", refused: { id: "b", at: "2026-11-22T03:52:34Z" } }));
+  expect(readClusterRecord(file)).toEqual({ version: 1, id: "a", refused: { id: "b", at: "2026-11-22T03:52:34Z" } });
+  writeFileSync(file, JSON.stringify({ pool: "10.76.0.0/16" }));
+  expect(readNetworkPool(file)).toBe("10.76.0.0/16");
+  // The earlier file was not replaced as a whole: a loss of power could leave a part of it.
+  writeFileSync(file, '{"pool"');
+  expect(readNetworkPool(file)).toBeUndefined();
+  expect(() => readClusterRecord(file)).toThrow(/is damaged/);
+  writeFileSync(file, JSON.stringify({ version: 2, id: "a", pool: "10.76.0.0/16" }));
+  for (const read of [readClusterRecord, readNetworkPool]) expect(() => read(file)).toThrow(/a later version of Skerry/);
+  rmSync(dir, { recursive: true });
 });
 
 test("an image names nothing of its host outside of `local`", () => {
