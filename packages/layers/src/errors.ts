@@ -1,9 +1,15 @@
 export type LayersErrorCode =
   | "area_id_invalid"
   | "area_missing"
+  | "archive_invalid"
+  | "blob_digest_invalid"
+  | "blob_mismatch"
+  | "blob_missing"
+  | "blob_range_invalid"
   | "disk_file_in_use"
   | "disk_space_unavailable"
   | "layer_chain_too_long"
+  | "layer_damaged"
   | "layer_digest_invalid"
   | "layer_holder_invalid"
   | "layer_missing"
@@ -16,7 +22,8 @@ export type LayersErrorCode =
   | "oci_image_unusable"
   | "registry_busy"
   | "registry_unreachable"
-  | "root_read_only";
+  | "root_read_only"
+  | "tree_not_packable";
 
 declare module "@skerry/base/error" {
   interface ErrorCodes {

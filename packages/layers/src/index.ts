@@ -1,3 +1,6 @@
+export { exportLayer, importLayer } from "./archive/layer-archive.privileged.ts";
+export { packTree } from "./archive/pack-tree.privileged.ts";
+export { unpackTree } from "./archive/unpack-tree.privileged.ts";
 export { newAreaId } from "./area/area-id.ts";
 export { type ChosenDiskLimit, chooseDiskLimit, type DiskLimitSetting } from "./area/choose-disk-limit.privileged.ts";
 export { copyTree } from "./area/copy-tree.privileged.ts";
@@ -12,6 +15,8 @@ export {
 } from "./area/disk-areas.privileged.ts";
 export { reserveBytesOf } from "./area/free-space.ts";
 export { mergedBytes, mergeUppers } from "./area/merge-uppers.privileged.ts";
+export { type BlobDigest, type BlobPage, type BlobRange, type BlobStore, parseBlobDigest } from "./blobs/blob-store.ts";
+export { openFolderBlobStore } from "./blobs/folder-blob-store.privileged.ts";
 export { hasSplitLinks, linkUp } from "./hard-links.privileged.ts";
 export type { OciImageConfig } from "./oci-image/config.ts";
 export { type PulledOciImage, type PullOptions, pullOciImage } from "./oci-image/pull.privileged.ts";

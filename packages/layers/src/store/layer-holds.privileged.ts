@@ -4,6 +4,7 @@
 import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { errnoOf, PlatformError } from "@skerry/base";
+import { syncDirectory } from "../sync-directory.privileged.ts";
 import type { LayerDigest } from "./layer-digest.ts";
 
 const HOLDER = /^[a-z0-9][a-z0-9-]{0,99}$/;
@@ -61,14 +62,5 @@ export class LayerHolds {
       if (errnoOf(error) === "ENOENT") return [];
       throw error;
     }
-  }
-}
-
-export function syncDirectory(path: string): void {
-  const descriptor = openSync(path, "r");
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
   }
 }

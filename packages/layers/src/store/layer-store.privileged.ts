@@ -9,9 +9,10 @@ import { chmod, mkdir, open, readdir, readFile, rename, rm } from "node:fs/promi
 import { dirname, join } from "node:path";
 import { errnoOf, PlatformError, reachCrashPoint, runCommand } from "@skerry/base";
 import { syncFilesystemInBackground } from "@skerry/base/linux";
+import { syncDirectory } from "../sync-directory.privileged.ts";
 import { digestTree } from "./digest.privileged.ts";
 import { type LayerDigest, parseLayerDigest, SHORT_NAME, SHORT_NAME_LENGTH, shortNameOf } from "./layer-digest.ts";
-import { LayerHolds, syncDirectory } from "./layer-holds.privileged.ts";
+import { LayerHolds } from "./layer-holds.privileged.ts";
 import { moveInto, Staging } from "./staging.privileged.ts";
 import { StoreLocks } from "./store-locks.privileged.ts";
 
@@ -24,9 +25,12 @@ export interface LayerStore {
   stagingDir(): Promise<string>;
   /**
    * Computes the digest of a staged tree and moves the tree to its place. If the layer exists already, the store keeps it and removes
-   * the staged tree. With `holder`, that holder holds the layer from before it exists.
+   * the staged tree. With `holder`, that holder holds the layer from before it exists. With `expected`, throws
+   * PlatformError("layer_damaged") when the tree has another digest.
    */
-  adopt(stagingDir: string, options?: { readonly holder?: string }): Promise<LayerDigest>;
+  adopt(stagingDir: string, options?: AdoptOptions): Promise<LayerDigest>;
+  /** Removes a staged tree. Does nothing when it was adopted. */
+  discard(stagingDir: string): Promise<void>;
   /** The directory of a layer. Throws PlatformError("layer_missing"). */
   path(digest: LayerDigest): Promise<string>;
   has(digest: LayerDigest): Promise<boolean>;
@@ -49,6 +53,11 @@ export interface LayerStore {
   remove(digest: LayerDigest, isInUse: () => boolean): Promise<boolean>;
   /** Deletes the remains of removed layers, of interrupted adoptions and of staging directories whose process has ended. */
   sweep(): Promise<void>;
+}
+
+export interface AdoptOptions {
+  readonly holder?: string;
+  readonly expected?: LayerDigest;
 }
 
 export interface LayerRecord {
@@ -91,9 +100,12 @@ class DirectoryLayerStore implements LayerStore {
     return this.#staging.create();
   }
 
-  async adopt(stagingDir: string, { holder }: { readonly holder?: string } = {}): Promise<LayerDigest> {
+  async adopt(stagingDir: string, { holder, expected }: AdoptOptions = {}): Promise<LayerDigest> {
     const tree = await digestTree(stagingDir);
     const digest = parseLayerDigest(tree.digest);
+    if (expected !== undefined && digest !== expected) {
+      throw new PlatformError("layer_damaged", `the tree of layer ${expected} has the digest ${digest}`);
+    }
     // Before the record, which says after a power loss that the whole tree is there.
     await syncTree(stagingDir);
     const short = shortNameOf(digest);
@@ -112,6 +124,12 @@ class DirectoryLayerStore implements LayerStore {
     // The layer is there. Files that cannot be deleted now are deleted by the next sweep.
     await this.#emptyTrash().catch(() => {});
     return digest;
+  }
+
+  async discard(stagingDir: string): Promise<void> {
+    await moveInto(stagingDir, this.#trash);
+    await this.#staging.forget(stagingDir);
+    await this.#emptyTrash();
   }
 
   async path(digest: LayerDigest): Promise<string> {
