@@ -4,7 +4,7 @@ import { Sandbox } from "e2b";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { callApi, clientOf } from "./client.ts";
 
-describe.each(runtimesFor("what an agent is told"))("what the platform tells an agent on %s", (runtime) => {
+describe.each(runtimesFor("what an agent is told"))("the platform's /init on %s", (runtime) => {
   let platform: SharedPlatform;
   let sandbox: Sandbox;
   let token: string;
@@ -31,7 +31,7 @@ describe.each(runtimesFor("what an agent is told"))("what the platform tells an 
     return stdout.trim();
   }
 
-  it("reaches its variables: those of the create, and the platform's own above them", async () => {
+  it("sets the variables of the create, and the platform's own with precedence", async () => {
     const envs = await ask("/envs", { "X-Access-Token": token });
     expect(await envs.json()).toEqual({
       COLOUR: "grey",
@@ -43,14 +43,14 @@ describe.each(runtimesFor("what an agent is told"))("what the platform tells an 
     expect((await sandbox.commands.run("echo $COLOUR $E2B_SANDBOX $E2B_SANDBOX_ID")).stdout).toBe(`grey true ${sandbox.sandboxId}\n`);
   });
 
-  it("keeps the clock right", async () => {
+  it("keeps the clock correct", async () => {
     const before = Date.now();
     const inside = Number((await sandbox.commands.run("date +%s%3N")).stdout);
     expect(inside).toBeGreaterThan(before - 50);
     expect(inside).toBeLessThan(Date.now() + 50);
   });
 
-  it("cannot be said by a guest that has no token, nor through the edge", async () => {
+  it("cannot be called by a guest without the token, nor through the edge", async () => {
     expect(await initFromInside({}, "")).toBe("401\naccess token reset not authorized");
     expect(await initFromInside({ accessToken: "mine" }, "")).toBe("401\naccess token validation failed");
     const throughEdge = await fetch(`${platform.edgeUrl}/init`, {

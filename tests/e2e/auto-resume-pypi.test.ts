@@ -5,7 +5,7 @@ import { testCacheDir } from "@skerry/testkit";
 import { sharedPlatform } from "@skerry/testkit/run-services";
 import { expect, it } from "vitest";
 
-it("the official PyPI SDK wakes paused sandboxes by working with them, and not by asking why they went away", async () => {
+it("the official PyPI SDK wakes paused sandboxes by using them, but not by asking why they disappeared", async () => {
   await using platform = await sharedPlatform("gvisor");
   const environment = readdirSync(testCacheDir()).find((name) => /^python-e2b-[\d.]+$/.test(name));
   if (!environment) throw new Error(`${testCacheDir()} has no Python environment with e2b: run ./skerry test once`);

@@ -82,7 +82,7 @@ describe.each(sampleOf("ways to divide the roles of a platform that wakes sandbo
 
     const stateOf = async (sandbox: Sandbox) => (await sandbox.getInfo()).state;
 
-    it("a request wakes the sandbox and is served by the process that was running in it, body and all", async () => {
+    it("a request wakes the sandbox and is served, with its body, by the process that was running in it", async () => {
       const sandbox = await createServing();
       await sandbox.pause();
       expect(await stateOf(sandbox)).toBe("paused");
@@ -98,7 +98,7 @@ describe.each(sampleOf("ways to divide the roles of a platform that wakes sandbo
       await sandbox.kill();
     });
 
-    it("one that was paused when its time was over is woken as well, for five minutes at least", async () => {
+    it("a sandbox that was paused at its timeout is woken too, for at least five minutes", async () => {
       const sandbox = await createServing();
       await sandbox.setTimeout(1_000);
       await waitUntil("the pause", () => isPaused(sandbox));
@@ -118,7 +118,7 @@ describe.each(sampleOf("ways to divide the roles of a platform that wakes sandbo
       await sandbox.kill();
     });
 
-    it("requests that come while it is being paused are served once or not at all", async () => {
+    it("requests during a pause are served once or not at all", async () => {
       const sandbox = await createServing();
       let stop = false;
       let sent = 0;
@@ -147,7 +147,7 @@ describe.each(sampleOf("ways to divide the roles of a platform that wakes sandbo
       await sandbox.kill();
     });
 
-    it("a WebSocket wakes it, and is cut when it is paused again", async () => {
+    it("a WebSocket wakes the sandbox, and is cut when the sandbox is paused again", async () => {
       const sandbox = await createServing();
       await sandbox.pause();
       const headers = { "E2b-Sandbox-Id": sandbox.sandboxId, "E2b-Sandbox-Port": "3000" };
@@ -165,7 +165,7 @@ describe.each(sampleOf("ways to divide the roles of a platform that wakes sandbo
       await sandbox.kill();
     });
 
-    it("the official SDK's calls wake it, because they show its token; those that do not are refused", async () => {
+    it("the calls of the official SDK wake the sandbox, because they carry its token; calls without it are refused", async () => {
       const sandbox = await createServing();
       await sandbox.files.write("kept", "here");
       await sandbox.pause();
@@ -181,7 +181,7 @@ describe.each(sampleOf("ways to divide the roles of a platform that wakes sandbo
       await sandbox.kill();
     });
 
-    it("one that traffic does not wake stays paused, and is not found, until it is connected to", async () => {
+    it("a sandbox that traffic does not wake stays paused and is not found, until a client connects to it", async () => {
       const sandbox = await createServing({ autoResume: false });
       await sandbox.pause();
       const answer = await ask(sandbox);
@@ -208,7 +208,7 @@ describe.each(sampleOf("ways to divide the roles of a platform that wakes sandbo
       await sandbox.kill();
     });
 
-    it("paused again and again while requests come, it serves each of them exactly once", async () => {
+    it("a sandbox that is paused repeatedly while requests arrive serves each of them exactly once", async () => {
       const sandbox = await createServing();
       const before = JSON.parse((await ask(sandbox)).text).count as number;
       for (let round = 1; round <= 4; round++) {

@@ -59,7 +59,7 @@ describe("bad input", () => {
     expect(answer).toMatchObject({ status: 413, body: { code: 413 } });
   });
 
-  it("what is specified and not built yet says so with 501", async () => {
+  it("operations that are specified and not built yet return 501", async () => {
     for (const [path, body] of [
       ["/v3/templates", { name: "x" }],
       ["/volumes", { name: "x" }],

@@ -62,7 +62,7 @@ for folder, folders, files in os.walk(b"/root/all"):
 print(json.dumps(sorted(lines)))
 `;
 
-describe.each(runtimesFor("metadata of files in clones"))("on %s, what is kept of files", (runtime) => {
+describe.each(runtimesFor("metadata of files in clones"))("on %s, metadata of files", (runtime) => {
   let platform: SharedPlatform;
   beforeAll(async () => {
     platform = await sharedPlatform(runtime);
@@ -74,7 +74,7 @@ describe.each(runtimesFor("metadata of files in clones"))("on %s, what is kept o
     return JSON.parse(stdout) as string[];
   };
 
-  it("is the same in what is made from a snapshot, in forks of it, and after a start from the disk", async () => {
+  it("is the same in sandboxes from a snapshot, in their forks, and after a start from the disk", async () => {
     const source = await Sandbox.create(clientOf(platform));
     for (const [name, program] of [
       ["make", MAKE],

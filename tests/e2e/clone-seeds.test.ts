@@ -94,7 +94,7 @@ print(line)
 
 type Draws = Readonly<Record<string, unknown>>;
 
-describe.each(SHIPPED)("of programs in the template %s", (template) => {
+describe.each(SHIPPED)("random numbers of programs in the template %s", (template) => {
   let platform: SharedPlatform;
   beforeAll(async () => {
     platform = await sharedPlatform("gvisor");
@@ -125,7 +125,7 @@ describe.each(SHIPPED)("of programs in the template %s", (template) => {
     return Promise.all(ids.map((id) => Sandbox.connect(id, clientOf(platform))));
   }
 
-  it("differ between all that go on from one memory", async () => {
+  it("differ between all sandboxes that continue from one memory", async () => {
     const source = await startPrograms();
     const { snapshotId } = await source.createSnapshot();
     const clones = [await Sandbox.create(snapshotId, clientOf(platform)), await Sandbox.create(snapshotId, clientOf(platform))];

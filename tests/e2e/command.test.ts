@@ -59,7 +59,7 @@ test("up shows each step with its time, runs a first sandbox and says how to con
   expect(stdout).toContain('eval "$(./skerry env');
 });
 
-test("up again says that it is up, at once; with other settings it refuses", async () => {
+test("a second up reports at once that the platform is up, and refuses other settings", async () => {
   // The output shows no set-up step, because none is needed.
   expect(await upDetached()).toEqual({ exitCode: 0, stdout: expect.stringContaining("is already running"), stderr: "" });
   expect(await skerry("up", "--detach", "--runtime", "runc")).toMatchObject({
@@ -68,7 +68,7 @@ test("up again says that it is up, at once; with other settings it refuses", asy
   });
 });
 
-test("env's lines let a client in, and without --all give no more than it needs", async () => {
+test("the variables of env give a client access, and without --all nothing beyond its needs", async () => {
   const { stdout } = await skerry("env");
   const variables = Object.fromEntries(
     stdout.split("\n").flatMap((line) => [...line.matchAll(/^export (\w+)=(.*)$/g)].map((match) => [match[1], match[2]])),
@@ -79,7 +79,7 @@ test("env's lines let a client in, and without --all give no more than it needs"
   expect((await skerry("env", "--all")).stdout).toContain("E2B_ACCESS_TOKEN=sk_e2b_");
 });
 
-test("status and doctor agree that all is well", async () => {
+test("status and doctor agree that everything works", async () => {
   expect(JSON.parse((await skerry("status", "--json")).stdout)).toMatchObject({
     running: true,
     healthy: true,
@@ -90,7 +90,7 @@ test("status and doctor agree that all is well", async () => {
   expect(doctor, doctor.stderr).toMatchObject({ exitCode: 0 });
 });
 
-test("a platform whose pid file is lost is found all the same", async () => {
+test("a platform is found without its pid file", async () => {
   const before = pidOf();
   rmSync(join(data, "skerry.pid"));
   expect(JSON.parse((await skerry("status", "--json")).stdout)).toMatchObject({ running: true, healthy: true, pid: before });
@@ -98,7 +98,7 @@ test("a platform whose pid file is lost is found all the same", async () => {
   expect((await skerry("logs", "-n", "1")).exitCode).toBe(0);
 });
 
-test("restart takes other settings, and what runs goes on; also when the pid file is lost", async () => {
+test("restart applies other settings while sandboxes keep running, also when the pid file is lost", async () => {
   const client = async () => {
     const variables = JSON.parse((await skerry("env", "--json")).stdout) as Record<string, string>;
     return { apiKey: variables.E2B_API_KEY ?? "", apiUrl: variables.E2B_API_URL ?? "", sandboxUrl: variables.E2B_SANDBOX_URL ?? "" };
@@ -148,14 +148,14 @@ test("restart takes other settings, and what runs goes on; also when the pid fil
   await again.kill();
 });
 
-test("a killed platform is reported, its pid is never mistaken for another's, and up brings it back", async () => {
+test("a killed platform is reported, another process with its pid is not mistaken for it, and up restarts it", async () => {
   process.kill(pidOf(), "SIGKILL");
   while (JSON.parse((await skerry("status", "--json")).stdout || '{"running":false}').running) await sleep(50);
   expect((await skerry("status")).exitCode).toBe(3);
   expect((await upDetached()).exitCode).toBe(0);
 });
 
-test("down leaves nothing behind, and is content to find nothing; a process that the pid file names by mistake is left alone", async () => {
+test("down removes everything, succeeds without a platform, and spares a process that the pid file names by mistake", async () => {
   expect(await leftovers()).not.toEqual([]);
   const bystander = spawnCommand("tail", ["-f", "/dev/null"]);
   await writeProcessRecord(join(data, "skerry.pid"), bystander.pid ?? 0);
@@ -180,7 +180,7 @@ test("in the foreground, Ctrl-C ends everything", async () => {
   expect(await leftovers()).toEqual([]);
 });
 
-test("restart says where nothing was ever started", async () => {
+test("restart reports that no platform was ever started", async () => {
   const empty = join(data, "empty");
   const { stderr, exitCode } = await runCommand(SKERRY, ["restart", "--data", empty]).then(
     () => ({ stderr: "", exitCode: 0 }),
@@ -189,7 +189,7 @@ test("restart says where nothing was ever started", async () => {
   expect({ stderr, exitCode }).toEqual({ stderr: expect.stringContaining("./skerry up"), exitCode: 1 });
 });
 
-test("data goes only with --purge", async () => {
+test("down deletes the data only with --purge", async () => {
   expect(readFileSync(join(data, "secrets.json"), "utf8")).toContain("e2b_");
   const { exitCode } = await skerry("down", "--purge");
   expect(exitCode).toBe(0);

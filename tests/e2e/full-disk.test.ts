@@ -21,7 +21,7 @@ describe.each(["gvisor", "runc"] as const)("a sandbox on %s whose disk is full",
   });
   afterAll(() => platform?.[Symbol.asyncDispose]());
 
-  it("hears so, from programs and from an upload, and nothing else stops", async () => {
+  it("reports the full disk to programs and uploads, and everything else keeps working", async () => {
     const copy = await full.commands.run("head -c 1000000 /dev/urandom > more").catch((error: unknown) => error);
     expect(copy).toMatchObject({ exitCode: 1, stderr: expect.stringContaining("No space left on device") });
     for (const sizeMb of [0.01, 1, 1, 8, 1, 8, 1, 0.01]) {
@@ -32,7 +32,7 @@ describe.each(["gvisor", "runc"] as const)("a sandbox on %s whose disk is full",
     expect((await full.files.list("/home/user")).some(({ name }) => name === "rest")).toBe(true);
   });
 
-  it("joins no parts, and keeps them", async () => {
+  it("cannot concatenate files, and keeps them", async () => {
     const { envdAccessToken = "" } = full as unknown as { envdAccessToken?: string };
     const response = await fetch(`${platform.edgeUrl}/files/compose`, {
       method: "POST",
@@ -45,14 +45,14 @@ describe.each(["gvisor", "runc"] as const)("a sandbox on %s whose disk is full",
     expect(await full.files.exists("/home/user/whole")).toBe(false);
   });
 
-  it("takes nothing from others", async () => {
+  it("takes no space from other sandboxes", async () => {
     await other.commands.run("head -c 50000000 /dev/urandom > file && sync file");
     await other.files.write("uploaded", new Blob([new Uint8Array(MIB)]));
   });
 
   // On runc a snapshot is a copy, and the sandbox keeps its disk.
   if (runtime === "gvisor")
-    it("is as full after a snapshot, as df shows, and has all its room when what filled it is gone", async () => {
+    it("is as full after a snapshot, as df shows, and has all its space back when the files are deleted", async () => {
       const shown = async () => {
         const { stdout } = await full.commands.run("df --output=size,avail --block-size=1M / | tail -1");
         const [size = 0, available = 0] = stdout.trim().split(/ +/).map(Number);
@@ -72,7 +72,7 @@ describe.each(["gvisor", "runc"] as const)("a sandbox on %s whose disk is full",
       expect(available).toBeGreaterThan(0.95 * size);
     });
 
-  it("goes on when there is room again", async () => {
+  it("works again when there is space", async () => {
     await full.commands.run("rm -f rest big*");
     await full.files.write("uploaded", new Blob([new Uint8Array(MIB)]));
     expect((await full.files.getInfo("uploaded")).size).toBe(MIB);

@@ -36,7 +36,7 @@ describe.each(runtimesFor("what a clone is told"))("on %s", (runtime) => {
   });
   afterAll(() => platform?.[Symbol.asyncDispose]());
 
-  it("each sandbox has a generation of its own, which a pause keeps and its users can't change", async () => {
+  it("each sandbox has its own generation, which a pause keeps and ordinary users cannot change", async () => {
     const [one, other] = [await Sandbox.create(clientOf(platform)), await Sandbox.create(clientOf(platform))];
     const before = await generationOf(one);
     expect(before).toMatch(/^[0-9a-f]{32}$/);
@@ -54,7 +54,7 @@ describe.each(runtimesFor("what a clone is told"))("on %s", (runtime) => {
     for (const sandbox of [one, other]) await sandbox.kill();
   });
 
-  it("its hooks have ended when a create from a snapshot, or a fork, is answered", async () => {
+  it("hooks have ended when a create from a snapshot or a fork is answered", async () => {
     const source = await Sandbox.create(clientOf(platform));
     await addHook(source, "20-note", `echo "second $SKERRY_GENERATION $E2B_SANDBOX_ID $(id -u)" >>${NOTES}`);
     await addHook(source, "10-note", `sleep 0.3; echo "first $(cat ${FILE})" >>${NOTES}; echo to the log; exit 3`);
@@ -82,7 +82,7 @@ describe.each(runtimesFor("what a clone is told"))("on %s", (runtime) => {
     await Sandbox.deleteSnapshot(snapshotId, clientOf(platform));
   });
 
-  it("hooks that hang, leave something behind or can't be run keep no sandbox from being there", async () => {
+  it("hooks that hang, leave processes behind or cannot run do not prevent a create", async () => {
     const source = await Sandbox.create(clientOf(platform));
     await addHook(source, "10-hangs", "trap '' TERM; sleep 1000 & sleep 1000");
     await addHook(source, "20-leaves", "setsid sleep 1234 & exit 0");
@@ -105,7 +105,7 @@ describe.each(runtimesFor("what a clone is told"))("on %s", (runtime) => {
   });
 });
 
-it("every process that went on gets the signal that an image names, once for each generation", async () => {
+it("every process that continues gets the signal that the image names, once per generation", async () => {
   await using platform = await sharedPlatform("gvisor");
   const source = await Sandbox.create(clientOf(platform));
   const count = `

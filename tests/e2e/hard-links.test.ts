@@ -87,7 +87,7 @@ describe.each(runtimesFor("hard links in clones"))("on %s, a file with several n
     return files;
   };
 
-  it("is one file in what is made from a snapshot, in the source, in forks of forks, and after starts from the disk", async () => {
+  it("is one file in sandboxes from a snapshot, in the source, in forks of forks, and after starts from the disk", async () => {
     const first = await source();
     const before = await expectWhole(first);
     expect(before.length).toBe(5);
@@ -120,7 +120,7 @@ describe.each(runtimesFor("hard links in clones"))("on %s, a file with several n
     await Sandbox.deleteSnapshot(snapshotId, clientOf(platform));
   });
 
-  it("is one file for a process that had it open, and for one that maps it", async () => {
+  it("is one file for a process that has it open, and for one that maps it", async () => {
     const first = await source();
     await first.files.write("/root/holder.py", HOLDER, { user: "root" });
     await first.commands.run("python3 /root/holder.py", { user: "root", background: true });
@@ -137,7 +137,7 @@ describe.each(runtimesFor("hard links in clones"))("on %s, a file with several n
     }
   });
 
-  it("is refused an image for which its other names have no room, and the sandbox runs on", async () => {
+  it("prevents an image if there is no space for its other names, and the sandbox keeps running", async () => {
     const first = await source();
     await run(first, "cd /root/links; for i in $(seq 200); do mkdir of-$i; ln first-a of-$i/name; done");
     const clone = await fork(first);
@@ -155,7 +155,7 @@ describe.each(runtimesFor("hard links in clones"))("on %s, a file with several n
     expect(await run(child, "cat /root/links/of-200/name /root/links/of-1/name")).toBe("made\nmore\n".repeat(2));
   });
 
-  it("is one file when it is the template's, and in forks of a paused sandbox", async () => {
+  it("is one file if it belongs to the template, and in forks of a paused sandbox", async () => {
     const first = own(await Sandbox.create(clientOf(platform)));
     const find = `find /usr -xdev -type f -links +1 -printf '%i %p\\n' | sort | awk 'last == $1 { print name, $2; exit } { last = $1; name = $2 }'`;
     const [nameA = "", nameB = ""] = (await run(first, find)).trim().split(" ");

@@ -67,11 +67,11 @@ describe.each(runtimesFor("limits of memory"))("memory of a sandbox on %s", (run
       .split("\n")
       .filter((line) => line.includes(message));
 
-  it.each(Object.entries(HOGS))("taken %s ends the process that took it", async (_how, program) => {
+  it.each(Object.entries(HOGS))("that a process uses up %s costs only this process", async (_how, program) => {
     expect(await outcomeOf(program)).toBe(KILLED);
   });
 
-  it("taken by root ends that process all the same, and the log says which", async () => {
+  it("that a process of root uses up costs this process too, and the log names it", async () => {
     expect(await outcomeOf(HOGS["by copying, at full speed"], "root")).toBe(KILLED);
     const facts = logged("processes ended: their sandbox was over its memory").map(
       (line) => JSON.parse(line) as { sandbox_id: string; killed: { pid: number; command: string; bytes: number }[] },
@@ -85,7 +85,7 @@ describe.each(runtimesFor("limits of memory"))("memory of a sandbox on %s", (run
     }
   });
 
-  it("taken by a hundred small processes ends some of them", async () => {
+  it("that a hundred small processes use up costs some of them", async () => {
     const started = Promise.withResolvers<void>();
     const hogs = guest.commands.run(`exec python3 -c "${HUNDRED}"`, { timeoutMs: 0, onStdout: () => started.resolve() });
     await Promise.race([started.promise, hogs]);
@@ -97,7 +97,7 @@ describe.each(runtimesFor("limits of memory"))("memory of a sandbox on %s", (run
   });
 
   const FILE_MIB = scaled("MiB of a file that is larger than the memory of its sandbox", { sample: 1100, full: 2200 });
-  it("is not what page cache counts as: a file several times as large is written and read with nothing ended", async () => {
+  it("does not include the page cache: a file several times as large can be written and read", async () => {
     // A separate sandbox, because the node learns up to a second later what the kernel has killed.
     const other = await Sandbox.create(clientOf(platform));
     const { stdout } = await other.commands.run(
@@ -111,14 +111,14 @@ describe.each(runtimesFor("limits of memory"))("memory of a sandbox on %s", (run
     await other.kill();
   });
 
-  it("can't be used up by files in memory: they are out of space at half of it", async () => {
+  it("cannot be used up by files in memory: they get ENOSPC at half of it", async () => {
     const { stdout } = await guest.commands.run(
       "dd if=/dev/zero of=/dev/shm/large bs=1M count=1100 2>&1 | grep -o 'No space left on device'; stat -c %s /dev/shm/large; rm /dev/shm/large",
     );
     expect(stdout).toBe(`No space left on device\n${256 * MIB}\n`);
   });
 
-  it("taken while the platform is down costs that process too, and is guarded again afterwards", async () => {
+  it("that is used up while the platform is down costs that process too, and is guarded again afterwards", async () => {
     const hog = `import time; time.sleep(1)\n${HOGS["by copying, at full speed"]}`;
     const started = Promise.withResolvers<void>();
     const unseen = guest.commands.run(`(sleep 2; python3 -c "${hog}"; echo $? > outcome) & echo started`, {
@@ -137,7 +137,7 @@ describe.each(runtimesFor("limits of memory"))("memory of a sandbox on %s", (run
     expect(await outcomeOf(HOGS["by copying, at full speed"])).toBe(KILLED);
   });
 
-  it("taken again and again is given back each time", async () => {
+  it("that is used up repeatedly is released each time", async () => {
     for (let round = 0; round < 3; round++) expect(await outcomeOf(HOGS["by copying, at full speed"])).toBe(KILLED);
     const headers = {
       "E2b-Sandbox-Id": guest.sandboxId,

@@ -78,13 +78,13 @@ describe.each(runtimesFor("limits of processes and open files", "runc"))("a sand
 
   const countProcesses = async () => Number((await guest.commands.run("ls /proc | grep -c '^[0-9]'", { timeoutMs: 30_000 })).stdout);
 
-  it("refuses a program more threads than it may have", async () => {
+  it("refuses threads beyond the limit", async () => {
     const count = Number(await python(THREADS));
     expect(count).toBeGreaterThan(MOST_PROCESSES - 128);
     expect(count).toBeLessThan(MOST_PROCESSES);
   });
 
-  it("whose processes are used up goes on: what runs is served, a fork is an error, and the program that ends the others starts", async () => {
+  it("at its process limit keeps working: it serves requests, a fork fails, and a program that kills others can start", async () => {
     await guest.commands.run("exec python3 -m http.server 8000", { background: true, timeoutMs: 0 });
     const refused = (await guest.commands.run(FILL, { timeoutMs: 60_000 }).catch((error: unknown) => error)) as CommandExitError;
     expect(refused.stderr).toMatch(/fork/i);
@@ -99,7 +99,7 @@ describe.each(runtimesFor("limits of processes and open files", "runc"))("a sand
     await guest.commands.run("pkill -9 python3");
   });
 
-  it("with a fork bomb in it, of whichever user, can be saved through the API", async () => {
+  it("with a fork bomb of any user can be rescued through the API", async () => {
     for (const user of ["user", "root"] as const) {
       await guest.commands.run(BOMB, { background: true, timeoutMs: 0, user });
       await sleep(3_000);
@@ -112,7 +112,7 @@ describe.each(runtimesFor("limits of processes and open files", "runc"))("a sand
     }
   });
 
-  it("has a limit of open files, which is an error for the process that reaches it and for no other", async () => {
+  it("has a limit on open files, at which only the process that reaches it gets an error", async () => {
     const [soft, hard, count, errno] = (await python(OPEN_FILES)).split(" ").map(Number);
     expect(soft).toBe(hard);
     expect(errno).toBe(EMFILE);
@@ -132,7 +132,7 @@ describe.each(runtimesFor("limits of processes and open files", "runc"))("a sand
     ).toEqual(Array(4).fill(String(EMFILE)));
   });
 
-  it("is not ended by many processes with thousands of files each", async () => {
+  it("survives many processes with thousands of files each", async () => {
     const many = 'for n in $(seq 10); do python3 -c "$PROGRAM" files-$n & done; wait';
     await guest.commands.run(many, { envs: { PROGRAM: OWN_FILES }, background: true, timeoutMs: 0 });
     for (let second = 0; second < 8; second++) {

@@ -86,7 +86,7 @@ describe.each(runtimesFor("ports inside a sandbox"))("ports inside a sandbox on 
     await server.kill();
   });
 
-  it("reaches a server that opens its port again, and never holds that port against anybody", async () => {
+  it("reaches a server that opens its port again, and never occupies that port", async () => {
     for (const address of ["127.0.0.1", "0.0.0.0", "127.0.0.1", "::1", "0.0.0.0"]) {
       const server = await start(address, 8120);
       expect(await askUntilItListens(8120)).toBe(address);

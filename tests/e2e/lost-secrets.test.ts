@@ -26,7 +26,7 @@ async function runAdvised(message: string, pattern: RegExp): Promise<string> {
 
 const secretsOf = ({ dataDir }: Platform) => JSON.parse(readFileSync(join(dataDir, "secrets.json"), "utf8")) as Platform["secrets"];
 
-it("new secrets let the platform go on with everything that it has, and the lost key in no more", async () => {
+it("with new secrets the platform keeps everything that it has, and rejects the lost key", async () => {
   await using platform = await startPlatform();
   const env = () => runCommand(SKERRY, ["env", "--data", platform.dataDir], { env: ENV });
   const client = clientOf(platform);

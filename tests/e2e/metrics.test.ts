@@ -49,13 +49,13 @@ describe.each(["gvisor", "runc"] as const)("an agent's metrics on %s", (runtime)
     return cpu_used_pct;
   }
 
-  it("speak of the sandbox's size, not of the host's", async () => {
+  it("report the size of the sandbox, not of the host", async () => {
     const { cpu_count, mem_total, mem_total_mib, ts } = await metrics();
     expect({ cpu_count, mem_total, mem_total_mib }).toEqual({ cpu_count: 2, mem_total: 512 * MIB, mem_total_mib: 512 });
     expect(Math.abs(ts - Date.now() / 1000)).toBeLessThan(5);
   });
 
-  it("give the processor time that the sandbox uses, whatever the host does", async () => {
+  it("report the CPU time of the sandbox, whatever the host does", async () => {
     expect(await cpuWhile("sleep 30")).toBeLessThan(15);
     // One of two CPUs. Other programs on this machine may use a part of it.
     const busy = await cpuWhile("while :; do :; done");
@@ -63,7 +63,7 @@ describe.each(["gvisor", "runc"] as const)("an agent's metrics on %s", (runtime)
     expect(busy).toBeLessThan(70);
   });
 
-  it("give the memory that the sandbox uses, and see it come back", async () => {
+  it("report the memory that the sandbox uses, and its release", async () => {
     const before = await metrics();
     expect(before.mem_used).toBeGreaterThan(5 * MIB);
     expect(before.mem_used).toBeLessThan(150 * MIB);
@@ -82,7 +82,7 @@ describe.each(["gvisor", "runc"] as const)("an agent's metrics on %s", (runtime)
     await expect.poll(held, { timeout: 20_000 }).toBeLessThan(40 * MIB);
   });
 
-  it("do not take files for used memory", async () => {
+  it("do not count files as used memory", async () => {
     const before = await metrics();
     await sandbox.commands.run("head -c 100000000 /dev/zero > /tmp/file && cat /tmp/file > /dev/null");
     const after = await metrics();
@@ -90,7 +90,7 @@ describe.each(["gvisor", "runc"] as const)("an agent's metrics on %s", (runtime)
     await sandbox.commands.run("rm /tmp/file");
   });
 
-  it("give the sandbox's own disk", async () => {
+  it("report the sandbox's own disk", async () => {
     const { disk_total, disk_used } = await metrics();
     expect(disk_total / MIB).toBeGreaterThanOrEqual(10_240);
     expect(disk_total / MIB).toBeLessThan(10_250);

@@ -39,7 +39,7 @@ describe.each(runtimesFor("the SDK from npm"))("official npm SDK on %s", (runtim
     await sandbox.kill();
   });
 
-  it("hands environment variables on and keeps those of one command to it", async () => {
+  it("passes environment variables on, and those of one command only to this command", async () => {
     const sandbox = await Sandbox.create({ ...client, envs: { COLOUR: "grey", "WITH SPACE": "no harm" } });
     const echo = (envs?: Record<string, string>) => sandbox.commands.run("echo $COLOUR $SIZE", envs ? { envs } : {});
     expect((await echo({ SIZE: "small" })).stdout).toBe("grey small\n");
@@ -108,7 +108,7 @@ describe.each(runtimesFor("the SDK from npm"))("official npm SDK on %s", (runtim
     expect(await sandbox.isRunning()).toBe(false);
   });
 
-  it("has removed a sandbox within a second of its end", async () => {
+  it("removes a sandbox within a second after its timeout", async () => {
     const { sandboxID } = (await callApi(platform, "/v2/sandboxes", { body: { templateID: "base", timeout: 1 } })).body as {
       sandboxID: string;
     };
@@ -121,7 +121,7 @@ describe.each(runtimesFor("the SDK from npm"))("official npm SDK on %s", (runtim
     expect(await health.json()).toEqual({ ...gone, endedAt: expect.any(String) });
   });
 
-  it("takes a sandbox away from a running command with a reset, not with a clean end", async () => {
+  it("resets the connection of a running command when the sandbox is killed, instead of ending it cleanly", async () => {
     const sandbox = await Sandbox.create(client);
     const command = await sandbox.commands.run("sleep 100", { background: true, timeoutMs: 0 });
     const ended = expect(command.wait()).rejects.toMatchObject({

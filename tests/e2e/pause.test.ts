@@ -80,7 +80,7 @@ for line in sys.stdin: connect(int(line))
   }
 
   if (keepsMemory) {
-    it("connections after a resume do not wait for those that were closed before it", async () => {
+    it("connections after a resume are not delayed by those that were closed before it", async () => {
       const sandbox = await Sandbox.create({ ...client, timeoutMs: 300_000 });
       await sandbox.files.write("connect.py", CONNECT);
       const { pid } = await sandbox.commands.run("python3 connect.py > late", { background: true, stdin: true, timeoutMs: 0 });
@@ -96,7 +96,7 @@ for line in sys.stdin: connect(int(line))
     });
   }
 
-  it("a paused sandbox uses nothing, and is brought back as it was, again and again", async () => {
+  it("a paused sandbox uses nothing, and is resumed unchanged, repeatedly", async () => {
     const { sandbox } = await createCounting();
     const token = (await callApi(platform, `/sandboxes/${sandbox.sandboxId}`)).body as { envdAccessToken: string };
     for (let round = 0; round < 3; round += 1) {
@@ -122,7 +122,7 @@ for line in sys.stdin: connect(int(line))
     await expect(Sandbox.connect(sandbox.sandboxId, client)).rejects.toThrow(SandboxNotFoundError);
   });
 
-  it("is paused and resumed by many at once", async () => {
+  it("is paused and resumed by many clients at once", async () => {
     const { sandbox } = await createCounting();
     const paused = await Promise.all([1, 2, 3, 4].map(() => sandbox.pause()));
     expect(paused).toContain(true);
@@ -134,7 +134,7 @@ for line in sys.stdin: connect(int(line))
     expect((await callApi(platform, `/sandboxes/${sandbox.sandboxId}`)).status).toBe(404);
   });
 
-  it("keeps the disk alone where that is asked for", async () => {
+  it("keeps only the disk on request", async () => {
     const { sandbox, random } = await createCounting();
     await sandbox.pause({ keepMemory: false });
     const again = await Sandbox.connect(sandbox.sandboxId, client);
@@ -147,7 +147,7 @@ for line in sys.stdin: connect(int(line))
     await rebooted.kill();
   });
 
-  it("is paused when its time is over, where that was asked for", async () => {
+  it("is paused at its timeout on request", async () => {
     const sandbox = await Sandbox.create({ ...client, timeoutMs: 300_000, lifecycle: { onTimeout: "pause" } });
     await sandbox.files.write("kept", "x");
     await sandbox.setTimeout(500);
@@ -162,7 +162,7 @@ for line in sys.stdin: connect(int(line))
     expect(await Sandbox.kill(sandbox.sandboxId, client)).toBe(false);
   });
 
-  it("snapshots are what others begin from, also when their sandbox is gone", async () => {
+  it("sandboxes start from snapshots, also after the source has ended", async () => {
     const { sandbox } = await createCounting();
     const before = await read(sandbox);
     const snapshot = await sandbox.createSnapshot({ name: "counting" });
@@ -185,7 +185,7 @@ for line in sys.stdin: connect(int(line))
     await expect(Sandbox.create("counting", client)).rejects.toThrow(/404/);
   });
 
-  it("forks go their own ways, from a running and from a paused sandbox", async () => {
+  it("forks of a running and of a paused sandbox are independent", async () => {
     const { sandbox } = await createCounting();
     for (const state of ["running", "paused"] as const) {
       const before = await read(sandbox);
@@ -208,7 +208,7 @@ for line in sys.stdin: connect(int(line))
     await again.kill();
   });
 
-  it("says when and why a sandbox ended, and leaves nothing of any", async () => {
+  it("reports when and why a sandbox ended, and leaves nothing over", async () => {
     const sandbox = await Sandbox.create(client);
     await sandbox.pause();
     await sandbox.kill();
@@ -221,7 +221,7 @@ for line in sys.stdin: connect(int(line))
 
 const ROUNDS = scaled("kills of a platform that pauses and resumes", { sample: 2, full: 6 });
 
-it("survives a kill of everything in the middle of pauses and resumes", async () => {
+it("survives a kill of all processes during pauses and resumes", async () => {
   await using platform = await startPlatform();
   const client = clientOf(platform);
   const sandboxes = await Promise.all([0, 1, 2, 3].map(() => Sandbox.create({ ...client, timeoutMs: 300_000 })));

@@ -40,7 +40,7 @@ describe.each(runtimesFor("terminals and git through the SDK", "runc"))("the npm
     expect((await sandbox.commands.list()).map(({ pid }) => pid)).not.toContain(terminal.pid);
   });
 
-  it("goes away from a terminal and comes back to it", async () => {
+  it("disconnects from a terminal and reconnects to it", async () => {
     const first = screen();
     const terminal = await sandbox.pty.create({ cols: 80, rows: 24, onData: first.onData, timeoutMs: 0 });
     await sandbox.pty.sendInput(terminal.pid, keys("KEPT=here\n"));
@@ -54,7 +54,7 @@ describe.each(runtimesFor("terminals and git through the SDK", "runc"))("the npm
     expect(second.text()).not.toMatch(/KEPT=/);
   });
 
-  it("kills a terminal, interrupts a program in one, and is told of both", async () => {
+  it("kills a terminal, interrupts a program in another one, and learns of both", async () => {
     const { onData, text } = screen();
     const terminal = await sandbox.pty.create({ cols: 80, rows: 24, onData, timeoutMs: 0 });
     await sandbox.pty.sendInput(terminal.pid, keys("sleep 100 || echo interrupted\n"));
@@ -68,7 +68,7 @@ describe.each(runtimesFor("terminals and git through the SDK", "runc"))("the npm
     expect(await sandbox.pty.kill(terminal.pid)).toBe(false);
   });
 
-  it("feeds a command, follows it from elsewhere, and kills it", async () => {
+  it("writes to a command, follows it from another client, and kills it", async () => {
     const cat = await sandbox.commands.run("cat", { background: true, stdin: true, timeoutMs: 0 });
     await sandbox.commands.sendStdin(cat.pid, "first\n");
     const seen: string[] = [];
@@ -85,7 +85,7 @@ describe.each(runtimesFor("terminals and git through the SDK", "runc"))("the npm
     await expect(sandbox.commands.run(`kill -0 ${reaped.pid}`)).rejects.toMatchObject({ exitCode: 1 });
   });
 
-  it("keeps bytes that are no text, whole characters, and the order of each stream", async () => {
+  it("preserves binary data, whole characters, and the order of each stream", async () => {
     const { stdout } = await sandbox.commands.run("python3 -c 'print(\"€\" * 100_000)'");
     expect(stdout).toBe(`${"€".repeat(100_000)}\n`);
     const lines = Array.from({ length: 5_000 }, (_, index) => `${index + 1}\n`).join("");

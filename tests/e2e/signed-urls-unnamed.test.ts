@@ -64,21 +64,21 @@ describe.each(runtimesFor("signed file URLs without a sandbox's name"))("signed 
     expect(await other.files.exists("up.txt")).toBe(false);
   });
 
-  it("take and give large files", async () => {
+  it("upload and download large files", async () => {
     const bytes = new Uint8Array(8_000_000).map((_, index) => index * 31);
     expect((await upload(await sandbox.uploadUrl("large.bin"), bytes)).status).toBe(200);
     const answer = await fetch(await sandbox.downloadUrl("large.bin"));
     expect(Buffer.compare(new Uint8Array(await answer.arrayBuffer()), bytes)).toBe(0);
   });
 
-  it("end when they say so", async () => {
+  it("expire at their time", async () => {
     const options = { useSignatureExpiration: -10 };
     expect(await download(await sandbox.downloadUrl(PATH, options))).toEqual(EXPIRED);
     expect(await upload(await sandbox.uploadUrl("late.txt", options), "x")).toEqual(EXPIRED);
     expect(await sandbox.files.exists("late.txt")).toBe(false);
   });
 
-  it("are good for one path, one direction and one user", async () => {
+  it("are valid for one path, one direction and one user", async () => {
     const link = await sandbox.downloadUrl(PATH, { useSignatureExpiration: 60 });
     for (const tampered of [
       changed(link, "path", "/etc/shadow"),
@@ -98,7 +98,7 @@ describe.each(runtimesFor("signed file URLs without a sandbox's name"))("signed 
     expect((await download(changed(link, "signature", undefined))).status).toBe(400);
   });
 
-  it("of sandboxes that are paused or killed look like those that nobody made", async () => {
+  it("of paused and killed sandboxes look like URLs with a wrong signature", async () => {
     const doomed = await Sandbox.create(clientOf(platform));
     await doomed.files.write("a.txt", "there");
     const link = await doomed.downloadUrl("a.txt");

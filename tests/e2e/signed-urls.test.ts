@@ -50,7 +50,7 @@ describe.each(runtimesFor("signed file URLs"))("signed file URLs of the npm SDK 
 
   const refused = (message: string): Answer => ({ status: 401, body: JSON.stringify({ code: 401, message }) });
 
-  it("read and write a file, with and without an end", async () => {
+  it("read and write a file, with and without an expiration", async () => {
     for (const useSignatureExpiration of [undefined, 60]) {
       const options = useSignatureExpiration === undefined ? {} : { useSignatureExpiration };
       expect(await open(await sandbox.downloadUrl(PATH, options))).toEqual({ status: 200, body: "signed" });
@@ -63,13 +63,13 @@ describe.each(runtimesFor("signed file URLs"))("signed file URLs of the npm SDK 
     }
   });
 
-  it("end when they say so", async () => {
+  it("expire at their time", async () => {
     expect(await open(await sandbox.downloadUrl(PATH, { useSignatureExpiration: -10 }))).toEqual(refused("signature is already expired"));
     const upload = await sandbox.uploadUrl("late.txt", { useSignatureExpiration: -10 });
     expect(await open(upload, { name: "late.txt", content: "" })).toEqual(refused("signature is already expired"));
   });
 
-  it("are good for one path, one direction and one sandbox", async () => {
+  it("are valid for one path, one direction and one sandbox", async () => {
     const link = await sandbox.downloadUrl(PATH, { useSignatureExpiration: 60 });
     const changed = (name: string, value: string | undefined) => {
       const url = new URL(link);
@@ -95,7 +95,7 @@ describe.each(runtimesFor("signed file URLs"))("signed file URLs of the npm SDK 
     await other.kill();
   });
 
-  it("say what is missing as clients compare it", async () => {
+  it("report missing signatures with the texts that clients compare", async () => {
     expect(await open(await sandbox.downloadUrl("nope.txt"))).toEqual({
       status: 404,
       body: JSON.stringify({ code: 404, message: "path '/home/user/nope.txt' does not exist" }),

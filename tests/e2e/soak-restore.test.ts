@@ -11,7 +11,7 @@ const PREPARE_LIMIT_MS = 1_200_000;
 const RUN_LIMIT_MS = 900_000;
 const IN_SAMPLE = ["python", "postgres"];
 
-describe("what programs hold is carried across pauses and forks", () => {
+describe("the state of programs survives pauses and forks", () => {
   const workloads = sampleOf("programs with state that are paused and forked", WORKLOADS, ({ name }) => IN_SAMPLE.includes(name));
   const plan = { cycles: scaled("pauses and resumes of each program with state", { sample: 1, full: 6 }), forks: 2 };
   const seen = new Set<string>();

@@ -43,7 +43,7 @@ it("api, edge and node work as three processes over PostgreSQL", async () => {
   expect(knock.status).toBe(401);
 });
 
-it("an api starts without a node that is down, takes it in when it answers, and stops while it waits for it", async () => {
+it("an API process starts although a node is down, uses the node when it answers, and can stop while it waits for the node", async () => {
   await using platform = await startPlatform({ roles: ["node", "api", "edge"] });
   const waits = () => platform.logs().split("node does not answer yet").length;
   const sandbox = await Sandbox.create(clientOf(platform));

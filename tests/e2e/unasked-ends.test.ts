@@ -15,7 +15,7 @@ interface SandboxRecord {
   readonly process: { readonly pid: number };
 }
 
-describe.each(runtimesFor("ends that nobody asked for"))("ends that nobody asked for, on %s", (runtime) => {
+describe.each(runtimesFor("ends without a request"))("ends without a request, on %s", (runtime) => {
   let platform: SharedPlatform;
   beforeAll(async () => {
     platform = await sharedPlatform(runtime);
@@ -68,7 +68,7 @@ describe.each(runtimesFor("ends that nobody asked for"))("ends that nobody asked
     await sandbox.kill();
   });
 
-  it("its runtime was killed, and it would have been paused when its time is over", async () => {
+  it("its runtime was killed, and the sandbox was to be paused at its timeout", async () => {
     const sandbox = await create({ lifecycle: { onTimeout: "pause" } });
     process.kill(recordOf(sandbox.sandboxId).process.pid, "SIGKILL");
     await kept(sandbox.sandboxId, "exited");
@@ -92,7 +92,7 @@ describe.each(runtimesFor("ends that nobody asked for"))("ends that nobody asked
     await sandbox.kill();
   });
 
-  it.each(["TERM", "INT"])("but its root asked for its end with SIG%s: it has ended", async (signal) => {
+  it.each(["TERM", "INT"])("the guest's root ended the sandbox with SIG%s: it is not kept", async (signal) => {
     const { sandboxId, commands } = await create();
     await commands.run(`kill -${signal} 1`, { user: "root" }).catch(() => {});
     const answer = async () => (await callApi(platform, `/sandboxes/${sandboxId}`)) as { status: number; body: { message: string } };
@@ -104,7 +104,7 @@ describe.each(runtimesFor("ends that nobody asked for"))("ends that nobody asked
     expect(await response.json()).toMatchObject({ state: "ended", endReason: "exited" });
   });
 
-  it("it took more memory than it may have, and could not be helped", async () => {
+  it("it exceeded its memory, and the agent could not free any", async () => {
     const sandbox = await create();
     const { sandboxId } = sandbox;
     const { cgroupPath } = recordOf(sandboxId);

@@ -68,7 +68,7 @@ describe.each(runtimesFor("watching files"))("watching on %s", (runtime) => {
     await watched.handle.stop();
   });
 
-  it("reports what is written into a directory made a moment ago, with its entry", async () => {
+  it("reports files in a directory that was created a moment ago, with their entries", async () => {
     await sandbox.files.makeDir("tree");
     const watched = await watch("tree", { recursive: true, includeEntry: true });
     await sandbox.files.makeDir("tree/new");
@@ -85,7 +85,7 @@ describe.each(runtimesFor("watching files"))("watching on %s", (runtime) => {
     await watched.handle.stop();
   });
 
-  it("tells every file of a tree that a program unpacks, once", async () => {
+  it("reports every file of a tree that a program unpacks, once", async () => {
     await sandbox.files.makeDir("unpack");
     const watched = await watch("unpack", { recursive: true });
     await sandbox.commands.run("cd unpack && for i in $(seq 40); do mkdir -p d$i/e/f && : > d$i/e/f/g; done; touch end");
@@ -109,7 +109,7 @@ describe.each(runtimesFor("watching files"))("watching on %s", (runtime) => {
     await watched.handle.stop();
   });
 
-  it("keeps up with a storm of files, or says that it did not", async () => {
+  it("keeps up with a burst of files, or reports that it did not", async () => {
     await sandbox.files.makeDir("storm");
     const watched = await watch("storm");
     await sandbox.commands.run(`for i in $(seq ${STORM[runtime]}); do : > storm/$i; done; touch storm/last`, { timeoutMs: 120_000 });
@@ -119,7 +119,7 @@ describe.each(runtimesFor("watching files"))("watching on %s", (runtime) => {
     await watched.handle.stop();
   });
 
-  it("stays out of /proc and /sys below the root of the sandbox", async () => {
+  it("skips /proc and /sys below the root of the sandbox", async () => {
     const watched = await watch("/", { recursive: true });
     await sandbox.files.write("/tmp/deep/file", "x");
     await watched.until(() => watched.events.some(({ name, type }) => name === "tmp/deep/file" && type === "write"));
@@ -127,7 +127,7 @@ describe.each(runtimesFor("watching files"))("watching on %s", (runtime) => {
     await watched.handle.stop();
   });
 
-  it("refuses what is missing and what is no directory", async () => {
+  it("refuses missing paths and files", async () => {
     await sandbox.files.write("some-file", "x");
     const failure = (path: string) =>
       watch(path).then(

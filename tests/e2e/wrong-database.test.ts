@@ -12,7 +12,7 @@ function moveDatabase(dataDir: string, from: string, to: string): void {
   }
 }
 
-it("a control plane on an empty database ends nothing of what runs, says what is wrong, and works again on the right one", async () => {
+it("a control plane on an empty database ends no sandbox, reports the problem, and works again on the right database", async () => {
   await using platform = await startPlatform();
   const sandbox = await Sandbox.create(clientOf(platform));
   await platform.stop();
@@ -33,7 +33,7 @@ it("a control plane on an empty database ends nothing of what runs, says what is
   await other.kill();
 });
 
-it("an api on another database is refused by a node on its own, which goes on", async () => {
+it("a separate node refuses an API process on another database, and keeps its sandboxes", async () => {
   await using platform = await startPlatform({ roles: ["node", "api", "edge"] });
   const sandbox = await Sandbox.create(clientOf(platform));
   await platform.kill9("api");

@@ -181,7 +181,7 @@ os.mkdir(b"\\xff\\xfe"); open(b"\\xc3(", "w").close(); os.mkfifo("pipe"); socket
     expect(await sandbox.files.exists(`${ROOT}/odd`)).toBe(false);
   });
 
-  it("links that change under it, and stays in its own root", async () => {
+  it("links that change during a call, and stays in its own root", async () => {
     await sandbox.commands.run(`mkdir -p ${ROOT}/race/dir && cd ${ROOT}/race && ln -s dir target`);
     const racing = await sandbox.commands.run(
       `cd ${ROOT}/race && while :; do ln -sfn / target; ln -sfn dir target; ln -sfn /proc/1/root target; ln -sfn ../../../../../../../../tmp target; done`,

@@ -56,7 +56,7 @@ async function expectRunning({ sandbox, pid }: { sandbox: Sandbox; pid: number }
   expect((await connected.commands.list()).map((one) => one.pid)).toContain(pid);
 }
 
-it("what was paused, snapshotted and left running before is all there, also for a platform that starts afterwards", async () => {
+it("sandboxes that were paused, snapshotted or running before still exist, also for a platform that starts afterwards", async () => {
   const [running, paused, source] = [await withProcess(), await withProcess(), await withProcess()];
   await paused.sandbox.pause();
   const { snapshotId } = await source.sandbox.createSnapshot();
@@ -79,7 +79,7 @@ it("what was paused, snapshotted and left running before is all there, also for 
   setClock(0);
 });
 
-it("a sandbox that is made afterwards ends in time, and one from before when the clock is right again", async () => {
+it("a new sandbox ends at its timeout, and an older one when the clock is right again", async () => {
   const before = await Sandbox.create({ ...client, timeoutMs: 15_000 });
   setClock(-HOUR_MS);
   const after = await Sandbox.create({ ...client, timeoutMs: 3_000 });

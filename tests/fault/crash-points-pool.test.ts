@@ -21,7 +21,7 @@ describe.each(["gvisor", "runc"] as const)("kill -9 of a node with a pool on %s"
   const cases = casesOf("a node's pool", runtime, ["fill the pool", "claim"]);
   const points = (operation: Operation) => cases.filter((one) => one.operation === operation).map(({ point }) => point);
 
-  it.each(points("fill the pool"))("while it fills it, at %s", async (point) => {
+  it.each(points("fill the pool"))("while the pool is filled, at %s", async (point) => {
     await using node = await ChildNode.start({ runtime, poolSize: 1 });
     const first = newId();
     await node.client.createSandbox({ spec: node.spec(first) });
@@ -37,7 +37,7 @@ describe.each(["gvisor", "runc"] as const)("kill -9 of a node with a pool on %s"
     await expectNothingButThePool(node);
   });
 
-  it.each(points("claim"))("while one is handed out, at %s", async (point) => {
+  it.each(points("claim"))("while a sandbox is claimed, at %s", async (point) => {
     await using node = await ChildNode.start({ runtime, poolSize: 1 });
     await node.client.createSandbox({ spec: node.spec(newId()) });
     await expect.poll(() => node.ready(), { timeout: 20_000 }).toBe(1);

@@ -91,7 +91,7 @@ afterAll(async () => {
 
 const FULL = { status: 503, text: expect.stringMatching(/^\{"code":503,"message":"The disk of the machine is full/) };
 
-it("on a disk without one free byte, kills make room and whatever needs some is refused; then everything works again", async () => {
+it("on a disk without a free byte, kills free space and other operations are refused; then everything works again", async () => {
   const [one, two, three] = await Promise.all([Sandbox.create(client), Sandbox.create(client), Sandbox.create(client)]);
   await one.commands.run("echo kept > file; sync file; echo memory > /dev/shm/file");
   await two.commands.run("head -c 50000000 /dev/urandom > file; sync file");
@@ -158,29 +158,32 @@ const WAYS = sampleOf(
   (_, at) => at === 0,
 );
 
-it.each(WAYS)("a sandbox that fills the disk is paused %s before others come to harm, and goes on when there is room", async (way) => {
-  const hasMemory = way === WITH_MEMORY;
-  const [hog, neighbour] = await Promise.all([Sandbox.create(client), Sandbox.create(client)]);
-  await hog.commands.run(`echo kept > file; head -c ${hasMemory ? 1 : 250 * MIB} /dev/urandom > /dev/shm/file`);
-  const writing = "while echo line >> file && sync file; do sleep 0.05; done; echo failed > /dev/shm/failed";
-  await neighbour.commands.run(writing, { background: true, timeoutMs: 0 });
-  const linesOf = async () => Number((await neighbour.commands.run("wc -l < file")).stdout);
-  await fillUp(700 * MIB);
-  await hog.commands.run("exec dd if=/dev/zero of=big bs=1M count=9500", { background: true, timeoutMs: 0 });
-  const detail = async () => JSON.parse((await call("GET", `/sandboxes/${hog.sandboxId}`)).text) as object;
-  const pauseMode = hasMemory ? "full" : "filesystem";
-  await expect
-    .poll(detail, { timeout: 60_000 })
-    .toMatchObject({ state: "paused", pauseReason: "disk", pauseMode, keptUntil: expect.any(String) });
-  expect(freeBytesOf(data)).toBeGreaterThan(128 * MIB);
-  const before = await linesOf();
-  await expect.poll(linesOf, { timeout: 30_000 }).toBeGreaterThan(before + 5);
-  expect((await neighbour.commands.run("ls /dev/shm; touch other")).stdout).not.toContain("failed");
-  expect(await call("POST", `/sandboxes/${hog.sandboxId}/connect`, { timeout: 60 })).toEqual(FULL);
-  expect(await detail()).toMatchObject({ state: "paused", pauseReason: "disk" });
-  await makeRoom();
-  const resumed = await Sandbox.connect(hog.sandboxId, client);
-  expect((await resumed.commands.run("cat file; ls /dev/shm; pkill dd; true")).stdout).toBe(hasMemory ? "kept\nfile\n" : "kept\n");
-  expect(await detail()).not.toHaveProperty("pauseReason");
-  await Promise.all([hog.kill(), neighbour.kill()]);
-});
+it.each(WAYS)(
+  "a sandbox that fills the disk is paused %s before others are harmed, and can be resumed when there is space",
+  async (way) => {
+    const hasMemory = way === WITH_MEMORY;
+    const [hog, neighbour] = await Promise.all([Sandbox.create(client), Sandbox.create(client)]);
+    await hog.commands.run(`echo kept > file; head -c ${hasMemory ? 1 : 250 * MIB} /dev/urandom > /dev/shm/file`);
+    const writing = "while echo line >> file && sync file; do sleep 0.05; done; echo failed > /dev/shm/failed";
+    await neighbour.commands.run(writing, { background: true, timeoutMs: 0 });
+    const linesOf = async () => Number((await neighbour.commands.run("wc -l < file")).stdout);
+    await fillUp(700 * MIB);
+    await hog.commands.run("exec dd if=/dev/zero of=big bs=1M count=9500", { background: true, timeoutMs: 0 });
+    const detail = async () => JSON.parse((await call("GET", `/sandboxes/${hog.sandboxId}`)).text) as object;
+    const pauseMode = hasMemory ? "full" : "filesystem";
+    await expect
+      .poll(detail, { timeout: 60_000 })
+      .toMatchObject({ state: "paused", pauseReason: "disk", pauseMode, keptUntil: expect.any(String) });
+    expect(freeBytesOf(data)).toBeGreaterThan(128 * MIB);
+    const before = await linesOf();
+    await expect.poll(linesOf, { timeout: 30_000 }).toBeGreaterThan(before + 5);
+    expect((await neighbour.commands.run("ls /dev/shm; touch other")).stdout).not.toContain("failed");
+    expect(await call("POST", `/sandboxes/${hog.sandboxId}/connect`, { timeout: 60 })).toEqual(FULL);
+    expect(await detail()).toMatchObject({ state: "paused", pauseReason: "disk" });
+    await makeRoom();
+    const resumed = await Sandbox.connect(hog.sandboxId, client);
+    expect((await resumed.commands.run("cat file; ls /dev/shm; pkill dd; true")).stdout).toBe(hasMemory ? "kept\nfile\n" : "kept\n");
+    expect(await detail()).not.toHaveProperty("pauseReason");
+    await Promise.all([hog.kill(), neighbour.kill()]);
+  },
+);

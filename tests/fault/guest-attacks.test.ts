@@ -60,7 +60,7 @@ describe.each(runtimesFor("attacks of a guest on its own sandbox"))("a guest on 
     else await assertEnded();
   });
 
-  it("fills its process table, and is told so", async () => {
+  it("fills its process table, and gets an error", async () => {
     const bomb = await attack(
       "trap '' TERM; python3 -c 'import os, time\nwhile True:\n  try:\n    if os.fork() == 0: time.sleep(1000)\n  except OSError: time.sleep(0.1)'",
     );
@@ -77,7 +77,7 @@ describe.each(runtimesFor("attacks of a guest on its own sandbox"))("a guest on 
     await assertGone();
   });
 
-  it("fills its memory, and loses that process", async () => {
+  it("fills its memory, and loses the process that did", async () => {
     const hog = await attack("exec python3 -c 'x = []\nwhile True: x.append(bytearray(b\"x\") * 16_000_000)'");
     const ended = hog?.wait().then(
       () => "ended",

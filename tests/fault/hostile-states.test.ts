@@ -95,7 +95,7 @@ describe("hostile states on gvisor", () => {
     await guest.sandbox.kill();
   });
 
-  it("refuses what can't be kept, with the cause, as often as it is asked, and the sandbox runs on", async () => {
+  it("refuses states that cannot be kept, with the reason, at every attempt, and the sandbox keeps running", async () => {
     const guest = await HostileGuest.start(await create());
     const { sandboxId } = guest.sandbox;
     await guest.make("pipe", "deleted_small");

@@ -117,7 +117,7 @@ describe("on gvisor", () => {
     await node.client.deleteImage({ imageId });
   });
 
-  it("an image whose record can't be read is listed, can only be deleted, and no disk is taken for a stray one while it is there", async () => {
+  it("an image with an unreadable record is listed and can only be deleted, and no disk counts as unused while it exists", async () => {
     const { id, imageId } = await paused();
     await node.stop();
     const file = join(node.dir, "images", imageId, "image.json");
@@ -146,7 +146,7 @@ describe("on gvisor", () => {
     expect(await node.client.deleteImage({ imageId })).toMatchObject({ existed: true });
   });
 
-  it("a sandbox whose agent is silent is not paused where that was not allowed, and goes on", async () => {
+  it("a sandbox whose agent does not answer is not paused unless that is permitted, and keeps running", async () => {
     const id = await marked();
     const agent = Number(JSON.parse(readFileSync(join(node.dir, "sandboxes", id, "sandbox.json"), "utf8")).process.pid);
     // A guest cannot stop process 1, but the host can. Then nothing in the sandbox responds.
@@ -166,7 +166,7 @@ describe("on gvisor", () => {
     ([first, second]) => OPERATIONS.indexOf(second) === (OPERATIONS.indexOf(first) + 1) % OPERATIONS.length,
   );
   const PAUSED = scaled("sandboxes that are paused when a node is killed", { sample: 6, full: 20 });
-  it.each(["running", "paused"] as const)("every two calls at once for a %s sandbox leave it whole, once", async (state) => {
+  it.each(["running", "paused"] as const)("any two simultaneous calls for a %s sandbox leave it complete and unique", async (state) => {
     for (const pair of PAIRS) {
       const id = await marked();
       const imageId = newId("m", 20);
@@ -198,7 +198,7 @@ describe("on gvisor", () => {
     }
   });
 
-  it("deletes an image while sandboxes are started from it: each is whole, or was refused", async () => {
+  it("deletes an image while sandboxes start from it: each is complete or was refused", async () => {
     const id = await marked();
     const imageId = newId("m", 20);
     await node.client.snapshotSandbox({ sandboxId: id, imageId, memory: true });
@@ -217,7 +217,7 @@ describe("on gvisor", () => {
     expect(await marksOf(id)).toEqual(["disk", "memory"]);
   });
 
-  it(`has ${PAUSED} paused sandboxes after an end without warning, and they take no memory and no network`, async () => {
+  it(`has ${PAUSED} paused sandboxes after a SIGKILL, and they use no memory and no network`, async () => {
     const all: { id: string; imageId: string }[] = [];
     for (let at = 0; at < PAUSED; at += 1) all.push(await paused());
     await node.kill9();
@@ -241,7 +241,7 @@ describe("on a disk that fills up", () => {
   afterAll(() => node?.[Symbol.asyncDispose]());
   const { marked, pause, resume, marksOf } = callsOf(() => node);
 
-  it("a pause and a snapshot that don't fit fail, the sandbox runs on as it was, and both work once there is room", async () => {
+  it("a pause and a snapshot without enough space fail, the sandbox keeps running, and both work once there is space", async () => {
     const id = await marked();
     for (let at = 0; at < 6; at += 1) await node.writeFile(id, `/dev/shm/${at}`, randomBytes(10 * 2 ** 20).toString("base64"));
     const free = Number((await runCommand("df", ["--output=avail", "--block-size=1M", node.dir])).stdout.split("\n")[1]);

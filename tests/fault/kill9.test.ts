@@ -44,7 +44,7 @@ const DELAYS_MS = sampleOf(
 );
 
 describe.each(runtimesFor("platforms that are killed during creates and kills"))("kill -9 of the platform on %s", (runtime) => {
-  it("adopts what runs, and releases what was half made or half killed", { timeout: 300_000 }, async () => {
+  it("adopts running sandboxes, and releases half-created and half-killed ones", { timeout: 300_000 }, async () => {
     await using platform = await startPlatform({ runtime, env: { SKERRY_READY_SLOTS: String(READY_SLOTS) } });
     const client = clientOf(platform);
     const kept = await Promise.all([Sandbox.create(client), Sandbox.create(client)]);

@@ -2,7 +2,7 @@ import { describe } from "vitest";
 import { describePlatformCrashes } from "./platform-crashes/describe-platform-crashes.ts";
 
 // platform-crashes.test.ts has the sample of crash points.
-describe("kill -9 of a platform on gvisor, in what begins, copies and ends sandboxes", { timeout: 120_000 }, () =>
+describe("kill -9 of a platform on gvisor, in operations that start, copy and end sandboxes", { timeout: 120_000 }, () =>
   describePlatformCrashes("gvisor", [
     "create",
     "create from a snapshot",

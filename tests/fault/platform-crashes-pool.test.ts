@@ -34,7 +34,7 @@ function ifThere(look: () => boolean): boolean {
 describe.each(["gvisor", "runc"] as const)("kill -9 of a platform with a pool on %s", { timeout: 120_000 }, (runtime) => {
   const casesOf = (operation: ApiOperation) => platformCases(runtime, [operation]).map(({ point }) => point);
 
-  it.each(["filling of the pool", "create from the pool"] as const)("%s: there is a point to end it at", (operation) => {
+  it.each(["filling of the pool", "create from the pool"] as const)("%s: it has a crash point", (operation) => {
     expect(pointsOf(runtime, operation)).not.toEqual([]);
   });
 
@@ -54,7 +54,7 @@ describe.each(["gvisor", "runc"] as const)("kill -9 of a platform with a pool on
     await untilReady(world, runtime);
   });
 
-  it.each(casesOf("create from the pool"))("while one is handed out, at %s", async (point) => {
+  it.each(casesOf("create from the pool"))("while a sandbox is claimed, at %s", async (point) => {
     await using world = await startWithPool(runtime);
     const subject = await world.createSubject();
     await untilReady(world, runtime);

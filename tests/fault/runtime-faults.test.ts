@@ -57,7 +57,7 @@ describe("with a runsc that misbehaves, a node", () => {
     await expectMarks(id);
   });
 
-  it.each(["hang", "late"] as const)("keeps memory when a restore does %s, for the next attempt", async (how) => {
+  it.each(["hang", "late"] as const)("keeps the memory for the next attempt when a restore does: %s", async (how) => {
     const id = await marked();
     const imageId = newId("m", 20);
     await pause(id, imageId);
@@ -79,7 +79,7 @@ describe("with a runsc that misbehaves, a node", () => {
     expect(await node.readFile(id, "/root/file")).toBe("disk");
   });
 
-  it("leaves nothing of a create that hangs or fails", async () => {
+  it("leaves nothing over of a create that hangs or fails", async () => {
     for (const how of ["hang", "fail", "late"] as const) {
       runsc.misbehave(how, "run");
       await expect(node.client.createSandbox({ spec: node.spec(newId("i", 21)) })).rejects.toThrow();
@@ -88,7 +88,7 @@ describe("with a runsc that misbehaves, a node", () => {
     }
   });
 
-  it.each(["hang", "fail"] as const)("gives back later what a kill could not, when deleting does %s", async (how) => {
+  it.each(["hang", "fail"] as const)("releases later what a kill could not release, when the deletion does: %s", async (how) => {
     const id = await marked();
     runsc.misbehave(how, "delete");
     await expect(node.client.killSandbox({ sandboxId: id })).rejects.toThrow();
@@ -97,7 +97,7 @@ describe("with a runsc that misbehaves, a node", () => {
     await expect.poll(() => node.running(), { timeout: 20_000 }).toEqual([]);
   });
 
-  it.each(["pause", "checkpoint"])("ended while %s goes on, it adopts the sandbox as it was", async (verb) => {
+  it.each(["pause", "checkpoint"])("adopts the sandbox unchanged after a kill during %s", async (verb) => {
     const id = await marked();
     runsc.misbehave("slow", verb);
     const pausing = pause(id, newId("m", 20)).catch(() => {});
@@ -109,7 +109,7 @@ describe("with a runsc that misbehaves, a node", () => {
     await expectMarks(id);
   });
 
-  it("ended while a restore goes on, it has the paused sandbox as it was", async () => {
+  it("keeps the paused sandbox after a kill during a restore", async () => {
     const id = await marked();
     const imageId = newId("m", 20);
     await pause(id, imageId);
@@ -125,7 +125,7 @@ describe("with a runsc that misbehaves, a node", () => {
     await expectMarks(id);
   });
 
-  it("ended while a start goes on, it leaves nothing of it", async () => {
+  it("leaves nothing over after a kill during a start", async () => {
     runsc.misbehave("slow", "run");
     const creating = node.client.createSandbox({ spec: node.spec(newId("i", 21)) }).catch(() => {});
     await sleep(2_000);

@@ -79,7 +79,7 @@ function untilFull(write: (at: number) => void): void {
   }).toThrow(/ENOSPC/);
 }
 
-describe.each(RUNTIMES)("the machine's disk, on %s", (runtime) => {
+describe.each(RUNTIMES)("the host's disk, on %s", (runtime) => {
   const LEVELS = {
     "no byte": 0,
     "a little less than the reserve": RESERVE - 8 * MIB,
@@ -201,7 +201,7 @@ describe.each(RUNTIMES)("the machine's disk, on %s", (runtime) => {
   });
 });
 
-describe("the machine's disk, after a crash in the middle of a snapshot", () => {
+describe("the host's disk, after a crash during a snapshot", () => {
   let node: ChildNode;
   beforeAll(async () => {
     node = await ChildNode.start({ runtime: "gvisor", diskMb: 3072 });
@@ -210,7 +210,7 @@ describe("the machine's disk, after a crash in the middle of a snapshot", () => 
   const AFTER = ["write.committed", "snapshot.predecessor-ended", "start.area-made", "start.started"] as const;
   const CASES = sampleOf("crashes of a snapshot after which the disk is full", AFTER, (point) => point === "snapshot.predecessor-ended");
 
-  it.each(CASES)("a sandbox goes on with its memory though nothing new may begin: at %s", async (point) => {
+  it.each(CASES)("a sandbox keeps its memory although no new operation may start: at %s", async (point) => {
     await leave(node.dir, 2 * RESERVE);
     const { marked, snapshot, expectMarks } = sandboxesOf(() => node, "gvisor");
     const id = await marked();
@@ -225,8 +225,8 @@ describe("the machine's disk, after a crash in the middle of a snapshot", () => 
   });
 });
 
-describe("the machine's disk, where sandboxes are ready", () => {
-  it("refuses a create below the reserve all the same, and hands one out above it", async () => {
+describe("the host's disk, with ready sandboxes", () => {
+  it("refuses a create below the reserve too, and lets one claim a ready sandbox above it", async () => {
     await using node = await ChildNode.start({ runtime: "gvisor", diskMb: 3072, poolSize: 1 });
     const { marked } = sandboxesOf(() => node, "gvisor");
     await marked();

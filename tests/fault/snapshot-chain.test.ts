@@ -42,7 +42,7 @@ async function layersOf(count: number): Promise<string[]> {
 
 const imageIdOf = (number: number) => `m${String(number).padStart(19, "0")}`;
 
-it(`${SNAPSHOTS} snapshots in a row leave a sandbox and every snapshot whole`, { timeout: 600_000 }, async () => {
+it(`${SNAPSHOTS} snapshots in a row leave a sandbox and every snapshot complete`, { timeout: 600_000 }, async () => {
   const id = "i00000000000000000001";
   await node.client.createSandbox({ spec: node.spec(id) });
   await node.writeFile(id, "/dev/shm/memory", "memory");
@@ -73,7 +73,7 @@ it(`${SNAPSHOTS} snapshots in a row leave a sandbox and every snapshot whole`, {
   await node.empty();
 });
 
-it("a snapshot after which the sandbox could not be mounted any more is refused, and it runs on", async () => {
+it("a snapshot after which the sandbox's disk could not be mounted is refused, and the sandbox keeps running", async () => {
   const id = "i00000000000000002000";
   const layers = [node.layer, ...(await layersOf(192))];
   await node.client.createSandbox({ spec: node.spec(id, { layers }) });

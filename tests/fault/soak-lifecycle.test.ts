@@ -24,7 +24,7 @@ it.each(runtimesFor("random steps"))(
   },
 );
 
-it("kills paused ones and running ones", () => {
+it("kills paused and running sandboxes", () => {
   expect([chooseStep(undefined, 0.1), chooseStep({ paused: true }, 0.1), chooseStep({ paused: false }, 0.1)]).toEqual([
     "create",
     "kill",

@@ -71,7 +71,7 @@ describe("inside a sandbox on gvisor", () => {
     expect(Math.abs(after.now - Date.now())).toBeLessThan(2_000);
   };
 
-  it("goes on after a pause and a resume, three times", async () => {
+  it("everything continues after a pause and a resume, three times", async () => {
     const before = await stateOf(id, "first");
     for (const token of ["second", "third", "fourth"]) {
       await pauseAndResume();
@@ -80,7 +80,7 @@ describe("inside a sandbox on gvisor", () => {
     expect(await node.readFile(id, "/root/held/kept")).toBe("one and first and second and third and fourth");
   });
 
-  it("goes on after snapshots in place, and in what is forked from them", async () => {
+  it("everything continues after snapshots in place, and in their forks", async () => {
     const before = await stateOf(id, "first");
     await snapshot();
     await expectWhole(id, before, "second");
@@ -95,7 +95,7 @@ describe("inside a sandbox on gvisor", () => {
     for (const fork of forks) expect(await node.readFile(fork, "/root/held/kept")).toBe(`one and first and second and fork-${fork}`);
   });
 
-  it("a terminal goes on after a pause and a snapshot", async () => {
+  it("a terminal continues after a pause and a snapshot", async () => {
     const controller = new AbortController();
     const request = { process: { cmd: "/bin/sh" }, pty: { size: { cols: 80, rows: 24 } }, tag: "terminal" };
     let pid = 0;
@@ -127,7 +127,7 @@ describe("inside a sandbox on gvisor", () => {
     expect(numbers).toEqual([...Array.from({ length: lines }, (_, at) => String(at)), "end", ""]);
   });
 
-  it("loses no byte of an upload, also of what is sent while it stands still", async () => {
+  it("loses no byte of an upload, even of data that is sent while the sandbox is frozen", async () => {
     const socket = await node.dial(id, 8002);
     const hash = createHash("sha256");
     let size = 0;
@@ -183,7 +183,7 @@ describe("inside a sandbox on gvisor", () => {
     busy.destroy();
   });
 
-  it("takes new connections while it stands still", async () => {
+  it("accepts new connections while it is frozen", async () => {
     let failed = 0;
     let done = false;
     const asking = (async () => {

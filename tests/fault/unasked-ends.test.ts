@@ -29,7 +29,7 @@ const marked = async (node: ChildNode) => {
 const marksOf = async (node: ChildNode, id: string) => [await node.readFile(id, "/root/file"), await node.readFile(id, "/dev/shm/memory")];
 const resume = (node: ChildNode, id: string, imageId: string) => node.client.resumeSandbox({ spec: node.spec(id, { imageId }) });
 
-describe.each(runtimesFor("ends that nobody asked for, on a node"))("a sandbox on %s that ended by itself", (runtime) => {
+describe.each(runtimesFor("ends without a request, on a node"))("a sandbox on %s that ended by itself", (runtime) => {
   let node: ChildNode;
   beforeAll(async () => {
     node = await ChildNode.start({ runtime });
@@ -64,7 +64,7 @@ describe.each(runtimesFor("ends that nobody asked for, on a node"))("a sandbox o
     await expectBoots(id, await onlyKept(id));
   });
 
-  it("is kept by a node that starts after the machine was switched off", async () => {
+  it("is kept by a node that starts after the host was switched off", async () => {
     const [id, other] = [await marked(node), await marked(node)];
     const records = [node.recordOf(id), node.recordOf(other)];
     await node.kill9();
@@ -87,7 +87,7 @@ describe.each(runtimesFor("ends that nobody asked for, on a node"))("a sandbox o
     for (const each of [id, other]) expect(await marksOf(node, each)).toEqual(["disk", 404]);
   });
 
-  it("is kept also when it ended behind a resume, before its image was removed, and that image is gone then", async () => {
+  it("is also kept when it ended after a resume but before its image was removed, and that image is deleted", async () => {
     const id = await marked(node);
     const imageId = newId("m", 20);
     await node.client.pauseSandbox({ sandboxId: id, imageId, memory: true });
@@ -101,7 +101,7 @@ describe.each(runtimesFor("ends that nobody asked for, on a node"))("a sandbox o
     await expectBoots(id, kept);
   });
 
-  it("that has no disk any more has ended", async () => {
+  it("without a disk has ended", async () => {
     const id = await marked(node);
     const { area, process: first } = node.recordOf(id);
     await runCommand("umount", ["--lazy", join(node.dir, "areas", area, "fs")]).catch(() => {});
@@ -113,14 +113,14 @@ describe.each(runtimesFor("ends that nobody asked for, on a node"))("a sandbox o
   });
 });
 
-describe("records that a node can't read", () => {
+describe("unreadable records on a node", () => {
   let node: ChildNode;
   beforeAll(async () => {
     node = await ChildNode.start({ runtime: "gvisor" });
   });
   afterAll(() => node?.[Symbol.asyncDispose]());
 
-  it("of a sandbox are set aside, and no disk is deleted while they are there", async () => {
+  it("of sandboxes are set aside, and no disk is deleted while they exist", async () => {
     const [id, other] = [await marked(node), await marked(node)];
     const file = node.recordOf(id).file;
     const { area, containerId } = node.recordOf(id);
@@ -174,7 +174,7 @@ describe("with a runsc that misbehaves, a snapshot", () => {
   const snapshot = (sandboxId: string, imageId: string) => node.client.snapshotSandbox({ sandboxId, imageId, memory: true });
   const losses = async () => (await node.client.listSandboxes({})).sandboxes.map(({ memoryLostReason }) => memoryLostReason);
 
-  it("says that it cost its sandbox the memory, until the next one", async () => {
+  it("reports that its sandbox lost its memory, until the next snapshot", async () => {
     const id = await marked(node);
     const imageId = newId("m", 20);
     runsc.misbehave("fail", "restore");
@@ -195,7 +195,7 @@ describe("with a runsc that misbehaves, a snapshot", () => {
     expect(await losses()).toEqual(["", ""]);
   });
 
-  it("that its sandbox can't go on from keeps it, with its memory", async () => {
+  it("from which its sandbox cannot continue keeps the sandbox, with its memory", async () => {
     const id = await marked(node);
     const imageId = newId("m", 20);
     runsc.misbehave("fail", "restore", "run");

@@ -144,7 +144,7 @@ describe("root inside a runc sandbox", () => {
     await other.kill();
   });
 
-  it("is an ordinary, unnamed user outside, another one for each sandbox", async () => {
+  it("is an ordinary, unnamed user on the host, a different one per sandbox", async () => {
     const other = await Sandbox.create(clientOf(platform));
     await asRoot("touch /root/mine");
     const upperOf = ({ sandboxId }: Sandbox) => {
@@ -175,7 +175,7 @@ describe("root inside a runc sandbox", () => {
     expect(Number(limit[0])).toBeLessThan(16 * 1024 ** 3);
   });
 
-  it("can't use up what the host has in common for all sandboxes", async () => {
+  it("cannot use up resources that all sandboxes share on the host", async () => {
     const count = "import ctypes; l = ctypes.CDLL(None); print(sum(1 for _ in range(1000) if l.inotify_init1(0) >= 0))";
     const { stdout } = await asRoot(`python3 -c '${count}'`);
     expect(Number(stdout.split("\n")[0])).toBeLessThanOrEqual(128);

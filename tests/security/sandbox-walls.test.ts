@@ -115,7 +115,7 @@ except OSError: print("silent")`;
     await Promise.all(next.map((one) => one.kill()));
   });
 
-  it("leaves no open connection to whoever gets its address next", async () => {
+  it("leaves no open connection to the next sandbox with its address", async () => {
     const former = await Sandbox.create(clientOf(platform));
     const { guest } = addressesOf(former.sandboxId);
     const known = () => execFileSync("conntrack", ["-L", "--orig-src", guest], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
@@ -127,7 +127,7 @@ except OSError: print("silent")`;
     expect(known()).toBe("");
   });
 
-  it("answers nobody without its token, and not with another sandbox's", async () => {
+  it("refuses requests without its token and with another sandbox's token", async () => {
     const other = await Sandbox.create(clientOf(platform));
     const tokenOf = async (id: string) =>
       ((await callApi(platform, `/sandboxes/${id}`)).body as { envdAccessToken: string }).envdAccessToken;

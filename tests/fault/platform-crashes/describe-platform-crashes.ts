@@ -159,7 +159,7 @@ function forkIn({ body }: { body: unknown }): string | undefined {
 
 /** Tests the cases of these operations on one platform. */
 export function describePlatformCrashes(runtime: Runtime, operations: readonly ApiOperation[]): void {
-  it.each(operations)("%s: there is a test of it, and a point to end it at", (operation) => {
+  it.each(operations)("%s: it has a test and a crash point", (operation) => {
     expect(OPERATIONS[operation]).toBeDefined();
     expect(pointsOf(runtime, operation)).not.toEqual([]);
   });
