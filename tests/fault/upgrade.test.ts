@@ -138,7 +138,8 @@ describe.each(runtimesFor("upgrades"))("sandboxes on %s that an earlier version 
     const { exitCode, stderr } = await withEarlier("restart");
     expect(exitCode).not.toBe(0);
     expect(stderr).toMatch(/EISDIR.*node\/lock/s);
-    expect(stderr).toContain("./skerry restart from the previous checkout");
+    // In the words of that commit.
+    expect(stderr).toContain("./skerry restart from the checkout of before");
     expect(await withThis({}, "restart")).toMatchObject({ exitCode: 0 });
     await expectWhole(await connect(running), "running", { from: rememberedOf(running), memory: true });
     for (const [sandbox, name] of [
