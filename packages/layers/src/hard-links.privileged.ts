@@ -1,11 +1,11 @@
-// Files that have several names in a layer, below a root that has changed them.
+// Files that have several names in a layer, and that a root above the layer has changed.
 //
-// With `index=on` overlayfs keeps such a file one file: what is written under one name it notes in `work/index`, and shows under the others
-// from there. Only names that were written to are in `upper`. As long as `upper` is written to, that is all. But once it is a layer itself,
-// nobody looks into its index any more, and the other names would show what they did before. So they are written into `upper` first.
-// They are looked for in the layer that has them, by the file's number.
+// With `index=on`, overlayfs keeps such a file one file: it records the changed copy in `work/index` and shows it under all names. `upper`
+// contains only the names that were written to. That is enough while `upper` is written to. Once `upper` is a layer itself, its index is not
+// used any more, and the other names would show the old content. So those names are written into `upper` first. They are found in the layer by
+// the file's inode number.
 //
-// An entry of the index is a second name of the file in `upper`. It is called what the layer's file system calls the original.
+// An entry of the index is a hard link to the file in `upper`. Its name is the file handle of the original in the layer's file system.
 
 import { closeSync, constants, existsSync, fstatSync, lstatSync, openSync, readdirSync, readSync, statSync } from "node:fs";
 import { rm } from "node:fs/promises";
@@ -15,10 +15,10 @@ import { findXattr, openByHandle, openMemoryFile, setTimes } from "@skerry/base/
 import { Pace, Place } from "./area/descent.privileged.ts";
 import type { RootMount } from "./root-mount.privileged.ts";
 
-/** A guest can have millions of names, and stands still while they are written: what takes longer is refused. */
+/** The longest time for writing names. The guest stands still meanwhile and may have millions of names, so more is refused. */
 const MOST_MS = 60_000;
 const MOST_LIST_BYTES = 64 * 2 ** 20;
-/** More than these are not named to `find` one by one. */
+/** With more files than this, `find` does not get the number of each. */
 const FEW_FILES = 64;
 /** "U": so many names more than the file in `upper` has; that one has one more, the index's. */
 const ALL_IN_UPPER = "U-1";
@@ -44,14 +44,14 @@ interface FileSystem {
   readonly wanted: Set<bigint>;
 }
 
-/** Whether a root has changed files of which `upper` may not have all names. Preconditions: no other overlay writes to it. */
+/** Whether a root has changed files of which `upper` may lack names. Preconditions: no other overlay writes to it. */
 export async function hasSplitLinks(work: string): Promise<boolean> {
   return (await splitFiles(work)).length > 0;
 }
 
 /**
- * Writes into `upper` all names that the root shows of the files that it has changed. For whoever looks at the root, nothing happens.
- * Throws PlatformError("links_not_kept") when there are too many, or no room for them; the root is as it was then. Preconditions: it is
+ * Writes all names of the changed files that the root shows into `upper`. The content of the root does not change. Throws
+ * PlatformError("links_not_kept") when there are too many names, or no room for them; the root is then unchanged. Preconditions: the root is
  * mounted, and no guest writes to it.
  */
 export async function linkUp({ layers, work, target }: Pick<RootMount, "layers" | "work" | "target">): Promise<void> {
@@ -74,17 +74,17 @@ export async function linkUp({ layers, work, target }: Pick<RootMount, "layers" 
   }
 }
 
-/** Whether overlayfs keeps an index there. */
+/** Whether overlayfs has an index in this work directory. */
 export function hasIndex(work: string): boolean {
   return existsSync(indexOf(work));
 }
 
-/** Forgets which names belong together. For an `upper` that is a layer now: each entry would count as a name of its file. */
+/** Removes the index of an `upper` that is a layer now, because each of its entries counts as a name of the file. */
 export async function removeIndex(work: string): Promise<void> {
   await rm(indexOf(work), { recursive: true, force: true });
 }
 
-/** Where overlayfs keeps it. */
+/** The index of a work directory. */
 export function indexOf(work: string): string {
   return join(work, "index");
 }
@@ -94,7 +94,7 @@ async function splitFiles(work: string): Promise<Original[]> {
   const pace = new Pace();
   const found: Original[] = [];
   for (const name of existsSync(index) ? readdirSync(index) : []) {
-    // Others are what overlayfs works with: `#1f`.
+    // Other names are temporary files of overlayfs, such as `#1f`.
     if (!/^00fb(?:[0-9a-f]{2}){19,}$/.test(name)) continue;
     if (findXattr(Buffer.from(join(index, name)), NLINK)?.toString() !== ALL_IN_UPPER) found.push(parseHandle(Buffer.from(name, "hex")));
     await pace.keep();
@@ -174,7 +174,7 @@ function parseNames(list: Buffer, wanted: ReadonlySet<bigint>): Buffer[] {
   return names;
 }
 
-/** Setting a file's times, to what they are, makes overlayfs write the name into `upper`, whatever kind of file it is and whoever has it open. */
+/** Sets the times of a file to their current values, which makes overlayfs write the name into `upper`. This works for every kind of file. */
 async function touchAll(
   root: string,
   { names, wanted, deadline }: { names: readonly Buffer[]; wanted: ReadonlySet<bigint>; deadline: number },
@@ -202,7 +202,7 @@ async function touchAll(
   }
 }
 
-/** A folder of the root, if it has one at this path. A guest may have put anything else there since. */
+/** Opens a directory of the root, if there is one at this path. A guest may have replaced it with something else. */
 async function placeOf(root: string, folder: Buffer, keepTime: () => Promise<void>): Promise<Place | undefined> {
   const place = new Place(root);
   try {

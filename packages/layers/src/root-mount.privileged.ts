@@ -1,14 +1,14 @@
 // A sandbox's root file system: host overlayfs, the layers read-only below, the sandbox's own `upper` on top.
 //
-// With a user namespace (runc) the layers are idmapped first, or root inside would see every file owned by nobody.
-// `upper` and `work` cannot be idmapped (overlayfs would quietly become read-only), so they are owned on disk by the
-// namespace's root. overlayfs keeps a private copy of each lower mount, so the idmapped ones are taken away at once.
+// With a user namespace (runc) the layers are mounted with an id mapping. Without it, root inside would see all files owned by `nobody`.
+// `upper` and `work` cannot be idmapped (overlayfs would become read-only without an error), so the namespace's root owns them on disk.
+// overlayfs has a private copy of each lower mount, so the idmapped mounts are removed at once.
 //
-// Layers and `upper` are on different file systems. Only with `xino=on` does a file keep its inode number when it is changed
-// for the first time, and are all files on one device, which tools that stay on one file system ask.
+// Layers and `upper` are on different file systems. `xino=on` keeps a file's inode number when it is changed for the first time, and puts
+// all files on one device, which tools that stay on one file system need.
 //
-// Only with `index=on` does a file of a layer stay one file under all its names when it is changed: see hard-links.privileged.ts. The
-// kernel then takes no layer and no `upper` that another overlay still writes to, and no other layers below an `upper` than before.
+// `index=on` keeps a file of a layer one file under all its names when it is changed: see hard-links.privileged.ts. The kernel then refuses
+// layers and an `upper` that another overlay still writes to, and an `upper` that had other layers below it before.
 
 import { accessSync, closeSync, constants, mkdirSync, openSync, rmdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ import { errnoOf, PlatformError } from "@skerry/base";
 import { findXattr, mount, mountIdmapped, removeXattr, unmount } from "@skerry/base/linux";
 import { hasIndex, indexOf } from "./hard-links.privileged.ts";
 
-// One page, less the terminating zero.
+// One page, without the terminating zero byte.
 const MAX_OPTIONS_BYTES = 4095;
 /** Opens without reading; Node.js has no name for it. */
 const O_PATH = 0o10000000;
@@ -37,7 +37,7 @@ export interface RootMount {
  */
 const MOST_LAYERS = Math.floor((MAX_OPTIONS_BYTES - 200) / 20);
 
-/** For what can't be undone once its root has to be mounted. Throws PlatformError("layer_chain_too_long"). */
+/** For callers that cannot go back once they mount the root. Throws PlatformError("layer_chain_too_long"). */
 export function assertMountable(layerCount: number): void {
   if (layerCount > MOST_LAYERS) throw tooLong(layerCount);
 }
@@ -49,16 +49,16 @@ function tooLong(layerCount: number): PlatformError {
 }
 
 /**
- * What becomes of files with several names in the layers. `kept`: they stay one file each. `renewed`: from now on; the layers are not those
- * of before, and what was changed in such a file under one name may be missing under others. `split`: whoever changes one changes it under
- * one name only, as file systems without file handles have it.
+ * What happens to files with several names in the layers. `kept`: each stays one file. `renewed`: the same from now on, but the layers have
+ * changed, and earlier changes under one name may be missing under the others. `split`: a change under one name does not affect the other
+ * names, as on file systems without file handles.
  */
 export type HardLinks = "kept" | "renewed" | "split";
 
 /**
- * Throws PlatformError("root_read_only") when nothing can be written to it, and fails with EBUSY while another overlay that writes to one of
- * these folders is not quite gone; `force` mounts it even so, without hard links. Preconditions: root; `upper` and `work` exist on one file
- * system, `target` exists.
+ * Throws PlatformError("root_read_only") when the root cannot be written to. Fails with EBUSY while the kernel still has another overlay that
+ * writes to one of these directories; `force` mounts the root anyway, without hard links. Preconditions: root; `upper` and `work` exist on
+ * one file system, and `target` exists.
  */
 export function mountRootFilesystem(root: RootMount, { force = false } = {}): HardLinks {
   const idmapped: string[] = [];
@@ -91,26 +91,26 @@ function mountWritable(root: RootMount, force: boolean): HardLinks {
   try {
     mountOverlay({ ...root, index: true });
   } catch (error) {
-    // Other layers than before, or the same ones on another file system: what the index says of them means nothing any more.
+    // The layers have changed, or have moved to another file system: the index is not valid any more.
     if (errnoOf(error) !== "ESTALE") throw error;
     forgetLayers(root);
     mountOverlay({ ...root, index: true });
     isRenewed = true;
   }
-  // Where a file system can't do it, the kernel mounts without an index, and says nothing.
+  // If a file system does not support an index, the kernel mounts without one and reports no error.
   if (!hasIndex(root.work)) return "split";
   return isRenewed ? "renewed" : "kept";
 }
 
 const ORIGIN = "trusted.overlay.origin";
 
-/** What an `upper` and its index know of the layers that they lay on. Their files stay. */
+/** Removes the references of an `upper` to its former layers. Its files stay. */
 function forgetLayers({ upper, work }: RootMount): void {
   rmSync(indexOf(work), { recursive: true, force: true });
   if (findXattr(Buffer.from(upper), ORIGIN)) removeXattr(upper, ORIGIN);
 }
 
-/** Where overlayfs can't make its work directory it falls back to reading only, without an error. */
+/** If overlayfs cannot create its work directory, it mounts read-only without an error. */
 function assertWritable(target: string): void {
   try {
     accessSync(target, constants.W_OK);
@@ -123,14 +123,14 @@ function assertWritable(target: string): void {
   }
 }
 
-/** What layers show together, to look at. Preconditions: root; at least two layers, lowest first; `target` exists. */
+/** Mounts layers together, read-only. Preconditions: root; at least two layers, lowest first; `target` exists. */
 export function mountLayers(view: Pick<RootMount, "layers" | "target">): void {
   mountOverlay(view);
 }
 
 type Overlay = Pick<RootMount, "layers" | "target"> & Partial<Pick<RootMount, "upper" | "work">> & { readonly index?: boolean };
 
-/** Long chains are named by open descriptors: 20 bytes for each layer whatever its path is. */
+/** Names the layers of long chains by open descriptors, which take 20 bytes each, whatever the path is. */
 function mountOverlay(overlay: Overlay): void {
   const { layers, target } = overlay;
   const named = overlayOptions(overlay, (path) => path);
@@ -152,7 +152,7 @@ function mountOverlay(overlay: Overlay): void {
   }
 }
 
-/** Whatever the kernel's defaults are: a frozen `upper` must mean the same below any other chain, and be possible to merge. */
+/** All options are explicit, whatever the kernel's defaults: a frozen `upper` must mean the same in every chain, and it must be mergeable. */
 function overlayOptions({ layers, upper, work, index = false }: Overlay, name: (path: string) => string): string {
   const named = (path: string) => escapeOption(name(path));
   const above = upper === undefined || work === undefined ? "" : `upperdir=${named(upper)},workdir=${named(work)},`;
@@ -163,14 +163,14 @@ function fits(options: string): boolean {
   return Buffer.byteLength(options) <= MAX_OPTIONS_BYTES;
 }
 
-/** Returns false when nothing was mounted. Detaches when something still uses it: the last user's end then frees it. */
+/** Returns false when nothing was mounted. A mount that is still in use is detached and freed after its last user. */
 export function unmountRootFilesystem(target: string): boolean {
   return unmount(target, { detach: true });
 }
 
 /**
- * Unmounts it for good, also where others have their own copies of this machine's mounts: the kernel takes a mount away from everybody with
- * the folder that it is on. What its `upper` is then to be mounted for would be refused otherwise.
+ * Unmounts a root in all mount namespaces: when the mount point is removed, the kernel removes the mount from every namespace. Otherwise the
+ * kernel would refuse the next mount of its `upper`.
  */
 export function removeRootFilesystem(target: string): void {
   while (unmount(target, { detach: true }));

@@ -1,5 +1,6 @@
-// Areas made ahead of time, a few of each size that was asked for lately. One is made at a time: real work goes first.
+// Areas prepared ahead of time, a few of each recently used size. One is prepared at a time, so that requests come first.
 
+/** How many sizes have prepared areas. Requests for a further size discard those of the least recently used one. */
 const SIZES = 4;
 
 export interface AreaPoolOptions<T> {
@@ -7,13 +8,13 @@ export interface AreaPoolOptions<T> {
   readonly ready: number;
   make(sizeMb: number): Promise<T>;
   discard(item: T): Promise<void>;
-  /** Hears why nothing could be made or discarded. Filling goes on after the next `want` or `take`. */
+  /** Called when an area could not be created or discarded. The next `want` or `take` continues to fill the pool. */
   onFailure(error: unknown): void;
 }
 
 export class AreaPool<T> {
   readonly #options: AreaPoolOptions<T>;
-  /** By size; the one that was asked for last is last. */
+  /** By size, the most recently used one last. */
   readonly #prepared = new Map<number, T[]>();
   #filling: Promise<void> | undefined;
   #closed = false;
@@ -22,7 +23,7 @@ export class AreaPool<T> {
     this.#options = options;
   }
 
-  /** Keeps areas of this size ready from now on, until too many other sizes were asked for. */
+  /** Keeps areas of this size ready from now on, until too many other sizes have been requested. */
   want(sizeMb: number): void {
     if (this.#closed || this.#options.ready === 0) return;
     const items = this.#prepared.get(sizeMb) ?? [];
@@ -33,24 +34,24 @@ export class AreaPool<T> {
     });
   }
 
-  /** A ready area, or undefined; others take its place behind the caller's back. */
+  /** A ready area, or undefined. The pool is refilled in the background. */
   take(sizeMb: number): T | undefined {
     const item = this.#prepared.get(sizeMb)?.shift();
     this.want(sizeMb);
     return item;
   }
 
-  /** All that are ready now. */
+  /** All areas that are ready now. */
   items(): T[] {
     return [...this.#prepared.values()].flat();
   }
 
-  /** Nothing is being made any more. */
+  /** Resolves when no area is being prepared. */
   async settled(): Promise<void> {
     while (this.#filling) await this.#filling;
   }
 
-  /** Discards what is ready and makes no more. */
+  /** Discards the ready areas and prepares no more. */
   async close(): Promise<void> {
     this.#closed = true;
     await this.settled();
@@ -60,7 +61,7 @@ export class AreaPool<T> {
   }
 
   async #fill(): Promise<void> {
-    // What asked for this goes first.
+    // The caller's own work comes first.
     await new Promise((resolve) => setImmediate(resolve));
     while (!this.#closed) {
       await this.#discardForgottenSizes();
@@ -69,7 +70,7 @@ export class AreaPool<T> {
       const [sizeMb] = next;
       try {
         const item = await this.#options.make(sizeMb);
-        // Its size may have been forgotten meanwhile.
+        // The size may have been forgotten in the meantime.
         const items = this.#prepared.get(sizeMb);
         if (items) items.push(item);
         else await this.#discard(item);

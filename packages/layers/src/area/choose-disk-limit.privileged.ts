@@ -6,22 +6,22 @@ export type DiskLimitSetting = DiskLimit | "auto";
 
 export interface ChosenDiskLimit {
   readonly limit: DiskLimit;
-  /** Why disks can't be limited here, and are not; undefined when they are, or when nobody wants it. */
+  /** Why disks cannot be limited here; undefined when they are limited, or when no limit is wanted. */
   readonly missing?: string;
 }
 
 const SMALLEST_MB = 8;
 
 /**
- * What limits disks in `dir`, the areas' own folder: found by making, closing, opening and removing a small one. With "auto", a machine
- * that can't is used without limits. Throws PlatformError("config_invalid") when the setting is "file" and disk files do not work here.
+ * Finds out what can limit disks in `dir`, the directory of the areas, by creating, closing, opening and removing a small area. With "auto",
+ * a host where disk files do not work has no limits. Throws PlatformError("config_invalid") when the setting is "file" and disk files do not work here.
  */
 export async function chooseDiskLimit({ dir, setting }: { dir: string; setting: DiskLimitSetting }): Promise<ChosenDiskLimit> {
   if (setting === "none") return { limit: "none" };
   const missing = await tryDiskFile(dir);
   if (missing === undefined) return { limit: "file" };
   if (setting === "auto") return { limit: "none", missing };
-  throw new PlatformError("config_invalid", `disks can't be limited here: ${missing}; mend that, or set SKERRY_DISK_LIMIT=none`);
+  throw new PlatformError("config_invalid", `disks cannot be limited here: ${missing}. Fix that, or set SKERRY_DISK_LIMIT=none`);
 }
 
 async function tryDiskFile(dir: string): Promise<string | undefined> {

@@ -1,5 +1,5 @@
-// A copy of a tree with everything that there is of it. `cp` does that fast and in a process of its own, but names each file by its whole
-// path, of which the kernel takes 4 KiB. Where a guest has made longer ones, the tree is copied here.
+// Copies a tree with all its metadata. `cp` is fast and runs in its own process, but it uses whole paths, which the kernel limits to 4 KiB.
+// A tree with longer paths is copied here, directory by directory.
 
 import {
   chmodSync,
@@ -22,14 +22,14 @@ import { copyXattrs, makeNode, seekDataOrHole, setTimes } from "@skerry/base/lin
 import { type Place, walkTrees } from "./descent.privileged.ts";
 
 const COPY_TIMEOUT_MS = 3_600_000;
-/** Of the 4,095 bytes of a path, less what may be in front of it. */
+/** The longest path inside a tree for `cp`: 4,095 bytes, less the longest path of the tree itself. */
 const LONGEST_FOR_CP = 3_500;
 const PIECE_BYTES = 2 ** 20;
 const KIND = 0o170000;
 
 /**
- * Copies what is in `from` into the folder `to`, over what is there: owners, times, attributes, holes and hard links, too. Beside `to` on its
- * file system there has to be room for a folder. Preconditions: root; nothing writes to either.
+ * Copies the content of `from` into the directory `to` and replaces existing files. Keeps owners, times, attributes, holes and hard links.
+ * Preconditions: root; nothing writes to either; a directory can be created beside `to`.
  */
 export async function copyTree(from: string, to: string): Promise<void> {
   if ((await longestPath(from)) > LONGEST_FOR_CP) return copyByFolders(from, to);
@@ -37,7 +37,7 @@ export async function copyTree(from: string, to: string): Promise<void> {
   await runCommand("nice", ["cp", ...options, "--", from, to], { timeoutMs: COPY_TIMEOUT_MS });
 }
 
-/** Bytes, from the root of the tree. */
+/** The length of the longest path below the root of the tree, in bytes. */
 async function longestPath(root: string): Promise<number> {
   let longest = 0;
   await walkTrees([root], {
@@ -51,7 +51,7 @@ async function longestPath(root: string): Promise<number> {
 }
 
 async function copyByFolders(from: string, to: string): Promise<void> {
-  // Files of several names, by their number in the source: a path to them that stays short.
+  // Files with several names, by their inode in the source: a short path to each.
   const links = mkdtempSync(join(dirname(to), "links-"));
   try {
     await walkTrees([from, to], {
@@ -92,7 +92,7 @@ async function copyEntry(at: Buffer, copy: Buffer, links: string): Promise<void>
   if (nlink > 1) linkSync(copy, linked);
 }
 
-/** What was never written stays a hole. */
+/** Holes stay holes. */
 async function copyContent(at: Buffer, copy: Buffer): Promise<void> {
   await using source = await open(at, constants.O_RDONLY | constants.O_NOFOLLOW);
   await using target = await open(copy, "wx", 0o600);
@@ -110,7 +110,7 @@ async function copyContent(at: Buffer, copy: Buffer): Promise<void> {
   }
 }
 
-/** Owner before mode and attributes: changing it takes set-user-id bits and capabilities away. */
+/** Sets the owner first: changing it removes set-user-id bits and capabilities. */
 function copyAttributes(at: Buffer, copy: Buffer): void {
   const { uid, gid, mode, atimeNs, mtimeNs } = lstatSync(at, { bigint: true });
   lchownSync(copy, Number(uid), Number(gid));

@@ -1,6 +1,6 @@
-// Trees that guests made: deeper than any path may be long, with names that are no text, and with any number of entries. So they are gone
-// through folder by folder, each opened from the one above or below it, and with rests in between: others use this thread, too.
-// Preconditions everywhere: nobody changes the trees meanwhile.
+// Walks through trees that guests made: deeper than the longest path, with names that are not text, and with any number of entries. Each
+// directory is opened from the one above or below it. The walk pauses regularly, because other work uses this thread, too.
+// Preconditions everywhere: nothing changes the trees at the same time.
 
 import { closeSync, constants, type Dirent, openSync, readdirSync } from "node:fs";
 import { setTimeout } from "node:timers/promises";
@@ -8,7 +8,7 @@ import { setTimeout } from "node:timers/promises";
 const WORK_MS = 4;
 const REST_MS = 4;
 
-/** A folder of a tree, open. One descriptor, however deep it is. */
+/** An open directory of a tree. It takes one descriptor at any depth. */
 export class Place {
   #fd: number;
 
@@ -16,7 +16,7 @@ export class Place {
     this.#fd = openSync(root, constants.O_RDONLY | constants.O_DIRECTORY);
   }
 
-  /** A path of what is in the folder, as short as any; "." is the folder itself. Good until the place changes. */
+  /** A short path of an entry of the directory; "." is the directory itself. Valid until the place changes. */
   path(name: Uint8Array | "." | ".."): Buffer {
     return Buffer.concat([Buffer.from(`/proc/self/fd/${this.#fd}/`), typeof name === "string" ? Buffer.from(name) : name]);
   }
@@ -36,7 +36,7 @@ export class Place {
   }
 }
 
-/** Rests now and then. */
+/** Pauses for REST_MS after each WORK_MS of work. */
 export class Pace {
   #since = performance.now();
 
@@ -48,12 +48,12 @@ export class Pace {
 }
 
 export interface Visitor {
-  /** Answers which of its folders to go into. `places` are the same folder of each tree; `above` is the length of its path from the root. */
+  /** Returns the names of the directories to enter. `places` are the same directory of each tree; `above` is the length of its path from the root. */
   enter(places: readonly Place[], about: { pace: Pace; above: number }): Promise<Buffer[]>;
   leave?(places: readonly Place[]): void;
 }
 
-/** Goes through several trees at once, as far as they have the same folders. */
+/** Walks through several trees at once, as far as they have the same directories. */
 export async function walkTrees(roots: readonly string[], visitor: Visitor): Promise<void> {
   const pace = new Pace();
   const places: Place[] = [];

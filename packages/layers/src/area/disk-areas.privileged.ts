@@ -1,15 +1,15 @@
-// Disk areas: the writable part of a sandbox's root file system, each with a size that it cannot outgrow.
+// Disk areas: the writable part of a sandbox's root file system, each with a fixed size.
 //
-// An area keeps its place, `<dir>/<id>`, until nobody refers to it. Its owner writes to it through an overlay whose `upper` and `work`
-// are in it; later its `upper` may become a layer of any number of sandboxes, while a new area takes what is written next. The areas
-// know nothing of their users: who refers to which is written down by the caller, before `create` is called. What a crash leaves
-// that nobody refers to is found by `list` and destroyed.
+// An area stays in its directory, `<dir>/<id>`, until nothing refers to it. Its owner writes to it through an overlay whose `upper` and `work`
+// it contains. Later its `upper` may become a layer of any number of sandboxes, while a new area takes the next writes. This module does not
+// know who uses an area: the caller records that before it calls `create`. After a crash, the caller destroys the areas of `list` that
+// nothing refers to.
 //
-//   <dir>/<id>/image   the disk file (its name is older than that word); only when the area is limited, whatever the setting says by now
-//   <dir>/<id>/fs      where it is mounted, or else a plain tree: u is `upper`, w is `work` (overlay options have to be short), and r what
-//                      a limited one keeps back
+//   <dir>/<id>/image   the disk file (its name is older than that word); only if the area is limited, whatever the current setting is
+//   <dir>/<id>/fs      where it is mounted, or a plain tree: u is `upper`, w is `work` (short names, because overlay options have to be
+//                      short), and r is what a limited area reserves
 //
-// Calls for one area wait for each other; those for different areas do not.
+// Calls for the same area run one after another; calls for different areas run at the same time.
 
 import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, renameSync, rmdirSync } from "node:fs";
 import { join } from "node:path";
@@ -33,7 +33,7 @@ import { holdBytes, keepRoom, ownBytes, withRoom } from "./kept-room.privileged.
 
 const FLUSHES_AT_ONCE = 2;
 const DISK_FILE = "image";
-/** What starting a sandbox takes beside its disk: a folder, a specification, the runtime's state and logs. */
+/** Free space without which nothing starts, even if it is under way: for the directory, specification, runtime state and logs of a sandbox. */
 const LAST_BYTES = 16 * 2 ** 20;
 
 /** `file`: a disk file, with a file system of the size. `none`: a plain directory without a limit. */
@@ -51,92 +51,92 @@ export interface NewArea {
   readonly sizeMb: number;
   /** User and group that own `upper` and `work`. */
   readonly ownerId: number;
-  /** Nobody asks for another one of its size, so it is not taken from those that are prepared. */
+  /** No other area of its size follows, so it is not taken from the prepared ones. */
   readonly isOnlyOne?: boolean;
-  /** What will be written into it at once. */
+  /** Bytes that are written into it immediately. */
   readonly neededBytes?: number;
-  /** Whoever asks can't go back: it is made as long as there is any space at all. */
+  /** The caller is past its point of no return: the area is created as long as there is any space. */
   readonly isDue?: boolean;
 }
 
 export interface DiskAreasOptions {
-  /** The areas' own folder, a real path; made when it is missing. */
+  /** The directory of the areas, a real path. Created if it is missing. */
   readonly dir: string;
-  /** A folder on the same file system that takes trees which are not deleted at once; the caller empties it. */
+  /** A directory on the same file system for trees that are deleted later. The caller empties it. */
   readonly trash: string;
   readonly limit: DiskLimit;
-  /** How many areas of each lately used size are kept prepared. */
+  /** How many areas of each recently used size are prepared ahead. */
   readonly ready: number;
   /** Bytes that stay free on the disk of `dir`. Default: 1 GiB, or 2 % of it if that is more. */
   readonly reserveBytes?: number;
-  /** Hears why none could be prepared; then `create` makes them itself, and says what is wrong. */
+  /** Called when no area could be prepared. `create` then creates areas itself and throws the reason. */
   readonly onFailure?: (error: Error) => void;
 }
 
 export interface DiskAreas {
   readonly limit: DiskLimit;
   /**
-   * A new and empty area, mounted for writing; the id is one of `newAreaId`. What fails leaves nothing. Throws
-   * PlatformError("disk_space_unavailable") when the machine's disk is nearly full.
+   * Creates an empty area and mounts it for writing. The id comes from `newAreaId`. A failure leaves nothing. Throws
+   * PlatformError("disk_space_unavailable") when the host's disk is nearly full.
    */
   create(id: string, options: NewArea): Promise<DiskArea>;
   /**
-   * Throws PlatformError("disk_space_unavailable") when nothing new may begin on the machine's disk, or not with so many bytes in it. What
-   * `isUnderWay` may go on for longer, but not until nothing is left.
+   * Throws PlatformError("disk_space_unavailable") when the host's disk has too little free space for a new operation that writes
+   * `neededBytes`. An operation that `isUnderWay` may use more of the free space, but not all of it.
    */
   assertRoom(options?: { neededBytes?: number; isUnderWay?: boolean }): Promise<void>;
   /**
-   * Counts what other areas hold against the size of this one, on which it lies: as far as there is room, and never so far that nothing can
-   * be written or deleted. Preconditions: all are open, and nothing writes to this one. Never throws.
+   * Counts the bytes of the areas below this one towards its size, as far as there is room. Some space always stays free for writing and
+   * deleting. Preconditions: all are open, and nothing writes to this one. Never throws.
    */
   charge(id: string, below: readonly string[]): void;
-  /** Bytes that these hold of their own, as far as they are limited. Preconditions: they are open. */
+  /** Bytes that the limited ones of these areas use themselves. Preconditions: they are open. */
   ownBytes(ids: readonly string[]): number;
-  /** Mounts an overlay on an area, or whatever else has to work on one that a guest has filled. Preconditions: it is open for writing. */
+  /** Runs `work`, such as mounting an overlay, with the area's reserve available. Preconditions: it is open for writing. */
   withRoom<T>(id: string, work: () => T): T;
-  /** Where an area is, whether it is there or not. */
+  /** The paths of an area, whether it exists or not. */
   paths(id: string): DiskArea;
   /**
-   * Makes an area usable, after `close` and after the machine started again; any number of times. With `readOnly`, as a layer: nothing can
-   * be written through it. Throws PlatformError("area_missing").
+   * Makes an area usable after `close` or a reboot of the host. Idempotent. With `readOnly`, the area can only be a layer. Throws PlatformError("area_missing").
    */
   open(id: string, options?: { readOnly?: boolean }): Promise<DiskArea>;
   /**
-   * Mounts the file system of one anew that has turned read-only since it was opened: the kernel finds late what it could not write while the
-   * machine's disk was full. Preconditions: it is open for writing, and nothing uses it.
+   * Mounts the file system of an area again, because it has become read-only since it was opened: the kernel notices late what it could
+   * not write while the host's disk was full. Preconditions: the area is open for writing, and nothing uses it.
    */
   remount(id: string): Promise<void>;
-  /** Whether nobody has written to it yet. Preconditions: it is open. */
+  /** Whether nothing was written to it yet. Preconditions: it is open. */
   isEmpty(id: string): boolean;
   /**
-   * Ends writing at once, however much of it is not on the disk yet. Preconditions: the overlay that wrote is unmounted.
-   * The area stays usable as a layer.
+   * Makes the area read-only without waiting for data that is not on the disk yet. It stays usable as a layer. Preconditions: the overlay
+   * that wrote to it is unmounted.
    */
   freeze(id: string): Promise<void>;
-  /** Resolves when everything that is in the area would survive a power loss. It stays usable. */
+  /** Resolves when the area's content survives a power loss. The area stays usable. */
   sync(id: string): Promise<void>;
   /**
-   * Like `sync`, and the area takes no memory and no device any more; does nothing when it is gone. Preconditions: no overlay uses it.
+   * Like `sync`, and then unmounts the area, which frees its memory and device. Does nothing for a missing area. Preconditions: no overlay
+   * uses it.
    */
   close(id: string): Promise<void>;
-  /** Removes an area with all that it holds, whatever state it is in; does nothing when it is gone. What uses it fails from then on. */
+  /** Removes an area with its content, in any state. Does nothing for a missing area. Users of the area get errors from then on. */
   destroy(id: string): Promise<void>;
-  /** All areas that are here, without those that are being made or are kept prepared. */
+  /** All areas, without those that are being created or are prepared ahead. */
   list(): string[];
-  /** Bytes that an area takes of the machine's disk; undefined for a plain tree, which nobody has counted. */
+  /** Bytes that an area takes on the host's disk; undefined for a plain tree, which is not measured. */
   hostBytes(id: string): Promise<number | undefined>;
-  /** Keeps areas of this size prepared; `create` asks for this by itself. */
+  /** Prepares areas of this size ahead. `create` calls this itself. */
   prepare(sizeMb: number): void;
-  /** Resolves when as many are prepared as are wanted. */
+  /** Resolves when enough areas are prepared. */
   prepared(): Promise<void>;
-  /** Destroys the prepared ones. All others stay as they are. */
+  /** Destroys the prepared areas. All others stay as they are. */
   stop(): Promise<void>;
 }
 
-/** Preconditions: root; one process at a time for a folder. */
+/** Preconditions: root; one process at a time for a directory. */
 export function openDiskAreas(options: DiskAreasOptions): DiskAreas {
   mkdirSync(options.dir, { recursive: true, mode: 0o700 });
-  // They hold set-user-id programs, which no user of this machine may get at. Mounts are made with root's rights.
+  // Areas contain set-user-id programs, which no other user of the host may reach.
   chmodSync(options.dir, 0o700);
   return new Areas(options);
 }
@@ -148,9 +148,9 @@ class Areas implements DiskAreas {
   readonly #maker = new DiskFileMaker();
   #flushes = 0;
   readonly #pool: AreaPool<DiskArea & { readonly madeAt: number }>;
-  /** Being made or kept prepared: nobody refers to these, and nobody shall remove them. */
+  /** Areas that are being created or are prepared ahead. Nothing refers to them, and `list` must not return them. */
   readonly #unborn = new Set<string>();
-  /** When there was too little room on the disk last, by a clock that nobody sets. */
+  /** When the disk last had too little free space, on a monotonic clock. */
   #shortAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: DiskAreasOptions) {
@@ -178,7 +178,7 @@ class Areas implements DiskAreas {
       const made = (isPooled ? await this.#takeWritable(sizeMb) : undefined) ?? (await this.#make(sizeMb, { isOnlyOne }));
       try {
         for (const path of [made.upper, made.work]) chownSync(path, ownerId, ownerId);
-        // A mount goes with the folder that it is in.
+        // A mount moves with its directory.
         renameSync(this.#placeOf(made.id).dir, dir);
       } catch (error) {
         await this.#remove(made.id);
@@ -191,8 +191,8 @@ class Areas implements DiskAreas {
   }
 
   /**
-   * While the machine's disk was full, the file systems of those that were prepared may have turned read-only, or will as soon as the
-   * kernel finds what it could not write: none from before that is used.
+   * While the host's disk was full, the file systems of prepared areas may have become read-only, or will when the kernel notices what it
+   * could not write. So areas from before that moment are not used.
    */
   async #takeWritable(sizeMb: number): Promise<DiskArea | undefined> {
     for (let made = this.#pool.take(sizeMb); made; made = this.#pool.take(sizeMb)) {
@@ -251,7 +251,7 @@ class Areas implements DiskAreas {
     });
   }
 
-  /** Nobody's any more, now that the area is a layer. One that stays, on a damaged disk, makes counts of names wrong, and costs nothing else. */
+  /** The index is not used any more, because the area is a layer now. If it stays (on a damaged disk), only link counts are wrong. */
   async #removeIndex(id: string): Promise<void> {
     const { diskFile, target, area } = this.#placeOf(id);
     const isLimited = existsSync(diskFile);
@@ -323,13 +323,13 @@ class Areas implements DiskAreas {
     return this.#pool.close();
   }
 
-  /** Flushes take seconds, of the four threads that all file operations of this process share: never all of them. */
+  /** Limits the number of flushes: each takes seconds of one of the four threads that all file operations of this process share. */
   #inTurn<T>(flush: () => Promise<T>): Promise<T> {
     this.#flushes += 1;
     return this.#locks.run(`flush ${this.#flushes % FLUSHES_AT_ONCE}`, flush);
   }
 
-  /** Under an id of its own, which `create` gives up for the caller's. What fails half-way is removed again. */
+  /** Uses an id of its own, which `create` replaces with the caller's. A failure removes what was created. */
   async #make(sizeMb: number, { isOnlyOne }: { isOnlyOne: boolean }): Promise<DiskArea> {
     const id = newAreaId();
     const { dir, diskFile, target, area } = this.#placeOf(id);
@@ -357,7 +357,7 @@ class Areas implements DiskAreas {
       for (const path of [target, dir]) rmdirIfThere(path);
     } catch (error) {
       if (errnoOf(error) !== "ENOTEMPTY") throw error;
-      // A plain tree: guests make millions of files, and nobody waits for their deletion.
+      // A plain tree may have millions of files, and nothing waits for their deletion.
       renameSync(dir, join(this.#options.trash, id));
     }
   }

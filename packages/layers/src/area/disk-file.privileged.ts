@@ -1,7 +1,7 @@
 // A disk file: a sparse file with an ext4 file system, mounted through a loop device.
 //
-// With a journal: after a power loss the disk file is whole, and deletions give their blocks back behind the caller's back; without one,
-// `discard` makes every deletion wait. With direct input and output: nothing is cached twice, and a flush costs a fifth.
+// The file system has a journal: it is consistent after a power loss, and `discard` returns the blocks of deleted files in the background.
+// Without a journal, each deletion would wait for that. Direct I/O avoids caching data twice, and makes a flush five times as fast.
 
 import { closeSync, constants, openSync, statSync, utimesSync } from "node:fs";
 import { open, stat, statfs, unlink } from "node:fs/promises";
@@ -41,7 +41,7 @@ const BTRFS_MAGIC = 0x9123683e;
 export class DiskFileMaker {
   readonly #skeletons = new Map<number, Promise<DiskFileSkeleton>>();
 
-  /** `isOnlyOne`: what it looks like need not be known any more. Preconditions: `path` is a real path where nothing is. */
+  /** `isOnlyOne`: no other disk file of this size follows, so its content is not remembered. Preconditions: `path` is a real path and does not exist. */
   async make(path: string, sizeMb: number, { isOnlyOne = false } = {}): Promise<void> {
     const known = this.#skeletons.get(sizeMb);
     const skeleton = await (isOnlyOne ? (known ?? makeSkeleton(diskFileSizeFor(sizeMb))) : this.#skeletonOf(sizeMb));
@@ -56,7 +56,7 @@ export class DiskFileMaker {
     if (known) return known;
     const size = diskFileSizeFor(sizeMb);
     const making = makeSkeleton(size);
-    // Those of huge disks are not worth their memory.
+    // The content of huge disk files takes too much memory.
     if (sizeMb <= LARGEST_KEPT_MB) this.#skeletons.set(sizeMb, making);
     try {
       return await making;
@@ -70,7 +70,7 @@ export class DiskFileMaker {
   }
 }
 
-/** btrfs would write a copy of every changed block, and its checksums don't get along with direct output. */
+/** btrfs would copy every changed block, and its checksums do not work with direct I/O. */
 async function writeInPlace(fd: number, subject: string): Promise<void> {
   const flags = Buffer.alloc(8);
   flags.writeUInt32LE(FS_NOCOW_FL);
@@ -78,8 +78,8 @@ async function writeInPlace(fd: number, subject: string): Promise<void> {
 }
 
 /**
- * Mounts a disk file, once. Devices don't work in it; set-user-id programs do, as everywhere in a sandbox. A file system that the kernel has
- * made read-only, after an error of the machine's disk, is mounted anew for writing.
+ * Mounts a disk file, unless it is mounted. Device nodes do not work in it; set-user-id programs do, as everywhere in a sandbox. If the kernel
+ * made the file system read-only after an error of the host's disk, it is mounted again for writing.
  */
 export async function mountDiskFile({
   diskFile,
@@ -98,15 +98,15 @@ export async function mountDiskFile({
   await mountAnew({ diskFile, target, readOnly });
 }
 
-/** For writing. What could not be written before, because the machine's disk was full, is lost. */
+/** Mounts it again for writing. Data that could not be written while the host's disk was full is lost. */
 export async function remountDiskFile({ diskFile, target }: { diskFile: string; target: string }): Promise<void> {
   if (isMountPoint(target)) await unmountInBackground(target, { detach: true });
   await mountAnew({ diskFile, target, readOnly: false });
 }
 
 /**
- * A process of the host that is just starting may hold a copy of the old mount for a moment. Until it lets go, the file system that an error
- * has made read-only stays: the kernel then refuses to mount the device for writing (EBUSY), or shows the read-only file system again.
+ * A process of the host that is just starting may hold a copy of the old mount for a moment. Until it releases the copy, the read-only file
+ * system stays: the kernel refuses to mount the device for writing (EBUSY), or shows the read-only file system again.
  */
 async function mountAnew({ diskFile, target, readOnly }: { diskFile: string; target: string; readOnly: boolean }): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
@@ -128,7 +128,7 @@ async function mountDevice({ diskFile, target, readOnly }: { diskFile: string; t
     await mountInBackground({ ...options, flags: MS_NODEV | (readOnly ? MS_RDONLY : 0) });
   } catch (error) {
     if (!readOnly || errnoOf(error) !== "EBUSY") throw error;
-    // Its file system is still there from when it was written to, because somebody holds an old mount: a new mount of it then.
+    // The file system is still mounted for writing somewhere, because another process holds an old mount. This mount shares it.
     await mountInBackground({ ...options, flags: MS_NODEV });
     setMount(target, { readOnly });
   } finally {
@@ -136,7 +136,7 @@ async function mountDevice({ diskFile, target, readOnly }: { diskFile: string; t
   }
 }
 
-/** Whether anybody can write through this mount. What was written before need not be on the disk yet. */
+/** Sets whether this mount is read-only. Earlier writes may not be on the disk yet. */
 export function setMount(target: string, { readOnly }: { readOnly: boolean }): void {
   mount({ source: "none", target, type: "none", flags: MS_REMOUNT | MS_BIND | MS_NODEV | (readOnly ? MS_RDONLY : 0) });
 }
@@ -150,7 +150,7 @@ export async function unmountDiskFile({ diskFile, target }: { diskFile: string; 
   await syncFile(diskFile);
 }
 
-/** Writes everything down to the disk; the mount stays. Nothing more can be written of a file system that an error has made read-only. */
+/** Writes all data to the disk; the mount stays. A file system that an error has made read-only writes no more data. */
 export async function syncDiskFile({ diskFile, target }: { diskFile: string; target: string }): Promise<void> {
   if (isMountPoint(target) && isWritable(target)) await syncFilesystem(target);
   await syncFile(diskFile);
@@ -180,7 +180,7 @@ async function abandonFilesystem(target: string): Promise<void> {
   }
 }
 
-/** Everything of the file system that `path` is on. */
+/** Syncs the whole file system of `path`. */
 export async function syncFilesystem(path: string): Promise<void> {
   const fd = openSync(path, "r");
   try {
@@ -190,7 +190,7 @@ export async function syncFilesystem(path: string): Promise<void> {
   }
 }
 
-/** The file, and the folders that have its name. */
+/** Syncs the file and the directories of its path. */
 async function syncFile(path: string): Promise<void> {
   for (const each of [path, dirname(path), dirname(dirname(path))]) {
     const file = await open(each, "r");
@@ -202,12 +202,12 @@ async function syncFile(path: string): Promise<void> {
   }
 }
 
-/** Bytes that a disk file takes of its host's disk. */
+/** Bytes that a disk file takes on the host's disk. */
 export async function diskFileHostBytes(diskFile: string): Promise<number> {
   return (await stat(diskFile)).blocks * 512;
 }
 
-/** Asked by writing: newer kernels don't call a file system read-only that is so after an error. Takes no room. */
+/** Tries to write, which takes no space: newer kernels do not report a file system as read-only after an error. */
 function isWritable(path: string): boolean {
   try {
     const now = new Date();

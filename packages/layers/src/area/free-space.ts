@@ -4,14 +4,14 @@ import { PlatformError } from "@skerry/base";
 const GIB = 1024 ** 3;
 const SHARE = 0.02;
 
-/** What is left free on a disk of this size when nothing new may begin: what runs on it, and the machine, need room to go on. */
+/** Free space below which no new operation starts on a disk of this size: running sandboxes and the host need it. */
 export function reserveBytesOf(totalBytes: number): number {
   return Math.max(GIB, Math.ceil(totalBytes * SHARE));
 }
 
 /**
- * Throws PlatformError("disk_space_unavailable") when less than `reserveBytes` (default: by the size of the disk), and what is about to be
- * written, is free on the disk of `dir`.
+ * Throws PlatformError("disk_space_unavailable") when the disk of `dir` has less free space than `reserveBytes` (default: by the size of the
+ * disk) and `neededBytes` together.
  */
 export async function assertFreeSpace(dir: string, { reserveBytes, neededBytes = 0 }: FreeSpace = {}): Promise<void> {
   const { bsize, bavail, blocks } = await statfs(dir);

@@ -1,10 +1,10 @@
-// What a limited area keeps back of its own file system, in a folder beside `upper` that no guest gets at:
+// What a limited area reserves of its own file system, in a directory beside `upper` that guests cannot reach:
 //
-//   r/0 … r/15  spare inodes. To mount an overlay takes a folder and a few files, and on a file system without any left the kernel mounts it
-//               read-only, or not at all. So what is kept back is given up for the moment of the mount. Blocks for that there are anyway:
-//               ext4 holds 2 % back for what it can't go on without, up to 16 MiB, and can be told to hold back less.
-//   r/held      blocks that nobody writes: as many as the areas below hold. A sandbox that lies on frozen areas has them within its size,
-//               and `df` says so. They are allocated and not written, which takes nothing of the machine's disk.
+//   r/0 … r/15  spare inodes. Mounting an overlay needs a directory and a few files. Without free inodes the kernel mounts it read-only, or
+//               not at all, so the spare inodes are released during the mount. Blocks are available in any case: ext4 reserves 2 % for
+//               itself, up to 16 MiB, and can be told to reserve less.
+//   r/held      allocated blocks that are never written: as many as the areas below use. So the frozen areas below a sandbox count towards
+//               its size, and `df` shows that. Unwritten blocks take no space on the host's disk.
 
 import {
   closeSync,
@@ -23,10 +23,10 @@ import { allocate } from "@skerry/base/linux";
 
 const MIB = 2 ** 20;
 const SPARE_INODES = 16;
-/** Below these a mount may not find what it needs. */
+/** With fewer free inodes, or less free space, the room for a mount is made first. */
 const FEW_INODES = SPARE_INODES;
 const LITTLE_BYTES = MIB;
-/** What stays free above a chain that is as large as it may be: to delete something takes room, too. */
+/** Space that stays free above a chain that uses the whole size: deleting files also needs some. */
 const LEAST_FREE_BYTES = MIB;
 
 /** Preconditions: `fs` is the root of a new file system. */
@@ -35,7 +35,7 @@ export function keepRoom(fs: string): void {
   for (const file of sparesOf(fs)) writeFileSync(file, "");
 }
 
-/** Does something for which there has to be room, and for which the guest may have left none. Nothing else writes meanwhile. */
+/** Runs `work` with the reserved inodes and blocks free, because the guest may have left none. Nothing else writes at the same time. */
 export function withRoom<T>(fs: string, work: () => T): T {
   const { ffree, bavail, bsize } = statfsSync(fs);
   const spares = ffree < FEW_INODES ? sparesOf(fs) : [];
@@ -45,13 +45,13 @@ export function withRoom<T>(fs: string, work: () => T): T {
     return work();
   } finally {
     held?.restore();
-    // Areas that were made before there were spares get some when they can.
+    // Areas of earlier versions have no spare inodes. They get some if there is room.
     if (spares.length > 0) tryTo(() => mkdirSync(roomOf(fs), { recursive: true, mode: 0o700 }));
     for (const file of spares) tryTo(() => writeFileSync(file, ""));
   }
 }
 
-/** Holds as many blocks as `bytes` are, or all but a last bit of room. Other calls before count no more. */
+/** Reserves `bytes`, or less so that LEAST_FREE_BYTES stay free. Replaces the reservation of earlier calls. */
 export function holdBytes(fs: string, bytes: number): void {
   const now = heldBytes(fs);
   const { bavail, bsize } = statfsSync(fs);
@@ -68,7 +68,7 @@ export function holdBytes(fs: string, bytes: number): void {
   }
 }
 
-/** What the files of this area take of its file system, without what it holds for others. */
+/** Bytes that the files of this area use, without its reservation for the areas below. */
 export function ownBytes(fs: string): number {
   const { blocks, bfree, bsize } = statfsSync(fs);
   return Math.max(0, (blocks - bfree) * bsize - heldBytes(fs));
@@ -78,7 +78,7 @@ function heldBytes(fs: string): number {
   return (statSync(heldOf(fs), { throwIfNoEntry: false })?.blocks ?? 0) * 512;
 }
 
-/** Where the kernel's settings can't be written, in some containers, there is no more room than there is. */
+/** Returns undefined if the kernel's settings cannot be written, as in some containers. */
 function holdLessBack(fs: string): { restore(): void } | undefined {
   const { dev } = statSync(fs);
   const numbers = `${(dev >> 8) & 0xfff}:${(dev & 0xff) | ((dev >> 12) & 0xfff00)}`;
@@ -92,7 +92,7 @@ function holdLessBack(fs: string): { restore(): void } | undefined {
   }
 }
 
-/** What can't be done now costs the next one its room, and this one nothing. */
+/** A failure here leaves less reserved for the next mount, and does not affect this one. */
 function tryTo(work: () => void): void {
   try {
     work();

@@ -1,8 +1,8 @@
-// Loop devices without a process: what losetup does, by the same system calls.
+// Loop devices, with the system calls of losetup and without starting it.
 //
-// The disk file is locked while a device has it open, and the kernel keeps that lock for as long as the device lives,
-// whoever made it. Two devices on one disk file would be two caches of one file system, and its end: the lock rules that out, also after
-// our own end, and while a mount namespace of somebody else still holds on to an old mount.
+// The descriptor that a device is configured with locks the disk file, and the kernel keeps the lock as long as the device exists. Two
+// devices on one disk file would be two caches of one file system, which destroys it. The lock prevents that, also after a crash of this
+// process, and while another mount namespace still has an old mount.
 
 import { closeSync, openSync, readdirSync, readFileSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
@@ -24,7 +24,7 @@ const RELEASE_PAUSE_MS = 20;
 
 export interface LoopDevice {
   readonly path: string;
-  /** While it is open, the device stays; once a file system is mounted, that keeps it. The kernel takes it away after its last user. */
+  /** The device exists while this descriptor is open or a file system on it is mounted. The kernel removes it after its last user. */
   close(): void;
 }
 
@@ -39,7 +39,7 @@ export async function attachLoopDevice(diskFile: string): Promise<LoopDevice> {
     }
     const device = openExisting(diskFile);
     if (device) return device;
-    // The device is just going, which some kernels do behind the last unmount; or the lock is somebody else's.
+    // The kernel is removing the device, which may take longer than the last unmount. Or another process has the lock.
     if (attempt === ATTEMPTS) throw new PlatformError("disk_file_in_use", `${diskFile} is in use, and not by a loop device`);
     await setTimeout(RELEASE_PAUSE_MS);
   }
@@ -55,7 +55,7 @@ function openExisting(diskFile: string): LoopDevice | undefined {
     if (errnoOf(error) === "ENXIO") return undefined;
     throw error;
   }
-  // Until it was open it could have gone, and come back with another disk file.
+  // Before it was open, the device may have been removed and created again with another disk file.
   if (loopDevices().some((device) => device.number === number && device.backingFile === diskFile)) return deviceOf(number, fd);
   closeSync(fd);
   return undefined;
@@ -66,8 +66,8 @@ async function attachNew(diskFile: string, file: FileHandle): Promise<LoopDevice
     const number = await freeNumber();
     const fd = openDevice(number);
     try {
-      // struct loop_config: fd, block size, struct loop_info64. Direct: one cache of the files, the one of the file system inside.
-      // A file system of the host that can't do that is used through its cache; the kernel decides.
+      // struct loop_config: fd, block size, struct loop_info64. Direct I/O caches files once, in the file system inside. If the host's file
+      // system does not support it, the kernel uses the page cache.
       const config = Buffer.alloc(CONFIG_BYTES);
       config.writeUInt32LE(file.fd, 0);
       config.writeUInt32LE(SECTOR_BYTES, 4);
@@ -76,7 +76,7 @@ async function attachNew(diskFile: string, file: FileHandle): Promise<LoopDevice
       return deviceOf(number, fd);
     } catch (error) {
       closeSync(fd);
-      // Somebody else on this machine was faster: what is free is only known by taking it.
+      // Another process configured the device first. Only configuring a device shows whether it is free.
       if (errnoOf(error) !== "EBUSY" || attempt === ATTEMPTS) throw error;
     }
   }
@@ -97,7 +97,7 @@ function openDevice(number: number): number {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
   }
-  // In a container, /dev doesn't follow the kernel.
+  // In a container, the kernel does not create device nodes in /dev.
   const [major = 0, minor = 0] = readFileSync(`/sys/block/loop${number}/dev`, "utf8").split(":").map(Number);
   makeBlockDeviceNode(devicePath(number), { major, minor });
   return openSync(devicePath(number), "r+");

@@ -1,9 +1,9 @@
-// Several frozen uppers as one that means the same above any layers: what the higher ones replaced or deleted is gone, and what they say
-// of the layers below (deleted, opaque) stays said. Chains of snapshots would grow for ever otherwise.
+// Merges several frozen uppers into one that means the same above any layers. Files that a higher upper replaced or deleted are left out.
+// Marks that concern the layers below (deleted, opaque) are kept. Without merges, chains of snapshots would grow forever.
 //
-// An overlay of the uppers alone shows what is left of them, so only that is copied, however much was deleted. What it does not show are
-// the two things that an overlay says of layers below: "deleted" is a device file 0:0, and "nothing of below is in this folder" an
-// attribute of the folder. With `redirect_dir=off` and `metacopy=off`, as all our roots are mounted, there is nothing else to know.
+// An overlay of the uppers alone shows the remaining files, so only those are copied. It does not show the two marks of overlayfs: a deleted
+// file is a device node 0:0, and an opaque directory, which hides everything below it, has an attribute. All roots are mounted with
+// `redirect_dir=off` and `metacopy=off`, so there are no other marks.
 
 import { constants, lstatSync, mkdtempSync, rmdirSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -15,19 +15,19 @@ import { walkTrees } from "./descent.privileged.ts";
 
 const COUNT_TIMEOUT_MS = 600_000;
 const OPAQUE = "trusted.overlay.opaque";
-/** Without it a folder that only one layer has is listed with its "deleted" files. Empty: from where is not known. */
+/** Without this attribute, overlayfs lists the deleted files of a directory that only one layer has. Empty: the origin is unknown. */
 const ORIGIN = "trusted.overlay.origin";
 
 /**
- * Preconditions: root; nothing writes to `uppers`, lowest first, at least two; `target` is empty, and beside it on its file system is room
- * for a folder. What is there after a failure is for the caller to remove.
+ * Preconditions: root; nothing writes to `uppers`, which are at least two, lowest first; `target` is empty, and a directory can be created
+ * beside it. After a failure, the caller removes what is in `target`.
  */
 export async function mergeUppers(uppers: readonly string[], target: string): Promise<void> {
   await withView(uppers, dirname(target), (view) => copyTree(view, target));
   for (const upper of uppers) await sayOfBelow(upper, target);
 }
 
-/** Bytes of what is left of these when they are merged. `dir` takes a folder for the moment. Preconditions as above. */
+/** The size of the merged tree in bytes. `dir` takes a temporary directory. Preconditions as above. */
 export function mergedBytes(uppers: readonly string[], dir: string): Promise<number> {
   return withView(uppers, dir, async (view) => {
     const { stdout } = await runCommand("nice", ["du", "--summarize", "--block-size=1", "--", view], { timeoutMs: COUNT_TIMEOUT_MS });
@@ -46,7 +46,7 @@ async function withView<T>(uppers: readonly string[], dir: string, work: (view: 
   }
 }
 
-/** Whatever else there is now at the same place was made later, and hides by itself what is below. */
+/** Copies the marks of an upper. Any other file at the same place is newer and hides what is below by itself. */
 async function sayOfBelow(upper: string, target: string): Promise<void> {
   await walkTrees([upper, target], {
     async enter([from, to], { pace }) {
