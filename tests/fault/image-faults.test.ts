@@ -6,9 +6,14 @@ import { existsSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, 
 import { join } from "node:path";
 import { runCommand } from "@skerry/base";
 import { sampleOf, scaled } from "@skerry/testkit/depth";
+import { waitUntil } from "@skerry/testkit/wait-until";
 import { StartKind } from "@skerry/wire/node";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { ChildNode } from "./node/child-node.ts";
+
+/** The state of each thread of a process, as the kernel abbreviates it. The name before it may hold anything. */
+const threadStates = (pid: number) =>
+  readdirSync(`/proc/${pid}/task`).map((thread) => readFileSync(`/proc/${pid}/task/${thread}/stat`, "utf8").replace(/^.*\) /s, "")[0]);
 
 let count = 0;
 const newId = (letter: string, length: number) => {
@@ -151,6 +156,8 @@ describe("on gvisor", () => {
     const agent = Number(JSON.parse(readFileSync(join(node.dir, "sandboxes", id, "sandbox.json"), "utf8")).process.pid);
     // A guest cannot stop process 1, but the host can. Then nothing in the sandbox responds.
     process.kill(agent, "SIGSTOP");
+    // On a busy host, threads may run on for some milliseconds until the kernel has stopped them all.
+    await waitUntil("every thread of the sandbox is stopped", () => threadStates(agent).every((state) => state === "T"));
     const request = { sandboxId: id, imageId: newId("m", 20), memory: true, requireHealthyGuest: true };
     await expect(node.client.pauseSandbox(request)).rejects.toThrow(/does not answer/);
     await expect(node.client.pauseSandbox({ ...request, memory: false, requireHealthyGuest: false })).rejects.toThrow(/does not answer/);
