@@ -11,6 +11,8 @@ import { openTree } from "./tree.privileged.ts";
 export interface BuildBaseOptions {
   /** Returns an empty directory for the template's root file system. */
   newTarget(): Promise<string>;
+  /** Called for a directory whose contents were removed because the build failed. */
+  dropTarget(target: string): Promise<void>;
   /** A private directory for temporary files. It is removed at the end. */
   readonly setupDir: string;
   readonly image: OciImageReference | undefined;
@@ -53,7 +55,7 @@ export async function removeTree(path: string): Promise<void> {
 }
 
 async function withTarget(options: BuildBaseOptions, work: (target: string) => Promise<BuiltBase>): Promise<BuiltBase> {
-  const { setupDir, newTarget } = options;
+  const { setupDir, newTarget, dropTarget } = options;
   const target = await newTarget();
   try {
     await rm(setupDir, { recursive: true, force: true });
@@ -61,6 +63,7 @@ async function withTarget(options: BuildBaseOptions, work: (target: string) => P
     return await work(target);
   } catch (error) {
     await removeTree(target);
+    await dropTarget(target);
     throw error;
   } finally {
     await rm(setupDir, { recursive: true, force: true });

@@ -67,10 +67,12 @@ export async function ensureBaseTemplate(
 
   const setupDir = join(folder.workDir, "base-setup");
   const newTarget = () => store.stagingDir();
-  const built = await buildBase({ newTarget, setupDir, image, nodeBinary: process.execPath, npmDir, report, signal });
+  const dropTarget = (target: string) => store.discard(target);
+  const built = await buildBase({ newTarget, dropTarget, setupDir, image, nodeBinary: process.execPath, npmDir, report, signal });
   report("computing the digest");
   const digest = await store.adopt(built.target, { holder: HOLDER }).catch(async (error: unknown) => {
     await removeTree(built.target);
+    await store.discard(built.target);
     throw error;
   });
   const template: BaseTemplate = {

@@ -88,6 +88,7 @@ async function makeLayer(store: LayerStore, fill: (target: string) => Promise<vo
     return await store.adopt(target, { holder: HOLDER });
   } catch (error) {
     await removeTree(target);
+    await store.discard(target);
     throw error;
   }
 }
