@@ -175,6 +175,7 @@ describe("goes on with this machine's package archive, and says why", () => {
     expect(result).toMatchObject({ message: "not from the archive" });
     expect(said).toContainEqual(expect.stringMatching(why));
     expect(readdirSync(join(folder.layersDir, "staging"))).toEqual([]);
+    expect(readdirSync(join(folder.layersDir, "locks")).filter((lock) => lock.startsWith("staging-"))).toEqual([]);
     expect(readFileSync("/proc/self/mounts", "utf8")).not.toContain(folder.root);
   });
 });
