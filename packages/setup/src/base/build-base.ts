@@ -1,5 +1,5 @@
 import { mkdir, rm } from "node:fs/promises";
-import { asError, runCommand } from "@skerry/base";
+import { asError } from "@skerry/base";
 import type { OciImageReference } from "@skerry/layers";
 import type { Report } from "../steps.ts";
 import { applyRecipe } from "./apply-recipe.privileged.ts";
@@ -11,7 +11,7 @@ import { openTree } from "./tree.privileged.ts";
 export interface BuildBaseOptions {
   /** Returns an empty directory for the template's root file system. */
   newTarget(): Promise<string>;
-  /** Called for a directory whose contents were removed because the build failed. */
+  /** Removes a directory of a build that failed. */
   dropTarget(target: string): Promise<void>;
   /** A private directory for temporary files. It is removed at the end. */
   readonly setupDir: string;
@@ -50,10 +50,6 @@ export async function buildBase(options: BuildBaseOptions): Promise<BuiltBase> {
   }
 }
 
-export async function removeTree(path: string): Promise<void> {
-  await runCommand("rm", ["-rf", "--one-file-system", path], { timeoutMs: 120_000 });
-}
-
 async function withTarget(options: BuildBaseOptions, work: (target: string) => Promise<BuiltBase>): Promise<BuiltBase> {
   const { setupDir, newTarget, dropTarget } = options;
   const target = await newTarget();
@@ -62,7 +58,6 @@ async function withTarget(options: BuildBaseOptions, work: (target: string) => P
     await mkdir(setupDir, { mode: 0o755 });
     return await work(target);
   } catch (error) {
-    await removeTree(target);
     await dropTarget(target);
     throw error;
   } finally {

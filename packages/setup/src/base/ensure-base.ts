@@ -8,7 +8,7 @@ import type { DataFolder } from "../folder/data-folder.ts";
 import { readJsonFile, writeJsonFile } from "../folder/json-file.ts";
 import type { Report } from "../steps.ts";
 import { NO_IMAGE, parseBaseImage, wantedBaseImage } from "./base-image.ts";
-import { type BaseOrigin, buildBase, removeTree } from "./build-base.ts";
+import { type BaseOrigin, buildBase } from "./build-base.ts";
 import { readOwnOsRelease } from "./distribution.ts";
 import { recipeHash } from "./recipe.ts";
 
@@ -71,7 +71,6 @@ export async function ensureBaseTemplate(
   const built = await buildBase({ newTarget, dropTarget, setupDir, image, nodeBinary: process.execPath, npmDir, report, signal });
   report("computing the digest");
   const digest = await store.adopt(built.target, { holder: HOLDER }).catch(async (error: unknown) => {
-    await removeTree(built.target);
     await store.discard(built.target);
     throw error;
   });

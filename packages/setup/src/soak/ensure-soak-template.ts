@@ -5,7 +5,6 @@ import { mkdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type LayerStore, openLayerStore, parseLayerDigest } from "@skerry/layers";
 import { applyRecipe } from "../base/apply-recipe.privileged.ts";
-import { removeTree } from "../base/build-base.ts";
 import { type Distribution, detectDistribution, findDistribution, readOwnOsRelease } from "../base/distribution.ts";
 import { fillFromArchive } from "../base/from-archive.ts";
 import { openTree } from "../base/tree.privileged.ts";
@@ -87,7 +86,6 @@ async function makeLayer(store: LayerStore, fill: (target: string) => Promise<vo
     await fill(target);
     return await store.adopt(target, { holder: HOLDER });
   } catch (error) {
-    await removeTree(target);
     await store.discard(target);
     throw error;
   }
