@@ -2,7 +2,7 @@
 // A call blocks the calling thread, for tens of microseconds to a few milliseconds. Functions with the suffix `InBackground` run on the
 // thread pool instead, because they may wait for a disk.
 
-import { openSync } from "node:fs";
+import { closeSync, fsyncSync, openSync } from "node:fs";
 import koffi from "koffi";
 import { PlatformError } from "./error.ts";
 
@@ -380,4 +380,14 @@ export function openByHandle(folder: number, { type, id }: { type: number; id: U
   const fd = openByHandleFn(folder, handle, O_PATH_CLOEXEC);
   if (fd >= 0) return fd;
   return koffi.errno() === koffi.os.errno.ESTALE ? undefined : fail("open_by_handle_at", `descriptor ${folder}`);
+}
+
+/** When it returns, the names in a directory survive a power loss. */
+export function syncDirectory(path: string): void {
+  const descriptor = openSync(path, "r");
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
 }

@@ -5,8 +5,7 @@ import { existsSync } from "node:fs";
 import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { errnoOf, PlatformError } from "@skerry/base";
-import { lockFile } from "@skerry/base/linux";
-import { syncDirectory } from "../sync-directory.privileged.ts";
+import { lockFile, syncDirectory } from "@skerry/base/linux";
 import { type BlobDigest, type BlobPage, type BlobRange, type BlobStore, parseBlobDigest } from "./blob-store.ts";
 
 const DEFAULT_LIMIT = 1000;

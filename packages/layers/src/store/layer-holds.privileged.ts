@@ -4,7 +4,7 @@
 import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { errnoOf, PlatformError } from "@skerry/base";
-import { syncDirectory } from "../sync-directory.privileged.ts";
+import { syncDirectory } from "@skerry/base/linux";
 import type { LayerDigest } from "./layer-digest.ts";
 
 const HOLDER = /^[a-z0-9][a-z0-9-]{0,99}$/;

@@ -5,10 +5,11 @@ import { existsSync, linkSync, mkdirSync, readdirSync, rmdirSync, statSync, trun
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { errnoOf, PlatformError } from "@skerry/base";
+import { syncDirectory } from "@skerry/base/linux";
 import type { MemoryImage } from "@skerry/runtime";
 import type { NodePaths } from "../paths.ts";
 import { type ImageRecord, type MemoryFile, parseImageRecord, type StoredMemory } from "../records/image-record.ts";
-import { readRecordFile, syncFolder, writeRecordDurably } from "../records/record-file.privileged.ts";
+import { readRecordFile, writeRecordDurably } from "../records/record-file.privileged.ts";
 import { moveToTrash } from "../trash.privileged.ts";
 import { checksumFile } from "./checksum-file.ts";
 
@@ -90,7 +91,7 @@ export class ImageStore {
   commit(record: ImageRecord): void {
     const { record: file } = this.#paths.image(record.imageId);
     writeRecordDurably(file, record);
-    syncFolder(this.#paths.images);
+    syncDirectory(this.#paths.images);
     this.#records.set(record.imageId, record);
   }
 

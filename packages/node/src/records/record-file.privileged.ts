@@ -4,6 +4,7 @@ import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, write
 import { open } from "node:fs/promises";
 import { dirname } from "node:path";
 import { errnoOf } from "@skerry/base";
+import { syncDirectory } from "@skerry/base/linux";
 import type { ParsedRecord, RecordParser } from "@skerry/base/records";
 
 export type FoundRecord<T> = ParsedRecord<T> | "missing";
@@ -42,7 +43,7 @@ export function writeRecordDurably(file: string, record: object): void {
     closeSync(descriptor);
   }
   renameSync(`${file}.new`, file);
-  syncFolder(dirname(file));
+  syncDirectory(dirname(file));
 }
 
 /** Flushes an existing record to disk. Does nothing if the record is gone. */
@@ -53,14 +54,5 @@ export async function syncRecordFile(file: string): Promise<void> {
     await handle.sync();
   } catch (error) {
     if (errnoOf(error) !== "ENOENT") throw error;
-  }
-}
-
-export function syncFolder(path: string): void {
-  const descriptor = openSync(path, "r");
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
   }
 }
