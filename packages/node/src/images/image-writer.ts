@@ -20,7 +20,8 @@ export interface ImageRequest {
   readonly record: SandboxRecord;
   readonly imageId: string;
   readonly kind: ImageKind;
-  readonly withMemory: boolean;
+  /** A function is called when the sandbox is frozen, and uses no more space. */
+  readonly withMemory: boolean | (() => boolean);
   readonly agentUnresponsive: boolean;
   /** Why the node pauses the sandbox without a request. */
   readonly kept?: ImageRecord["kept"];
@@ -61,7 +62,8 @@ export class ImageWriter {
       crashPoint("write.recorded");
       await runtime.freeze(target);
       crashPoint("write.frozen");
-      const memory = request.withMemory ? await this.#writeMemory(runtime, record, dir) : undefined;
+      const withMemory = typeof request.withMemory === "function" ? request.withMemory() : request.withMemory;
+      const memory = withMemory ? await this.#writeMemory(runtime, record, dir) : undefined;
       // The area, or a copy of it, becomes a layer of other sandboxes.
       if (kind !== "pause") await linkUpArea(this.#deps, record);
       const area = (await request.layerOf?.()) ?? record.area;

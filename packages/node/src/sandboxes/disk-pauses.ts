@@ -11,6 +11,7 @@ import { floorBytesOf } from "../disk/disk-full.privileged.ts";
 import { readDiskSpace } from "../disk/disk-space.privileged.ts";
 import type { ImageWriter } from "../images/image-writer.ts";
 import type { DiskUser } from "../limits/disk-guard.ts";
+import type { ImageRecord } from "../records/image-record.ts";
 import type { Keeper } from "./keeper.privileged.ts";
 
 export interface DiskPausesOptions {
@@ -46,22 +47,22 @@ export class DiskPauses {
   async #pause(live: LiveContainer): Promise<void> {
     const { keeper, logger } = this.#options;
     for (const socket of live.connections) socket.resetAndDestroy();
-    if (this.#hasRoomForMemory(live)) {
-      try {
-        return await this.#pauseWithMemory(live);
-      } catch (error) {
-        const facts = { sandbox_id: live.record.sandboxId, err: asError(error) };
-        logger.error(facts, "pausing a sandbox that fills the data disk with its memory failed");
-      }
+    let image: ImageRecord;
+    try {
+      image = await this.#write(live);
+    } catch (error) {
+      const facts = { sandbox_id: live.record.sandboxId, err: asError(error) };
+      logger.error(facts, "writing a sandbox that fills the data disk failed: its disk is kept without its memory");
+      await keeper.keep(live, { reason: "disk" });
+      return;
     }
-    await keeper.keep(live, { reason: "disk" });
+    await keeper.leave(live, image);
   }
 
-  async #pauseWithMemory(live: LiveContainer): Promise<void> {
-    const { writer, keeper } = this.#options;
-    const about = { kind: "pause", withMemory: true, agentUnresponsive: false, kept: "disk" } as const;
-    const image = await writer.write({ ...about, record: live.record, imageId: imageIdFrom(randomBytes) });
-    await keeper.leave(live, image);
+  #write(live: LiveContainer): Promise<ImageRecord> {
+    const about = { kind: "pause", agentUnresponsive: false, kept: "disk" } as const;
+    const withMemory = () => this.#hasRoomForMemory(live);
+    return this.#options.writer.write({ ...about, withMemory, record: live.record, imageId: imageIdFrom(randomBytes) });
   }
 
   #hasRoomForMemory({ record }: LiveContainer): boolean {
