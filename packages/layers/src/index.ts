@@ -15,8 +15,6 @@ export {
 } from "./area/disk-areas.privileged.ts";
 export { reserveBytesOf } from "./area/free-space.ts";
 export { mergedBytes, mergeUppers } from "./area/merge-uppers.privileged.ts";
-export { type BlobDigest, type BlobPage, type BlobRange, type BlobStore, parseBlobDigest } from "./blobs/blob-store.ts";
-export { openFolderBlobStore } from "./blobs/folder-blob-store.privileged.ts";
 export { hasSplitLinks, linkUp } from "./hard-links.privileged.ts";
 export type { OciImageConfig } from "./oci-image/config.ts";
 export { type PulledOciImage, type PullOptions, pullOciImage } from "./oci-image/pull.privileged.ts";

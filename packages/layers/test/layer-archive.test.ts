@@ -24,17 +24,8 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { findXattr, setXattr } from "@skerry/base/linux";
-import {
-  type BlobStore,
-  exportLayer,
-  importLayer,
-  type LayerStore,
-  openFolderBlobStore,
-  openLayerStore,
-  packTree,
-  parseBlobDigest,
-  unpackTree,
-} from "@skerry/layers";
+import { type BlobStore, openFolderBlobStore, parseBlobDigest } from "@skerry/blobs";
+import { exportLayer, importLayer, type LayerStore, openLayerStore, packTree, unpackTree } from "@skerry/layers";
 import { scaled } from "@skerry/testkit/depth";
 import { Header } from "tar";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

@@ -23,7 +23,9 @@ export { type SandboxEventRecord, SandboxRepository, type SandboxRoute, type San
 export { type NewSnapshot, type Snapshot, type SnapshotFilter, type SnapshotPage, SnapshotRepository } from "./snapshots.ts";
 export {
   type Build,
+  type BuildContext,
   type BuildImage,
+  type BuildStart,
   type BuildStatus,
   DEFAULT_TAG,
   GLOBAL_NAMESPACE,

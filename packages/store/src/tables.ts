@@ -11,6 +11,8 @@ export interface Database {
   template_aliases: { namespace: string; alias: string; template_id: string; created_at: number };
   builds: BuildTable;
   tag_assignments: { template_id: string; tag: string; position: number; build_id: string; assigned_at: number };
+  build_logs: BuildLogTable;
+  build_files: BuildFileTable;
   sandboxes: SandboxTable;
   sandbox_events: SandboxEventTable;
   images: ImageTable;
@@ -62,6 +64,32 @@ export interface BuildTable {
   image_has_memory: number | null;
   node_id: string | null;
   source_sandbox_id: string | null;
+  request: string | null;
+  context: string | null;
+  start: string | null;
+  reason: string | null;
+  owner: string | null;
+  builder_node_id: string | null;
+  started_at: number | null;
+  attempts: number;
+}
+
+export interface BuildLogTable {
+  build_id: string;
+  number: number;
+  at: number;
+  level: number;
+  step: string;
+  message: string;
+}
+
+export interface BuildFileTable {
+  team_id: string;
+  hash: string;
+  blob: string;
+  size_bytes: number;
+  created_at: number;
+  last_used_at: number;
 }
 
 export interface SandboxTable {

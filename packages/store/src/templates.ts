@@ -35,6 +35,24 @@ export interface Build {
   readonly createdAt: number;
   /** For the build of a snapshot: the image that sandboxes start from, instead of the layers. */
   readonly image: BuildImage | null;
+  /** What a build on top of this one goes on from. Absent: the default user in its home directory. */
+  readonly context?: BuildContext;
+  /** What every sandbox of this build has running. */
+  readonly start?: BuildStart;
+}
+
+/** What one step of a build leaves to the next one besides files. The JSON form of `BuildContext` in spec/node/node.proto. */
+export interface BuildContext {
+  readonly user: string;
+  /** "": the home directory of the user. */
+  readonly workdir: string;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** The JSON form of `StartCommand` in spec/node/node.proto. */
+export interface BuildStart extends BuildContext {
+  readonly command: string;
+  readonly ready: string;
 }
 
 export interface BuildImage {
@@ -295,6 +313,14 @@ export function buildRow(build: Build): Selectable<BuildTable> {
     image_has_memory: build.image ? Number(build.image.hasMemory) : null,
     node_id: build.image?.nodeId ?? null,
     source_sandbox_id: build.image?.sourceSandboxId ?? null,
+    request: null,
+    context: build.context === undefined ? null : JSON.stringify(build.context),
+    start: build.start === undefined ? null : JSON.stringify(build.start),
+    reason: null,
+    owner: null,
+    builder_node_id: null,
+    started_at: null,
+    attempts: 0,
   };
 }
 
@@ -320,5 +346,7 @@ export function buildFrom(row: Selectable<BuildTable>): Build {
             nodeId: row.node_id ?? "",
             sourceSandboxId: row.source_sandbox_id ?? "",
           },
+    ...(row.context === null ? {} : { context: JSON.parse(row.context) as BuildContext }),
+    ...(row.start === null ? {} : { start: JSON.parse(row.start) as BuildStart }),
   };
 }

@@ -123,6 +123,13 @@ export class FakeNode {
     return this.calls.filter((call) => call.method === method && (sandboxId === undefined || call.sandboxId === sandboxId)).length;
   }
 
+  #buildCalls(): Pick<ServiceImpl<typeof NodeService>, "startBuild" | "watchBuild" | "cancelBuild" | "forgetBuild"> {
+    const refuse = () => {
+      throw new ConnectError("this node builds no templates", Code.Unimplemented);
+    };
+    return { startBuild: refuse, watchBuild: refuse, cancelBuild: refuse, forgetBuild: refuse };
+  }
+
   /** The service, for any transport that a test needs. */
   get service(): ServiceImpl<typeof NodeService> {
     return {
@@ -150,6 +157,7 @@ export class FakeNode {
         const diskOnlyIds = [...this.images].flatMap(([imageId, { hasMemory }]) => (hasMemory ? [] : [imageId]));
         return { imageIds: [...this.images.keys()], diskOnlyIds };
       },
+      ...this.#buildCalls(),
       listUnusedLayers: async (_request, context) => {
         await this.#behave(this.list, context.signal);
         return { digests: [...this.unusedLayers] };

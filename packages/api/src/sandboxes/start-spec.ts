@@ -32,5 +32,6 @@ export function startSpecOf(
     runtime: "",
     imageId: imageId ?? "",
     withoutMemory: start.withoutMemory ?? false,
+    ...(build?.start === undefined ? {} : { start: { ...build.start, env: { ...build.start.env } } }),
   };
 }

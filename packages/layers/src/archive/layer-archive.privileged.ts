@@ -1,6 +1,6 @@
 // Moves layers: packed into a blob store on one machine, unpacked from it on another.
 
-import type { BlobDigest, BlobStore } from "../blobs/blob-store.ts";
+import type { BlobDigest, BlobStore } from "@skerry/blobs";
 import type { LayerDigest } from "../store/layer-digest.ts";
 import type { LayerStore } from "../store/layer-store.privileged.ts";
 import { packTree } from "./pack-tree.privileged.ts";

@@ -10,6 +10,7 @@ import { type ImageRecord, memoryBytes } from "../records/image-record.ts";
 import { memoryLostBy } from "../sandboxes/keeper.privileged.ts";
 import type { Sandboxes } from "../sandboxes/sandboxes.ts";
 import type { Started } from "../sandboxes/starter.ts";
+import { buildCalls } from "./build-calls.ts";
 import { scarcityOf } from "./scarcity.privileged.ts";
 
 /** Error codes that have another name on the wire. A code that is neither here nor in NODE_ERRORS becomes "internal". */
@@ -33,6 +34,7 @@ export interface ServiceOptions {
 /** The node's RPC (spec/node/node.proto) on top of its sandboxes. */
 export function nodeService({ config, sandboxes, images, layers }: ServiceOptions): ServiceImpl<typeof NodeService> {
   return {
+    ...buildCalls(),
     async getInfo() {
       return {
         nodeId: config.nodeId,

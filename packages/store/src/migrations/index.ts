@@ -4,6 +4,7 @@ import { images } from "./002-images.ts";
 import { processes } from "./003-processes.ts";
 import { kept } from "./004-kept.ts";
 import { options } from "./005-options.ts";
+import { builds } from "./006-builds.ts";
 
 /** In order, never edited after a release; a new step is a new file. */
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -12,4 +13,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "003-processes": processes,
   "004-kept": kept,
   "005-options": options,
+  "006-builds": builds,
 };

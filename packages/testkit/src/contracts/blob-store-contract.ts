@@ -2,7 +2,7 @@
 
 import { createHash, randomBytes } from "node:crypto";
 import { setImmediate as turn } from "node:timers/promises";
-import { type BlobDigest, type BlobStore, parseBlobDigest } from "@skerry/layers";
+import { type BlobDigest, type BlobStore, parseBlobDigest } from "@skerry/blobs";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
 
 export interface BlobStoreContractOptions {

@@ -197,6 +197,13 @@ export declare type SandboxSpec = Message<"skerry.node.v1.SandboxSpec"> & {
    * @generated from field: skerry.node.v1.SandboxOptions options = 16;
    */
   options?: SandboxOptions | undefined;
+
+  /**
+   * What every sandbox of the template has running. Absent: nothing. Sandboxes of an image with memory have it running already.
+   *
+   * @generated from field: optional skerry.node.v1.StartCommand start = 17;
+   */
+  start?: StartCommand | undefined;
 };
 
 /**
@@ -204,6 +211,50 @@ export declare type SandboxSpec = Message<"skerry.node.v1.SandboxSpec"> & {
  * Use `create(SandboxSpecSchema)` to create a new message.
  */
 export declare const SandboxSpecSchema: GenMessage<SandboxSpec>;
+
+/**
+ * The start command of a template, and how to find out that it is ready. Both run in `bash -l -c` with this user, directory and environment.
+ *
+ * @generated from message skerry.node.v1.StartCommand
+ */
+export declare type StartCommand = Message<"skerry.node.v1.StartCommand"> & {
+  /**
+   * "": only `ready` is waited for.
+   *
+   * @generated from field: string command = 1;
+   */
+  command: string;
+
+  /**
+   * Exits with 0 when the template is ready. "": the template is ready at once.
+   *
+   * @generated from field: string ready = 2;
+   */
+  ready: string;
+
+  /**
+   * @generated from field: string user = 3;
+   */
+  user: string;
+
+  /**
+   * "": the home directory of the user.
+   *
+   * @generated from field: string workdir = 4;
+   */
+  workdir: string;
+
+  /**
+   * @generated from field: map<string, string> env = 5;
+   */
+  env: { [key: string]: string };
+};
+
+/**
+ * Describes the message skerry.node.v1.StartCommand.
+ * Use `create(StartCommandSchema)` to create a new message.
+ */
+export declare const StartCommandSchema: GenMessage<StartCommand>;
 
 /**
  * What a caller chose for a sandbox. This message is the schema of the options everywhere: the database, the node's records and the TypeScript
@@ -588,6 +639,574 @@ export declare type DeleteLayerResponse = Message<"skerry.node.v1.DeleteLayerRes
 export declare const DeleteLayerResponseSchema: GenMessage<DeleteLayerResponse>;
 
 /**
+ * What to build. It holds everything that the node needs, and nothing that it must look up elsewhere but blobs and the registry.
+ *
+ * @generated from message skerry.node.v1.BuildSpec
+ */
+export declare type BuildSpec = Message<"skerry.node.v1.BuildSpec"> & {
+  /**
+   * @generated from field: string build_id = 1;
+   */
+  buildId: string;
+
+  /**
+   * @generated from field: string template_id = 2;
+   */
+  templateId: string;
+
+  /**
+   * Builds share cached steps within a scope: a team.
+   *
+   * @generated from field: string cache_scope = 3;
+   */
+  cacheScope: string;
+
+  /**
+   * @generated from oneof skerry.node.v1.BuildSpec.source
+   */
+  source: {
+    /**
+     * @generated from field: skerry.node.v1.ImageSource image = 4;
+     */
+    value: ImageSource;
+    case: "image";
+  } | {
+    /**
+     * @generated from field: skerry.node.v1.TemplateSource template = 5;
+     */
+    value: TemplateSource;
+    case: "template";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * @generated from field: repeated skerry.node.v1.BuildStep steps = 6;
+   */
+  steps: BuildStep[];
+
+  /**
+   * Uses no cached step, and no cached image.
+   *
+   * @generated from field: bool force = 7;
+   */
+  force: boolean;
+
+  /**
+   * The template's own pair. Both absent: the pair of the template that it is based on, if that has one.
+   *
+   * @generated from field: optional string start_command = 8;
+   */
+  startCommand?: string | undefined;
+
+  /**
+   * @generated from field: optional string ready_command = 9;
+   */
+  readyCommand?: string | undefined;
+
+  /**
+   * @generated from field: uint32 cpu_count = 10;
+   */
+  cpuCount: number;
+
+  /**
+   * @generated from field: uint32 memory_mb = 11;
+   */
+  memoryMb: number;
+
+  /**
+   * @generated from field: uint32 disk_size_mb = 12;
+   */
+  diskSizeMb: number;
+
+  /**
+   * "" is the node's default.
+   *
+   * @generated from field: string runtime = 13;
+   */
+  runtime: string;
+
+  /**
+   * Clients before 2.3.0: steps run as root until a step says otherwise, and sandboxes run as `user` without a working directory.
+   *
+   * @generated from field: bool without_default_user = 14;
+   */
+  withoutDefaultUser: boolean;
+};
+
+/**
+ * Describes the message skerry.node.v1.BuildSpec.
+ * Use `create(BuildSpecSchema)` to create a new message.
+ */
+export declare const BuildSpecSchema: GenMessage<BuildSpec>;
+
+/**
+ * @generated from message skerry.node.v1.ImageSource
+ */
+export declare type ImageSource = Message<"skerry.node.v1.ImageSource"> & {
+  /**
+   * An OCI image's name as the caller wrote it.
+   *
+   * @generated from field: string reference = 1;
+   */
+  reference: string;
+
+  /**
+   * Absent: the machine's own credentials for the registry, if any.
+   *
+   * @generated from oneof skerry.node.v1.ImageSource.credentials
+   */
+  credentials: {
+    /**
+     * @generated from field: skerry.node.v1.BasicCredentials basic = 2;
+     */
+    value: BasicCredentials;
+    case: "basic";
+  } | {
+    /**
+     * @generated from field: skerry.node.v1.AwsCredentials aws = 3;
+     */
+    value: AwsCredentials;
+    case: "aws";
+  } | {
+    /**
+     * @generated from field: skerry.node.v1.GcpCredentials gcp = 4;
+     */
+    value: GcpCredentials;
+    case: "gcp";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message skerry.node.v1.ImageSource.
+ * Use `create(ImageSourceSchema)` to create a new message.
+ */
+export declare const ImageSourceSchema: GenMessage<ImageSource>;
+
+/**
+ * @generated from message skerry.node.v1.BasicCredentials
+ */
+export declare type BasicCredentials = Message<"skerry.node.v1.BasicCredentials"> & {
+  /**
+   * @generated from field: string username = 1;
+   */
+  username: string;
+
+  /**
+   * @generated from field: string password = 2;
+   */
+  password: string;
+};
+
+/**
+ * Describes the message skerry.node.v1.BasicCredentials.
+ * Use `create(BasicCredentialsSchema)` to create a new message.
+ */
+export declare const BasicCredentialsSchema: GenMessage<BasicCredentials>;
+
+/**
+ * @generated from message skerry.node.v1.AwsCredentials
+ */
+export declare type AwsCredentials = Message<"skerry.node.v1.AwsCredentials"> & {
+  /**
+   * @generated from field: string access_key_id = 1;
+   */
+  accessKeyId: string;
+
+  /**
+   * @generated from field: string secret_access_key = 2;
+   */
+  secretAccessKey: string;
+
+  /**
+   * @generated from field: string region = 3;
+   */
+  region: string;
+};
+
+/**
+ * Describes the message skerry.node.v1.AwsCredentials.
+ * Use `create(AwsCredentialsSchema)` to create a new message.
+ */
+export declare const AwsCredentialsSchema: GenMessage<AwsCredentials>;
+
+/**
+ * @generated from message skerry.node.v1.GcpCredentials
+ */
+export declare type GcpCredentials = Message<"skerry.node.v1.GcpCredentials"> & {
+  /**
+   * @generated from field: string service_account_json = 1;
+   */
+  serviceAccountJson: string;
+};
+
+/**
+ * Describes the message skerry.node.v1.GcpCredentials.
+ * Use `create(GcpCredentialsSchema)` to create a new message.
+ */
+export declare const GcpCredentialsSchema: GenMessage<GcpCredentials>;
+
+/**
+ * A build of another template.
+ *
+ * @generated from message skerry.node.v1.TemplateSource
+ */
+export declare type TemplateSource = Message<"skerry.node.v1.TemplateSource"> & {
+  /**
+   * As the caller wrote it, for the log.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: string build_id = 2;
+   */
+  buildId: string;
+
+  /**
+   * @generated from field: repeated string layers = 3;
+   */
+  layers: string[];
+
+  /**
+   * @generated from field: skerry.node.v1.BuildContext context = 4;
+   */
+  context?: BuildContext | undefined;
+
+  /**
+   * @generated from field: optional skerry.node.v1.StartCommand start = 5;
+   */
+  start?: StartCommand | undefined;
+
+  /**
+   * Of a snapshot: the image on this node whose disk is the base. `layers` is then empty.
+   *
+   * @generated from field: string image_id = 6;
+   */
+  imageId: string;
+};
+
+/**
+ * Describes the message skerry.node.v1.TemplateSource.
+ * Use `create(TemplateSourceSchema)` to create a new message.
+ */
+export declare const TemplateSourceSchema: GenMessage<TemplateSource>;
+
+/**
+ * What one step leaves to the next one besides files.
+ *
+ * @generated from message skerry.node.v1.BuildContext
+ */
+export declare type BuildContext = Message<"skerry.node.v1.BuildContext"> & {
+  /**
+   * @generated from field: string user = 1;
+   */
+  user: string;
+
+  /**
+   * "": the home directory of the user.
+   *
+   * @generated from field: string workdir = 2;
+   */
+  workdir: string;
+
+  /**
+   * @generated from field: map<string, string> env = 3;
+   */
+  env: { [key: string]: string };
+};
+
+/**
+ * Describes the message skerry.node.v1.BuildContext.
+ * Use `create(BuildContextSchema)` to create a new message.
+ */
+export declare const BuildContextSchema: GenMessage<BuildContext>;
+
+/**
+ * @generated from message skerry.node.v1.BuildStep
+ */
+export declare type BuildStep = Message<"skerry.node.v1.BuildStep"> & {
+  /**
+   * Upper case: RUN, COPY, ADD, ENV, ARG, WORKDIR, USER. Others fail the build.
+   *
+   * @generated from field: string type = 1;
+   */
+  type: string;
+
+  /**
+   * @generated from field: repeated string args = 2;
+   */
+  args: string[];
+
+  /**
+   * Of COPY and ADD: the digest ("sha256:…") of the uploaded archive in the blob store. "": nothing was uploaded.
+   *
+   * @generated from field: string archive = 3;
+   */
+  archive: string;
+
+  /**
+   * The hash that the client gave the files, which stands for them in cache keys. "": none.
+   *
+   * @generated from field: string files_hash = 4;
+   */
+  filesHash: string;
+
+  /**
+   * Does not use a cached result, nor do the steps after it.
+   *
+   * @generated from field: bool force = 5;
+   */
+  force: boolean;
+};
+
+/**
+ * Describes the message skerry.node.v1.BuildStep.
+ * Use `create(BuildStepSchema)` to create a new message.
+ */
+export declare const BuildStepSchema: GenMessage<BuildStep>;
+
+/**
+ * @generated from message skerry.node.v1.StartBuildRequest
+ */
+export declare type StartBuildRequest = Message<"skerry.node.v1.StartBuildRequest"> & {
+  /**
+   * @generated from field: skerry.node.v1.BuildSpec spec = 1;
+   */
+  spec?: BuildSpec | undefined;
+};
+
+/**
+ * Describes the message skerry.node.v1.StartBuildRequest.
+ * Use `create(StartBuildRequestSchema)` to create a new message.
+ */
+export declare const StartBuildRequestSchema: GenMessage<StartBuildRequest>;
+
+/**
+ * @generated from message skerry.node.v1.StartBuildResponse
+ */
+export declare type StartBuildResponse = Message<"skerry.node.v1.StartBuildResponse"> & {
+};
+
+/**
+ * Describes the message skerry.node.v1.StartBuildResponse.
+ * Use `create(StartBuildResponseSchema)` to create a new message.
+ */
+export declare const StartBuildResponseSchema: GenMessage<StartBuildResponse>;
+
+/**
+ * @generated from message skerry.node.v1.WatchBuildRequest
+ */
+export declare type WatchBuildRequest = Message<"skerry.node.v1.WatchBuildRequest"> & {
+  /**
+   * @generated from field: string build_id = 1;
+   */
+  buildId: string;
+
+  /**
+   * The first event to send; 0 is the first of the build.
+   *
+   * @generated from field: uint64 from = 2;
+   */
+  from: bigint;
+};
+
+/**
+ * Describes the message skerry.node.v1.WatchBuildRequest.
+ * Use `create(WatchBuildRequestSchema)` to create a new message.
+ */
+export declare const WatchBuildRequestSchema: GenMessage<WatchBuildRequest>;
+
+/**
+ * @generated from message skerry.node.v1.BuildEvent
+ */
+export declare type BuildEvent = Message<"skerry.node.v1.BuildEvent"> & {
+  /**
+   * Counts from 0 without gaps.
+   *
+   * @generated from field: uint64 number = 1;
+   */
+  number: bigint;
+
+  /**
+   * @generated from oneof skerry.node.v1.BuildEvent.event
+   */
+  event: {
+    /**
+     * @generated from field: skerry.node.v1.BuildLogLine line = 2;
+     */
+    value: BuildLogLine;
+    case: "line";
+  } | {
+    /**
+     * @generated from field: skerry.node.v1.BuildResult succeeded = 3;
+     */
+    value: BuildResult;
+    case: "succeeded";
+  } | {
+    /**
+     * @generated from field: skerry.node.v1.BuildFailure failed = 4;
+     */
+    value: BuildFailure;
+    case: "failed";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message skerry.node.v1.BuildEvent.
+ * Use `create(BuildEventSchema)` to create a new message.
+ */
+export declare const BuildEventSchema: GenMessage<BuildEvent>;
+
+/**
+ * @generated from message skerry.node.v1.BuildLogLine
+ */
+export declare type BuildLogLine = Message<"skerry.node.v1.BuildLogLine"> & {
+  /**
+   * @generated from field: int64 at_ms = 1;
+   */
+  atMs: bigint;
+
+  /**
+   * "debug", "info", "warn" or "error".
+   *
+   * @generated from field: string level = 2;
+   */
+  level: string;
+
+  /**
+   * "base", "1" … "N", "finalize", "optimize", or "".
+   *
+   * @generated from field: string step = 3;
+   */
+  step: string;
+
+  /**
+   * @generated from field: string message = 4;
+   */
+  message: string;
+};
+
+/**
+ * Describes the message skerry.node.v1.BuildLogLine.
+ * Use `create(BuildLogLineSchema)` to create a new message.
+ */
+export declare const BuildLogLineSchema: GenMessage<BuildLogLine>;
+
+/**
+ * @generated from message skerry.node.v1.BuildResult
+ */
+export declare type BuildResult = Message<"skerry.node.v1.BuildResult"> & {
+  /**
+   * Lowest first.
+   *
+   * @generated from field: repeated string layers = 1;
+   */
+  layers: string[];
+
+  /**
+   * @generated from field: skerry.node.v1.BuildContext context = 2;
+   */
+  context?: BuildContext | undefined;
+
+  /**
+   * @generated from field: optional skerry.node.v1.StartCommand start = 3;
+   */
+  start?: StartCommand | undefined;
+
+  /**
+   * @generated from field: string agent_version = 4;
+   */
+  agentVersion: string;
+};
+
+/**
+ * Describes the message skerry.node.v1.BuildResult.
+ * Use `create(BuildResultSchema)` to create a new message.
+ */
+export declare const BuildResultSchema: GenMessage<BuildResult>;
+
+/**
+ * @generated from message skerry.node.v1.BuildFailure
+ */
+export declare type BuildFailure = Message<"skerry.node.v1.BuildFailure"> & {
+  /**
+   * For the caller.
+   *
+   * @generated from field: string message = 1;
+   */
+  message: string;
+
+  /**
+   * "base", "1" … "N", "finalize", or "" when no step is to blame.
+   *
+   * @generated from field: string step = 2;
+   */
+  step: string;
+};
+
+/**
+ * Describes the message skerry.node.v1.BuildFailure.
+ * Use `create(BuildFailureSchema)` to create a new message.
+ */
+export declare const BuildFailureSchema: GenMessage<BuildFailure>;
+
+/**
+ * @generated from message skerry.node.v1.CancelBuildRequest
+ */
+export declare type CancelBuildRequest = Message<"skerry.node.v1.CancelBuildRequest"> & {
+  /**
+   * @generated from field: string build_id = 1;
+   */
+  buildId: string;
+};
+
+/**
+ * Describes the message skerry.node.v1.CancelBuildRequest.
+ * Use `create(CancelBuildRequestSchema)` to create a new message.
+ */
+export declare const CancelBuildRequestSchema: GenMessage<CancelBuildRequest>;
+
+/**
+ * @generated from message skerry.node.v1.CancelBuildResponse
+ */
+export declare type CancelBuildResponse = Message<"skerry.node.v1.CancelBuildResponse"> & {
+};
+
+/**
+ * Describes the message skerry.node.v1.CancelBuildResponse.
+ * Use `create(CancelBuildResponseSchema)` to create a new message.
+ */
+export declare const CancelBuildResponseSchema: GenMessage<CancelBuildResponse>;
+
+/**
+ * @generated from message skerry.node.v1.ForgetBuildRequest
+ */
+export declare type ForgetBuildRequest = Message<"skerry.node.v1.ForgetBuildRequest"> & {
+  /**
+   * @generated from field: string build_id = 1;
+   */
+  buildId: string;
+};
+
+/**
+ * Describes the message skerry.node.v1.ForgetBuildRequest.
+ * Use `create(ForgetBuildRequestSchema)` to create a new message.
+ */
+export declare const ForgetBuildRequestSchema: GenMessage<ForgetBuildRequest>;
+
+/**
+ * @generated from message skerry.node.v1.ForgetBuildResponse
+ */
+export declare type ForgetBuildResponse = Message<"skerry.node.v1.ForgetBuildResponse"> & {
+};
+
+/**
+ * Describes the message skerry.node.v1.ForgetBuildResponse.
+ * Use `create(ForgetBuildResponseSchema)` to create a new message.
+ */
+export declare const ForgetBuildResponseSchema: GenMessage<ForgetBuildResponse>;
+
+/**
  * @generated from message skerry.node.v1.KillSandboxRequest
  */
 export declare type KillSandboxRequest = Message<"skerry.node.v1.KillSandboxRequest"> & {
@@ -909,6 +1528,48 @@ export declare const NodeService: GenService<{
     methodKind: "unary";
     input: typeof ListSandboxesRequestSchema;
     output: typeof ListSandboxesResponseSchema;
+  },
+  /**
+   * Begins to build a template, and answers when the build is accepted. Succeeds if the node has this build already.
+   * RESOURCE_EXHAUSTED: the node runs as many builds as it may.
+   *
+   * @generated from rpc skerry.node.v1.NodeService.StartBuild
+   */
+  startBuild: {
+    methodKind: "unary";
+    input: typeof StartBuildRequestSchema;
+    output: typeof StartBuildResponseSchema;
+  },
+  /**
+   * What a build says, from an event on. The stream ends after the last event, which is `succeeded` or `failed`.
+   * NOT_FOUND: the node has no such build, because it was restarted, or never began it.
+   *
+   * @generated from rpc skerry.node.v1.NodeService.WatchBuild
+   */
+  watchBuild: {
+    methodKind: "server_streaming";
+    input: typeof WatchBuildRequestSchema;
+    output: typeof BuildEventSchema;
+  },
+  /**
+   * Ends a build that runs: it fails with "build was cancelled". Answers when nothing of it runs. Unknown ids are success.
+   *
+   * @generated from rpc skerry.node.v1.NodeService.CancelBuild
+   */
+  cancelBuild: {
+    methodKind: "unary";
+    input: typeof CancelBuildRequestSchema;
+    output: typeof CancelBuildResponseSchema;
+  },
+  /**
+   * Forgets a build that has ended. Its layers are then held only by what refers to them: builds, sandboxes, images and the cache.
+   *
+   * @generated from rpc skerry.node.v1.NodeService.ForgetBuild
+   */
+  forgetBuild: {
+    methodKind: "unary";
+    input: typeof ForgetBuildRequestSchema;
+    output: typeof ForgetBuildResponseSchema;
   },
 }>;
 

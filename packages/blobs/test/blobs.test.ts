@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { openFolderBlobStore } from "@skerry/layers";
+import { openFolderBlobStore } from "@skerry/blobs";
 import { blobStoreContract } from "@skerry/testkit/contracts/blob-store-contract";
 import { afterAll, expect, it } from "vitest";
 
@@ -23,7 +23,7 @@ blobStoreContract({
 });
 
 const WRITER = `
-  import { openFolderBlobStore } from "@skerry/layers";
+  import { openFolderBlobStore } from "@skerry/blobs";
   const store = await openFolderBlobStore(process.argv[1]);
   async function* slow() {
     for (let piece = 0; piece < 20; piece += 1) {

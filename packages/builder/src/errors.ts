@@ -1,0 +1,7 @@
+export type BuilderErrorCode = "build_command_refused" | "build_copy_failed" | "build_sandbox_lost";
+
+declare module "@skerry/base/error" {
+  interface ErrorCodes {
+    readonly builder: BuilderErrorCode;
+  }
+}

@@ -1,0 +1,62 @@
+import { type Kysely, sql } from "kysely";
+import type { Migration } from "kysely/migration";
+
+/** Builds that the platform carries out: what was requested, what it left, its log, and the files that clients uploaded for it. */
+export const builds: Migration = {
+  async up(db: Kysely<unknown>): Promise<void> {
+    await extendBuilds(db);
+    await db.schema
+      .createTable("build_logs")
+      .addColumn("build_id", "text", (column) => column.notNull().references("builds.id"))
+      .addColumn("number", "integer", (column) => column.notNull())
+      .addColumn("at", "bigint", (column) => column.notNull())
+      .addColumn("level", "integer", (column) => column.notNull())
+      .addColumn("step", "text", (column) => column.notNull())
+      .addColumn("message", "text", (column) => column.notNull())
+      .addPrimaryKeyConstraint("build_logs_pk", ["build_id", "number"])
+      .execute();
+    // What a client uploaded for a COPY step, by the hash that the client gave it: shared by all templates of the team.
+    await db.schema
+      .createTable("build_files")
+      .addColumn("team_id", "text", (column) => column.notNull().references("teams.id"))
+      .addColumn("hash", "text", (column) => column.notNull())
+      .addColumn("blob", "text", (column) => column.notNull())
+      .addColumn("size_bytes", "bigint", (column) => column.notNull())
+      .addColumn("created_at", "bigint", (column) => column.notNull())
+      .addColumn("last_used_at", "bigint", (column) => column.notNull())
+      .addPrimaryKeyConstraint("build_files_pk", ["team_id", "hash"])
+      .execute();
+    await db.schema.createIndex("build_files_blob").on("build_files").column("blob").execute();
+    await db.schema.createIndex("build_files_used").on("build_files").column("last_used_at").execute();
+  },
+};
+
+async function extendBuilds(db: Kysely<unknown>): Promise<void> {
+  const columns = [
+    // JSON. What the client asked for when it started the build, without credentials; null before that.
+    ["request", "text"],
+    // JSON of `BuildContext` and `StartCommand`: what builds on top of this one, and sandboxes, go on from. Null for snapshots.
+    ["context", "text"],
+    ["start", "text"],
+    // JSON `{message, step?}` of a build that failed.
+    ["reason", "text"],
+    // The API process that follows the build, and the node that carries it out.
+    ["owner", "text"],
+    ["builder_node_id", "text"],
+    // When the client started it.
+    ["started_at", "bigint"],
+  ] as const;
+  for (const [name, type] of columns) await db.schema.alterTable("builds").addColumn(name, type).execute();
+  await db.schema
+    .alterTable("builds")
+    .addColumn("attempts", "integer", (column) => column.notNull().defaultTo(0))
+    .execute();
+  for (const status of ["waiting", "building"]) {
+    await db.schema
+      .createIndex(`builds_${status}`)
+      .on("builds")
+      .column("updated_at")
+      .where(sql.ref("status"), "=", sql.lit(status))
+      .execute();
+  }
+}
