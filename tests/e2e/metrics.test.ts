@@ -57,10 +57,15 @@ describe.each(["gvisor", "runc"] as const)("an agent's metrics on %s", (runtime)
 
   it("report the CPU time of the sandbox, whatever the host does", async () => {
     expect(await cpuWhile("sleep 30")).toBeLessThan(15);
-    // One of two CPUs. Other programs on this machine may use a part of it.
-    const busy = await cpuWhile("while :; do :; done");
-    expect(busy).toBeGreaterThan(20);
-    expect(busy).toBeLessThan(70);
+    // One of two CPUs. Other programs on this machine may use most of it for a while.
+    let most = 0;
+    const busy = async () => {
+      const used = await cpuWhile("while :; do :; done");
+      most = Math.max(most, used);
+      return used;
+    };
+    await expect.poll(busy, { timeout: 60_000 }).toBeGreaterThan(20);
+    expect(most).toBeLessThan(70);
   });
 
   it("report the memory that the sandbox uses, and its release", async () => {
