@@ -21,6 +21,7 @@ export type { SandboxFilter, SandboxPage } from "./sandbox-lists.ts";
 export type { ImageChange, SandboxTransition, TransitionReason } from "./sandbox-transition.ts";
 export { type SandboxEventRecord, SandboxRepository, type SandboxRoute, type SandboxStart } from "./sandboxes.ts";
 export { type NewSnapshot, type Snapshot, type SnapshotFilter, type SnapshotPage, SnapshotRepository } from "./snapshots.ts";
+export type { ClaimedTemplate, TemplateClaim } from "./template-claims.ts";
 export {
   type Build,
   type BuildContext,

@@ -2,6 +2,7 @@ import { type Kysely, sql } from "kysely";
 import { type DialectName, lockTeam } from "./dialect/lock-team.ts";
 import { changeImage } from "./sandbox-transition.ts";
 import type { Database } from "./tables.ts";
+import { findHolder, insertAlias, insertTemplate } from "./template-claims.ts";
 import { assignTag, type Build, buildFrom, buildRow, type Template, type TemplateAlias, templateFrom } from "./templates.ts";
 
 export interface NewSnapshot {
@@ -49,15 +50,10 @@ export class SnapshotRepository {
     const now = build.createdAt;
     return await this.#db.transaction().execute(async (tx) => {
       await lockTeam(tx, this.#dialect, teamId);
-      const named = alias && (await findNamed(tx, alias));
+      const named = alias && (await findHolder(tx, alias));
       if (named && (named.teamId !== teamId || named.kind !== "snapshot")) return "taken";
-      const template = named ?? (await insertTemplate(tx, { id: build.templateId, teamId, now }));
-      if (alias && !named) {
-        await tx
-          .insertInto("template_aliases")
-          .values({ ...alias, template_id: template.id, created_at: now })
-          .execute();
-      }
+      const template = named ?? (await insertTemplate(tx, { id: build.templateId, teamId, kind: "snapshot", now }));
+      if (alias && !named) await insertAlias(tx, alias, { templateId: template.id, now });
       const kept = { ...build, templateId: template.id };
       await tx.insertInto("builds").values(buildRow(kept)).execute();
       await assignTag(tx, { templateId: template.id, buildId: build.id, tag: snapshot.tag, now });
@@ -137,31 +133,4 @@ export class SnapshotRepository {
       .limit(1)
       .executeTakeFirst();
   }
-}
-
-async function findNamed(tx: Kysely<Database>, alias: TemplateAlias): Promise<Template | undefined> {
-  const row = await tx
-    .selectFrom("template_aliases")
-    .innerJoin("templates", "templates.id", "template_aliases.template_id")
-    .where("template_aliases.namespace", "=", alias.namespace)
-    .where("template_aliases.alias", "=", alias.alias)
-    .selectAll("templates")
-    .executeTakeFirst();
-  return row && templateFrom(row);
-}
-
-async function insertTemplate(tx: Kysely<Database>, about: { id: string; teamId: string; now: number }): Promise<Template> {
-  const row = {
-    id: about.id,
-    team_id: about.teamId,
-    is_public: 0,
-    created_at: about.now,
-    updated_at: about.now,
-    last_spawned_at: null,
-    spawn_count: 0,
-    kind: "snapshot",
-    deleted_at: null,
-  };
-  await tx.insertInto("templates").values(row).execute();
-  return templateFrom(row);
 }

@@ -3,7 +3,8 @@
 
 import type { Sandbox, Team } from "@skerry/store";
 import { sandboxBusy, sandboxNotFound } from "../errors.ts";
-import type { SnapshotName, TemplateReference } from "../templates/reference.ts";
+import type { TemplateReference } from "../templates/reference.ts";
+import type { SnapshotName } from "../templates/template-name.ts";
 import { type CreateRequest, createSandbox, type Started } from "./create-sandbox.ts";
 import type { Acting, SandboxDeps } from "./deps.ts";
 import { type Forked, forkSandbox } from "./fork-sandbox.ts";

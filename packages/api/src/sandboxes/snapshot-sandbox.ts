@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Sandbox, Snapshot } from "@skerry/store";
 import { publicError } from "../errors.ts";
-import type { SnapshotName } from "../templates/reference.ts";
+import type { SnapshotName } from "../templates/template-name.ts";
 import { newSandboxId } from "./create-sandbox.ts";
 import type { SandboxDeps } from "./deps.ts";
 import { takeImage } from "./images/take-image.ts";

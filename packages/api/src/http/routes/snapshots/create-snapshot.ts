@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { Type } from "typebox";
-import { parseSnapshotName } from "../../../templates/reference.ts";
+import { parseSnapshotName } from "../../../templates/template-name.ts";
 import { actingOf, repeatable, sandboxIdOf, teamOf } from "../../input/request-values.ts";
 import { defineOperation } from "../../operation.ts";
 import { encodeSnapshot, memoryLostHeaders } from "../../output/encode-sandbox.ts";
