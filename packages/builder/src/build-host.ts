@@ -25,7 +25,9 @@ export interface BuildHost {
   /**
    * Starts a sandbox of the finished template, runs its start command, and waits until the template is ready. On a runtime that keeps memory,
    * the image is taken that the template's sandboxes start from. Throws BuildFailure for step "finalize" when the command fails, or the
-   * template is not ready in time. An image that exists already is used, unless `force`.
+   * template is not ready in time. An image that exists already is used, unless `force`. The builder logs when the command starts and when
+   * the template is ready; the host logs output (`[start] [stdout]: …` as "info", `[ready] …` as "debug"). Commands run like those of steps:
+   * see `loginShell`.
    */
   prepareTemplate(options: {
     readonly buildId: string;

@@ -11,3 +11,7 @@ export type {
   CommandEnd,
   LogLevel,
 } from "./build-host.ts";
+export type { BuildTrail, CachedStep, StepCache, TrailStep } from "./cache/step-cache.ts";
+export type { StepContext } from "./context.ts";
+export type { ImageSettings } from "./sources/source.ts";
+export { loginShell, type ShellCommand } from "./steps/login-shell.ts";

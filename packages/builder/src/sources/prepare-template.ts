@@ -11,7 +11,7 @@ export async function prepareTemplate(source: TemplateSource, options: SourceOpt
   const variables = Object.entries(env).sort(([a], [b]) => (a < b ? -1 : 1));
   const key = keyOf("template", layers, user, workdir, variables);
   options.log({ level: "info", step: "base", message: `CACHED [base] FROM TEMPLATE ${source.name} [${key}]` });
-  return { layers, key, context: { user, workdir, env }, ...(source.start && { start: source.start }) };
+  return { layers, key, isCached: true, context: { user, workdir, env }, ...(source.start && { start: source.start }) };
 }
 
 async function layersOf(source: TemplateSource, { layers, holder, host, signal }: SourceOptions): Promise<readonly LayerDigest[]> {

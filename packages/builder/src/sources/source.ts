@@ -37,6 +37,8 @@ export interface PreparedSource {
   readonly layers: readonly LayerDigest[];
   /** Identifies what the layers and the context are, for the keys of the steps: hexadecimal. The same source has the same key. */
   readonly key: string;
+  /** Whether nothing was built for it now. */
+  readonly isCached: boolean;
   /** An image: user "root", and the variables of the image. A template: what its build left. */
   readonly context: StepContext;
   /** Of a template that has one. */
