@@ -286,11 +286,11 @@ export function readXattr(path: string, name: string): Buffer {
   return buffer.subarray(0, read);
 }
 
-const lremovexattrFn = libc.func("int lremovexattr(const char *path, const char *name)");
+const lremovexattrFn = libc.func("int lremovexattr(const uint8_t *path, const char *name)");
 
 /** Removes an extended attribute of a path. Does not follow links. */
-export function removeXattr(path: string, name: string): void {
-  if (lremovexattrFn(path, name) !== 0) fail(`lremovexattr ${name}`, path);
+export function removeXattr(path: string | Uint8Array, name: string): void {
+  if (lremovexattrFn(terminated(Buffer.from(path)), name) !== 0) fail(`lremovexattr ${name}`, path.toString());
 }
 
 const lsetxattrFn = libc.func("int lsetxattr(const char *path, const char *name, const char *value, size_t size, int flags)");

@@ -13,5 +13,6 @@ export type {
 } from "./build-host.ts";
 export type { BuildTrail, CachedStep, StepCache, TrailStep } from "./cache/step-cache.ts";
 export type { StepContext } from "./context.ts";
+export { commandRefused, copyFailed, sandboxLost } from "./host-errors.ts";
 export type { ImageSettings } from "./sources/source.ts";
 export { loginShell, type ShellCommand } from "./steps/login-shell.ts";

@@ -3,6 +3,7 @@ export { packTree } from "./archive/pack-tree.privileged.ts";
 export { unpackTree } from "./archive/unpack-tree.privileged.ts";
 export { newAreaId } from "./area/area-id.ts";
 export { type ChosenDiskLimit, chooseDiskLimit, type DiskLimitSetting } from "./area/choose-disk-limit.privileged.ts";
+export { cleanUpper } from "./area/clean-upper.privileged.ts";
 export { copyTree } from "./area/copy-tree.privileged.ts";
 export { walkTrees } from "./area/descent.privileged.ts";
 export {

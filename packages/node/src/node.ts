@@ -2,9 +2,11 @@ import { availableParallelism } from "node:os";
 import type { Duplex } from "node:stream";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { asError, type Logger, type Secret } from "@skerry/base";
+import type { BuildHost } from "@skerry/builder";
 import { limitProcesses, networkNames, raiseHostLimits } from "@skerry/runtime";
 import type { NodeService } from "@skerry/wire/node";
 import { areasOf } from "./areas/disk-areas.privileged.ts";
+import { NodeBuildHost } from "./builds/node-build-host.ts";
 import type { NodeConfig } from "./config.ts";
 import { Containers, type ContainersOptions } from "./containers/containers.ts";
 import { type HostDeps, runtimeOf } from "./containers/host.privileged.ts";
@@ -51,6 +53,8 @@ const MAX_WAIT_MS = 30_000;
 
 export interface Node {
   readonly service: ServiceImpl<typeof NodeService>;
+  /** For builds that run in this process. */
+  readonly buildHost: BuildHost;
   /** Opens a byte stream to a port inside a sandbox. Throws PlatformError("sandbox_gone" | "port_closed"). */
   dial(target: { sandboxId: string; port: number }, signal?: AbortSignal): Promise<Duplex>;
   /** Serves the RPC and tunnels on a socket, for roles that run elsewhere. */
@@ -79,7 +83,7 @@ export async function createNode(config: NodeConfig, logger: Logger): Promise<No
   }
   const adopted = await recover(deps, { images, journal }, logger);
   const pools = await openNetwork(deps, { images, adopted: allOf(adopted), logger });
-  const { containers, sandboxes, warmPool, layers } = await assemble(deps, { images, pools, adopted, logger });
+  const { containers, sandboxes, warmPool, layers, buildHost } = await assemble(deps, { images, pools, adopted, logger });
 
   const holdsAnything = () =>
     sandboxes.list().length > 0 || images.damaged.size > 0 || images.list().some(({ kind }) => kind !== "template");
@@ -100,6 +104,7 @@ export async function createNode(config: NodeConfig, logger: Logger): Promise<No
   let closing: Promise<void> | undefined;
   return {
     service,
+    buildHost,
     dial: (target, signal) => dialSandbox(sandboxes, target, signal),
     listen: ({ host, port, secret }) => listenNodeServer({ service, sandboxes, secret, logger }, host, port),
     close: () => (closing ??= close()),
@@ -161,6 +166,7 @@ interface Assembled {
   readonly sandboxes: Sandboxes;
   readonly warmPool: WarmPool;
   readonly layers: UnusedLayers;
+  readonly buildHost: NodeBuildHost;
 }
 
 async function assemble(
@@ -198,5 +204,6 @@ async function assemble(
   warmPool.start();
   const layers = new UnusedLayers({ config, paths: deps.paths, containers, images, pool: warmPool, logger });
   layers.sweep();
-  return { containers, sandboxes, warmPool, layers };
+  const buildHost = new NodeBuildHost({ deps, containers, starter, gate, logger });
+  return { containers, sandboxes, warmPool, layers, buildHost };
 }

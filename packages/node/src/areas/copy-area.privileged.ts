@@ -16,7 +16,8 @@ export async function copyUpper(from: string, to: string, idBase: number): Promi
   if (idBase > 0) await shiftOwners(to, idBase);
 }
 
-async function shiftOwners(root: string, idBase: number): Promise<void> {
+/** Gives the files of a tree the ids that they have inside. Preconditions: nothing else uses the tree. */
+export async function shiftOwners(root: string, idBase: number): Promise<void> {
   const shifted = new Set<number>();
   await walkTrees([root], {
     async enter([folder], { pace }) {

@@ -27,6 +27,8 @@ export interface LiveContainer {
   record: SandboxRecord;
   /** Open connections from this node into the container. The node resets them at the end: nothing else tells their peers. */
   readonly connections: Set<RelaySocket>;
+  /** Set for a container that runs a step of a build. It belongs to no sandbox. */
+  readonly build: BuildUse | undefined;
   /** Settles when the container answers again. It stands still while an image of it is written. */
   standstill: Promise<void> | undefined;
   /** Set while the container is being released: further callers wait for the same release. */
@@ -35,6 +37,15 @@ export interface LiveContainer {
   hasSlot: boolean;
   /** Why the container must end although its processes still run. */
   fatal: UnaskedEnd | undefined;
+}
+
+export interface BuildUse {
+  /** The node ended its processes, and is making a layer of its area. Only the commit releases it then. */
+  isCommitting: boolean;
+  /** Why the node ended the container, for the caller. */
+  endReason: string | undefined;
+  /** Aborted at the end of the container: nothing else tells the node while it waits for a command. */
+  readonly lost: AbortController;
 }
 
 /** Runs work during which the container does not answer. Callers that need the container wait until the work succeeds or fails. */
@@ -101,10 +112,11 @@ export class Containers {
   }
 
   /** Registers a container without starting it. From then on its areas are in use. */
-  add(record: SandboxRecord): LiveContainer {
+  add(record: SandboxRecord, { isBuild = false } = {}): LiveContainer {
     const live: LiveContainer = {
       record,
       connections: new Set(),
+      build: isBuild ? { isCommitting: false, endReason: undefined, lost: new AbortController() } : undefined,
       standstill: undefined,
       ending: undefined,
       hasSlot: true,
@@ -163,6 +175,7 @@ export class Containers {
     crashPoint("release.recorded");
     this.#guard.unwatch(record.containerId);
     for (const socket of live.connections) socket.resetAndDestroy();
+    live.build?.lost.abort();
     await release(deps, record.containerId, record.runtime);
     await this.#releaseSlot(live, record);
     crashPoint("release.slot-released");

@@ -4,6 +4,13 @@
 import { chmodSync, chownSync, lstatSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
+/** What is written here, by its path below `upper`. */
+export const ROOT_DIRECTORIES = [
+  { name: "etc", mode: 0o755 },
+  { name: "tmp", mode: 0o1777 },
+] as const;
+export const ROOT_FILES: readonly string[] = ["etc/hostname", "etc/hosts", "etc/resolv.conf", "tmp/.skerry"];
+
 export function writeRootFiles(options: { upper: string; hostname: string; resolvers: readonly string[]; ownerId: number }): void {
   const { upper, hostname, resolvers, ownerId } = options;
   const own = (path: string, mode: number) => {
@@ -19,11 +26,10 @@ export function writeRootFiles(options: { upper: string; hostname: string; resol
     own(join(upper, name), 0o644);
   };
   own(upper, 0o755);
-  dir("etc", 0o755);
+  for (const { name, mode } of ROOT_DIRECTORIES) dir(name, mode);
   file("etc/hostname", `${hostname}\n`);
   file("etc/hosts", `127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n127.0.1.1 ${hostname}\n`);
   file("etc/resolv.conf", resolvers.map((address) => `nameserver ${address}\n`).join(""));
-  dir("tmp", 0o1777);
   file("tmp/.skerry", "");
 }
 

@@ -36,7 +36,7 @@ export class UnusedLayers {
     if (this.#hasUnreadable()) return [];
     const used = new Set([
       ...config.layers.held(),
-      ...containers.all().flatMap(({ record }) => (record.sandboxId === "" ? [] : record.layers)),
+      ...containers.all().flatMap(({ record, build }) => (record.sandboxId === "" && !build ? [] : record.layers)),
       ...images.list().flatMap(({ kind, layers }) => (kind === "template" ? [] : layers)),
     ]);
     return config.layers.list().filter((digest) => !used.has(digest));

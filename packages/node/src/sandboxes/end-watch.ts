@@ -73,11 +73,11 @@ export class EndWatch {
     }
   }
 
-  #needsRelease({ record, ending, fatal }: LiveContainer): boolean {
-    if (ending) return false;
+  #needsRelease({ record, ending, fatal, build }: LiveContainer): boolean {
+    if (ending || build?.isCommitting) return false;
     try {
       if (record.state === "killing") return true;
-      if (record.state === "running" && fatal !== undefined) return true;
+      if ((record.state === "running" || build) && fatal !== undefined) return true;
       return (record.state === "running" || record.state === "pooled") && !isSameProcess(record.process);
     } catch (error) {
       this.#options.logger.error({ sandbox_id: record.sandboxId, err: asError(error) }, "the state of a sandbox could not be read");

@@ -25,6 +25,8 @@ export interface StartPlan extends Owner {
   readonly makeup: SandboxMakeup;
   readonly image?: ImageRecord;
   readonly withMemory: boolean;
+  /** The container runs a step of a build: it has no sandbox, and its agent gets the identity at once. */
+  readonly isBuild?: boolean;
 }
 
 export interface Started {
@@ -105,7 +107,7 @@ export class Starter {
       ...(withMemory || how.memoryLost === "" ? {} : { memoryLost: how.memoryLost }),
       ...(extraMemoryBytes > 0 ? { extraMemoryBytes } : {}),
     };
-    containers.add(record);
+    containers.add(record, { isBuild: plan.isBuild === true });
     const work = containers.extraMemory.lend(extraMemoryBytes, () => this.#run(plan, record, withMemory));
     const imageId = plan.image?.imageId;
     if (imageId !== undefined) this.#options.uses.during(imageId, work);
@@ -117,14 +119,14 @@ export class Starter {
     }
   }
 
-  async #run({ image, sandboxId }: StartPlan, record: SandboxRecord, withMemory: boolean): Promise<Ready> {
+  async #run({ image, sandboxId, isBuild = false }: StartPlan, record: SandboxRecord, withMemory: boolean): Promise<Ready> {
     const { containers, images } = this.#options;
     const memory = image && withMemory ? await images.memoryOf(image) : undefined;
     const area = image?.local.area === record.area ? "written" : "new";
     const started = await containers.start({ record, area, ...(memory ? { memory } : {}) });
     const wait = agentWaitOf(started, { isRestored: memory !== undefined });
     let hooksRun = false;
-    if (sandboxId === "") {
+    if (sandboxId === "" && !isBuild) {
       await awaitAgent(wait);
       await warmUp(wait.address);
     } else {

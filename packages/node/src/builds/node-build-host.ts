@@ -1,0 +1,86 @@
+// What a build gets of this node: sandboxes for its steps. They are containers without a sandbox, started like any other. The API never hears
+// of them, and the next start of the node releases those that are left.
+
+import { randomBytes } from "node:crypto";
+import type { Logger } from "@skerry/base";
+import type { BuildHost, BuildSandbox, BuildSize } from "@skerry/builder";
+import type { LayerDigest } from "@skerry/layers";
+import type { AgentIdentity } from "../agent/agent-client.ts";
+import type { Containers } from "../containers/containers.ts";
+import { type HostDeps, runtimeOf } from "../containers/host.privileged.ts";
+import { assertHostMemory } from "../limits/host-memory.ts";
+import type { SandboxMakeup } from "../records/sandbox-record.ts";
+import type { StartGate } from "../sandboxes/start-gate.ts";
+import type { Starter } from "../sandboxes/starter.ts";
+import { NodeBuildSandbox } from "./build-sandbox.ts";
+
+export interface NodeBuildHostOptions {
+  readonly deps: HostDeps;
+  readonly containers: Containers;
+  readonly starter: Starter;
+  readonly gate: StartGate;
+  readonly logger: Logger;
+}
+
+type StartOptions = Parameters<BuildHost["startSandbox"]>[0];
+
+export class NodeBuildHost implements BuildHost {
+  readonly #options: NodeBuildHostOptions;
+
+  constructor(options: NodeBuildHostOptions) {
+    this.#options = options;
+  }
+
+  async startSandbox(options: StartOptions): Promise<BuildSandbox> {
+    const { deps, containers, starter, gate, logger } = this.#options;
+    await deps.areas.assertRoom();
+    assertHostMemory();
+    options.signal.throwIfAborted();
+    const containerId = containers.newId();
+    const makeup = this.#makeupOf(options);
+    const plan = { containerId, sandboxId: "", makeup, identity: identityOf(makeup), options: {}, withMemory: false, isBuild: true };
+    await gate.run(() => starter.start(plan));
+    const live = containers.get(containerId);
+    if (!live) throw new Error(`container ${containerId} was released as soon as it had started`);
+    const sandbox = new NodeBuildSandbox({ deps, containers, live, logger });
+    if (options.signal.aborted) {
+      await sandbox.discard();
+      options.signal.throwIfAborted();
+    }
+    return sandbox;
+  }
+
+  prepareTemplate(): Promise<void> {
+    return Promise.reject(new Error("start commands are not run yet"));
+  }
+
+  layersOfImage(): Promise<readonly LayerDigest[]> {
+    return Promise.reject(new Error("images are no source of builds yet"));
+  }
+
+  #makeupOf({ buildId, templateId, layers, size, runtime }: MakeupOptions): SandboxMakeup {
+    const { config } = this.#options.deps;
+    return { runtime: runtimeOf(config, runtime).name, templateId, buildId, size, layers: [...layers], agent: config.agents.current };
+  }
+}
+
+interface MakeupOptions {
+  readonly buildId: string;
+  readonly templateId: string;
+  readonly layers: readonly LayerDigest[];
+  readonly size: BuildSize;
+  readonly runtime: string;
+}
+
+/** The agent's own default user is root. Without a generation no program of the guest runs: the sandbox is no copy of another one. */
+function identityOf({ templateId, size }: SandboxMakeup): AgentIdentity {
+  return {
+    sandboxId: "",
+    templateId,
+    envVars: {},
+    accessToken: randomBytes(20).toString("hex"),
+    defaultUser: "",
+    defaultWorkdir: "",
+    memoryMb: size.memoryMb,
+  };
+}

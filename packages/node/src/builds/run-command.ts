@@ -1,0 +1,128 @@
+// Runs one command in the sandbox of a build, through the agent's process service. The guest may have taken over the agent, so its messages
+// are bounded in size and in time, and nothing that it sends is kept.
+
+import { Agent } from "node:http";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import { type BuildCommand, type CommandEnd, commandRefused, sandboxLost } from "@skerry/builder";
+import { AGENT_PORT } from "@skerry/wire";
+import { Process, type ProcessEvent } from "@skerry/wire/process";
+import { Lines } from "./lines.ts";
+
+/** The agent sends at most 32 KiB of output in one message. */
+const MAX_MESSAGE_BYTES = 256 * 1024;
+const MAX_MESSAGE_LENGTH = 1_000;
+/** Bound on the output of one command: who writes more has no use for a log. */
+const MAX_OUTPUT_BYTES = 256 * 2 ** 20;
+/** How much later than the agent the node ends a command. */
+const GRACE_MS = 5_000;
+
+/** Errors before the start of a command with which an agent refuses it. All others mean that there is no agent. */
+const REFUSALS: readonly Code[] = [Code.Unauthenticated, Code.InvalidArgument, Code.ResourceExhausted, Code.FailedPrecondition];
+
+export interface CommandTarget {
+  /** The address of the sandbox. */
+  readonly address: string;
+  /** The sandbox's access token. */
+  readonly token: string;
+  /** Aborted when the sandbox has ended. */
+  readonly lost: AbortSignal;
+}
+
+/** Throws the reason of `command.signal` when that is aborted, and PlatformError("build_command_refused" | "build_sandbox_lost"). */
+export async function runCommandIn({ address, token, lost }: CommandTarget, command: BuildCommand): Promise<CommandEnd> {
+  const { argv, user, workdir, env, timeoutMs, signal, onLine } = command;
+  const [cmd = "", ...args] = argv;
+  signal.throwIfAborted();
+  // A connection of its own: the address may belong to another sandbox later.
+  const agent = new Agent({ keepAlive: false });
+  const deadline = AbortSignal.timeout(timeoutMs + GRACE_MS);
+  const followed = new Followed(onLine);
+  try {
+    const transport = createConnectTransport({
+      baseUrl: `http://${address}:${AGENT_PORT}`,
+      httpVersion: "1.1",
+      nodeOptions: { agent },
+      readMaxBytes: MAX_MESSAGE_BYTES,
+      acceptCompression: [],
+    });
+    const headers = { authorization: `Basic ${Buffer.from(`${user}:`).toString("base64")}`, "x-access-token": token };
+    const events = createClient(Process, transport).start(
+      { process: { cmd, args, envs: { ...env }, ...(workdir === "" ? {} : { cwd: workdir }) }, stdin: false },
+      { headers, timeoutMs, signal: AbortSignal.any([signal, lost, deadline]) },
+    );
+    for await (const { event } of events) {
+      const end = followed.take(event?.event);
+      if (end) return end;
+    }
+    throw sandboxLost("the sandbox of this step was lost: its agent did not tell how the command ended");
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!(error instanceof ConnectError)) throw error;
+    if (!lost.aborted && (deadline.aborted || error.code === Code.DeadlineExceeded))
+      return { exitCode: -1, status: `timed out after ${durationOf(timeoutMs)}` };
+    throw failureOf(error, followed.hasStarted);
+  } finally {
+    agent.destroy();
+  }
+}
+
+type Event = ProcessEvent["event"];
+
+/** What was heard of a command. */
+class Followed {
+  hasStarted = false;
+  #bytes = 0;
+  readonly #lines: Record<"stdout" | "stderr", Lines>;
+
+  constructor(onLine: BuildCommand["onLine"]) {
+    this.#lines = {
+      stdout: new Lines((line) => onLine?.(line, "stdout")),
+      stderr: new Lines((line) => onLine?.(line, "stderr")),
+    };
+  }
+
+  take(event: Event | undefined): CommandEnd | undefined {
+    switch (event?.case) {
+      case "start":
+        this.hasStarted = true;
+        return undefined;
+      case "data":
+        return this.#output(event.value.output);
+      case "end": {
+        for (const lines of Object.values(this.#lines)) lines.end();
+        const { exitCode, status } = event.value;
+        return { exitCode, status: status.slice(0, MAX_MESSAGE_LENGTH) };
+      }
+      default:
+        return undefined;
+    }
+  }
+
+  #output(output: Extract<Event, { case: "data" }>["value"]["output"]): CommandEnd | undefined {
+    if (output.case !== "stdout" && output.case !== "stderr") return undefined;
+    this.#bytes += output.value.length;
+    if (this.#bytes > MAX_OUTPUT_BYTES) return { exitCode: -1, status: `its output exceeds ${MAX_OUTPUT_BYTES / 2 ** 20} MiB` };
+    this.#lines[output.case].add(output.value);
+    return undefined;
+  }
+}
+
+/** A guest that takes over its agent can make up both kinds. Neither harms anybody but its own build. */
+function failureOf(error: ConnectError, hasStarted: boolean): Error {
+  const message = error.rawMessage.slice(0, MAX_MESSAGE_LENGTH);
+  if (!hasStarted && REFUSALS.includes(error.code)) return commandRefused(`${nameOf(error.code)}: ${message}`, error);
+  return sandboxLost("the sandbox of this step was lost: its agent does not answer", error);
+}
+
+/** The name of a code as clients of the agent know it: `invalid_argument`. */
+function nameOf(code: Code): string {
+  return Code[code].replace(/(?<=[a-z])[A-Z]/g, (letter) => `_${letter}`).toLowerCase();
+}
+
+/** In the form of `1h0m0s`. */
+function durationOf(ms: number): string {
+  const seconds = Math.round(ms / 1000);
+  const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60];
+  return `${hours > 0 ? `${hours}h` : ""}${hours > 0 || minutes > 0 ? `${minutes}m` : ""}${seconds % 60}s`;
+}

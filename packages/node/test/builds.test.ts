@@ -1,0 +1,104 @@
+import type { BuildCommand, BuildSandbox } from "@skerry/builder";
+import type { LayerDigest } from "@skerry/layers";
+import { runtimesFor } from "@skerry/testkit/depth";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { areasInUse, type NodeUnderTest, startNode } from "./node-under-test.ts";
+
+describe.each(runtimesFor("a node's builds"))("sandboxes of builds on %s", (runtime) => {
+  let under: NodeUnderTest;
+  beforeAll(async () => {
+    under = await startNode(runtime);
+  });
+  afterAll(() => under?.[Symbol.asyncDispose]());
+
+  const { signal } = new AbortController();
+  const start = (layers: readonly LayerDigest[] = [under.layer as LayerDigest], memoryMb = 256): Promise<BuildSandbox> =>
+    under.node.buildHost.startSandbox({
+      buildId: "b",
+      templateId: "t",
+      layers,
+      size: { cpuCount: 1, memoryMb, diskSizeMb: 64 },
+      runtime: "",
+      signal,
+    });
+  const run = async (sandbox: BuildSandbox, command: string, options: Partial<BuildCommand> = {}) => {
+    const lines: string[] = [];
+    const onLine = (line: string, stream: string) => void lines.push(`${stream}: ${line}`);
+    const end = await sandbox.run({
+      argv: ["/bin/sh", "-c", command],
+      user: "root",
+      workdir: "",
+      env: {},
+      timeoutMs: 60_000,
+      signal,
+      onLine,
+      ...options,
+    });
+    return { ...end, lines };
+  };
+  const settled = () => expect(areasInUse(under)).toEqual([]);
+
+  it("run commands as a user with a directory and variables, and tell how they ended", async () => {
+    const sandbox = await start();
+    const about = await run(sandbox, "id -un; pwd; echo $FOO; printf no-end >&2", { user: "user", env: { FOO: "a b" } });
+    expect(about).toMatchObject({ exitCode: 0, status: "exit status 0" });
+    expect(about.lines.sort()).toEqual(["stderr: no-end", "stdout: /home/user", "stdout: a b", "stdout: user"]);
+    expect((await run(sandbox, "pwd", { workdir: "/bin" })).lines).toEqual(["stdout: /bin"]);
+    expect(await run(sandbox, "exit 2")).toMatchObject({ exitCode: 2, status: "exit status 2" });
+    expect(await run(sandbox, "kill -9 $$")).toMatchObject({ status: "signal: killed" });
+    await expect(run(sandbox, "true", { user: "nobody-here" })).rejects.toMatchObject({
+      code: "build_command_refused",
+      message: "unauthenticated: invalid username: 'nobody-here'",
+    });
+    await expect(run(sandbox, "true", { workdir: "/nowhere" })).rejects.toMatchObject({
+      code: "build_command_refused",
+      message: "invalid_argument: cwd '/nowhere' does not exist",
+    });
+    expect(await run(sandbox, "sleep 60", { timeoutMs: 1_000 })).toMatchObject({ status: "timed out after 1s" });
+    expect((await under.client.listSandboxes({})).sandboxes).toEqual([]);
+    await sandbox.discard();
+    settled();
+  });
+
+  it("leave what they wrote as a layer that the next one lies on", async () => {
+    const first = await start();
+    await run(first, "echo one > /home/new; echo changed > /home/linked; rm /etc/group; rm -r /root; mkdir /root; chown user /home/new");
+    const one = await first.commit("build-one");
+    if (!one) throw new Error("no layer");
+    const second = await start([under.layer as LayerDigest, one]);
+    const seen = await run(
+      second,
+      "cat /home/new /home/linked-too; ls /etc; ls -a /root; ls -l /home/new | grep -c user; cat /etc/hosts | wc -l",
+    );
+    expect(seen.lines.map((line) => line.slice("stdout: ".length))).toEqual([
+      "one",
+      "changed",
+      "hostname",
+      "hosts",
+      "passwd",
+      "resolv.conf",
+      ".",
+      "..",
+      "1",
+      "3",
+    ]);
+    expect(await second.commit("build-two")).toBeUndefined();
+    expect(under.config.layers.held()).toContain(one);
+    under.config.layers.release("build-one");
+    settled();
+  });
+
+  it("leave nothing when they are discarded, or their build is cancelled", async () => {
+    const discarded = await start();
+    await run(discarded, "echo one > /home/new");
+    await discarded.discard();
+    await discarded.discard();
+    const cancelled = new AbortController();
+    const sandbox = await start();
+    const running = run(sandbox, "sleep 600", { signal: cancelled.signal });
+    cancelled.abort(new Error("build was cancelled"));
+    await expect(running).rejects.toThrow("build was cancelled");
+    await sandbox.discard();
+    settled();
+  });
+});
