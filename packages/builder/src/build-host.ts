@@ -88,8 +88,11 @@ export interface BuildSandbox {
    * not exist. Throws PlatformError("build_sandbox_lost") when the sandbox ends.
    */
   run(command: BuildCommand): Promise<CommandEnd>;
-  /** Throws PlatformError("build_copy_failed") whose message is for the caller. Returns the number of files, directories and links. */
-  copy(copy: BuildCopy): Promise<{ readonly entries: number }>;
+  /**
+   * Throws PlatformError("build_copy_failed") whose message is for the caller. Returns the number of files, directories and links, and
+   * warnings for the log, such as that the owner does not exist.
+   */
+  copy(copy: BuildCopy): Promise<{ readonly entries: number; readonly warnings: readonly string[] }>;
   /** Ends the sandbox, and returns what it wrote as a layer that the holder holds; undefined when it wrote nothing. */
   commit(holder: string): Promise<LayerDigest | undefined>;
   /** Ends the sandbox and discards what it wrote. Does nothing after a commit. Never throws. */

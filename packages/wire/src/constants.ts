@@ -16,6 +16,9 @@ export const AGENT_RELIEVE_PATH = "/relieve";
 /** Agent path: the node waits for the hooks that a sandbox runs when its generation changes. */
 export const AGENT_GENERATION_PATH = "/generation";
 
+/** Agent path: the node places the archive of a COPY step in the sandbox of a build. */
+export const AGENT_COPY_PATH = "/copy";
+
 /** Time limit for all hooks together. The node waits a little longer than this. */
 export const GENERATION_PROGRAMS_LIMIT_MS = 10_000;
 
@@ -33,6 +36,7 @@ export const AGENT_RESERVED_PATHS: ReadonlySet<string> = new Set([
   "/upgrade",
   AGENT_RELIEVE_PATH,
   AGENT_GENERATION_PATH,
+  AGENT_COPY_PATH,
 ]);
 
 /** Header of each call of the node's RPC: the cluster id in the caller's database. */

@@ -37,6 +37,10 @@ export function findUser(name: string): User {
   return { ...entry, groups: [...new Set([entry.gid, ...groups])] };
 }
 
+export function findGroupId(name: string): number | undefined {
+  return GROUP.read().find((group) => group.name === name)?.gid ?? (name === ROOT.name ? ROOT.gid : undefined);
+}
+
 /** Maps ids to names. Each request makes its own, because the files may change. */
 export class NameTable {
   readonly #users: ReadonlyMap<number, string>;

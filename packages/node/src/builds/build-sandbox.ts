@@ -38,7 +38,7 @@ export class NodeBuildSandbox implements BuildSandbox {
     }
   }
 
-  copy(_copy: BuildCopy): Promise<{ readonly entries: number }> {
+  copy(_copy: BuildCopy): Promise<{ readonly entries: number; readonly warnings: readonly string[] }> {
     return Promise.reject(copyFailed("this version cannot place files"));
   }
 
