@@ -1,15 +1,3 @@
-/** A step of a build, as clients send it. */
-export interface DockerfileStep {
-  readonly type: "RUN" | "COPY" | "ENV" | "WORKDIR" | "USER";
-  readonly args: readonly string[];
-  /** Where the instruction begins, from 1. */
-  readonly line: number;
-}
-
-/** What a Dockerfile says. */
-export interface DockerfileBuild {
-  readonly fromImage: string;
-  readonly steps: readonly DockerfileStep[];
-  /** "" when there is neither ENTRYPOINT nor CMD. */
-  readonly startCommand: string;
-}
+export type { DockerfileBuild, DockerfileStep } from "./dockerfile-build.ts";
+export { DockerfileError, type DockerfileProblem } from "./dockerfile-error.ts";
+export { type DockerfileOptions, parseDockerfile } from "./parse-dockerfile.ts";
