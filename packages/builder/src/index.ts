@@ -1,5 +1,6 @@
 import "./errors.ts";
 
+export type { BuildDeps } from "./build-deps.ts";
 export { BuildFailure } from "./build-failure.ts";
 export type {
   BuildCommand,
@@ -11,8 +12,11 @@ export type {
   CommandEnd,
   LogLevel,
 } from "./build-host.ts";
+export { holderOfBuild } from "./build-state.ts";
+export { openStepCache, type StepCacheOptions } from "./cache/folder-step-cache.ts";
 export type { BuildTrail, CachedStep, StepCache, TrailStep } from "./cache/step-cache.ts";
 export type { StepContext } from "./context.ts";
 export { commandRefused, copyFailed, sandboxLost } from "./host-errors.ts";
+export { type BuiltTemplate, runBuild } from "./run-build.ts";
 export type { ImageSettings } from "./sources/source.ts";
 export { loginShell, type ShellCommand } from "./steps/login-shell.ts";

@@ -33,7 +33,10 @@ export class StepOutput {
     const message = `[${stream}]: ${text}`;
     this.#lines += 1;
     this.#length += message.length;
-    if (this.#lines <= this.#limits.firstLines && this.#length <= this.#limits.firstLength) return this.#write(message);
+    if (this.#lines <= this.#limits.firstLines && this.#length <= this.#limits.firstLength) {
+      this.#write(message);
+      return;
+    }
     this.#last.push(message);
     if (this.#last.length <= this.#limits.lastLines) return;
     this.#last.shift();

@@ -18,7 +18,7 @@ export type Lookup = (name: string) => string | undefined;
 
 /** A variable that is not set is empty. Throws BadSubstitution. */
 export function expandVariables(text: string, lookup: Lookup): string {
-  return valueOf(parse(text), lookup);
+  return textOf(parse(text), lookup);
 }
 
 /** The names of all variables that the text may need. Throws BadSubstitution. */
@@ -35,15 +35,15 @@ export function variablesIn(text: string): ReadonlySet<string> {
   return names;
 }
 
-function valueOf(parts: readonly Part[], lookup: Lookup): string {
-  return parts.map((part) => (typeof part === "string" ? part : valueOfVariable(part, lookup))).join("");
+function textOf(parts: readonly Part[], lookup: Lookup): string {
+  return parts.map((part) => (typeof part === "string" ? part : oneValue(part, lookup))).join("");
 }
 
-function valueOfVariable({ name, operator, word }: Variable, lookup: Lookup): string {
+function oneValue({ name, operator, word }: Variable, lookup: Lookup): string {
   const value = lookup(name);
   const isThere = operator?.startsWith(":") ? value !== undefined && value !== "" : value !== undefined;
-  if (operator?.endsWith("+")) return isThere ? valueOf(word, lookup) : "";
-  if (operator?.endsWith("-") && !isThere) return valueOf(word, lookup);
+  if (operator?.endsWith("+")) return isThere ? textOf(word, lookup) : "";
+  if (operator?.endsWith("-") && !isThere) return textOf(word, lookup);
   return value ?? "";
 }
 
