@@ -11,7 +11,6 @@ import { FAILED_KEY, whyNotCached } from "./why-not-cached.ts";
 
 /** Increment it when a step of the same type and arguments leaves something else than before. */
 const STEPS_VERSION = 1;
-const SYNC_TIMEOUT_MS = 600_000;
 
 /** Uses the cached result of a step, or runs it and caches the result. Throws StepFailure. `index` counts from 0. */
 export async function executeStep(build: BuildState, index: number, given: BuildStep): Promise<void> {
@@ -83,15 +82,6 @@ async function runPlan(build: BuildState, plan: StepPlan, { name, prefix }: Step
 /** The chain with what a sandbox wrote. */
 export async function commit(build: BuildState, sandbox: BuildSandbox): Promise<CachedStep["layers"]> {
   const { deps, holder } = build;
-  // Whatever it says: an image may have no such program.
-  await sandbox.run({
-    argv: ["/bin/bash", "-c", "command -v sync > /dev/null && sync"],
-    user: "root",
-    workdir: "/",
-    env: {},
-    timeoutMs: SYNC_TIMEOUT_MS,
-    signal: deps.signal,
-  });
   const layer = await sandbox.commit(holder);
   if (layer === undefined) return build.layers;
   return await shortenChain([...build.layers, layer], { layers: deps.layers, holder });

@@ -21,7 +21,8 @@ export const planCopy: PlanStep = ({ type, args: [source = "", destination = "",
         const sandbox = await tools.sandbox();
         const { user, workdir } = context;
         const place = { source, destination: to, owner: by, mode, user, workdir, timeoutMs: COPY_TIMEOUT_MS, signal: tools.signal };
-        const { entries } = await sandbox.copy({ archive: bytes, ...place });
+        const { entries, warnings } = await sandbox.copy({ archive: bytes, ...place });
+        for (const warning of warnings) tools.log("warn", warning);
         tools.log("debug", `${entries} files and directories placed`);
       } catch (error) {
         throw asCopyFailure(error, filesHash);
