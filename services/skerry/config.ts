@@ -28,6 +28,13 @@ export interface ServeConfig {
   readonly dns: readonly string[];
   readonly maxTimeoutHours: number;
   readonly maxSandboxes: number;
+  readonly maxBuilds: number;
+  readonly buildsAtOnce: number;
+  readonly buildCacheDays: number;
+  readonly maxUploadMb: number;
+  /** Where clients reach the API. */
+  readonly apiUrl: string | undefined;
+  readonly blobsDir: string | undefined;
   readonly keepEndedHours: number;
   readonly secretsFile: string | undefined;
   readonly readySlots: number;
@@ -59,6 +66,12 @@ export const SETTINGS = [
   "DNS",
   "MAX_TIMEOUT_HOURS",
   "MAX_SANDBOXES",
+  "MAX_BUILDS",
+  "BUILDS_AT_ONCE",
+  "BUILD_CACHE_DAYS",
+  "MAX_UPLOAD_MB",
+  "API_URL",
+  "BLOBS",
   "KEEP_ENDED_HOURS",
   "SECRETS_FILE",
   "READY_SLOTS",
@@ -96,6 +109,12 @@ export function parseServeConfig(env: Readonly<Record<string, string | undefined
     dns: reader.list("DNS", ["8.8.8.8"]),
     maxTimeoutHours: reader.integer("MAX_TIMEOUT_HOURS", 24, { min: 1, max: 24 * 365 }),
     maxSandboxes: reader.integer("MAX_SANDBOXES", 1000, { min: 1, max: 1_000_000 }),
+    maxBuilds: reader.integer("MAX_BUILDS", 20, { min: 1, max: 10_000 }),
+    buildsAtOnce: reader.integer("BUILDS_AT_ONCE", 2, { min: 1, max: 1000 }),
+    buildCacheDays: reader.integer("BUILD_CACHE_DAYS", 7, { min: 1, max: 3650 }),
+    maxUploadMb: reader.integer("MAX_UPLOAD_MB", 4096, { min: 1, max: 1_048_576 }),
+    apiUrl: reader.optional("API_URL"),
+    blobsDir: reader.optional("BLOBS"),
     keepEndedHours: reader.integer("KEEP_ENDED_HOURS", 168, { min: 0, max: 24 * 365 }),
     secretsFile: reader.optional("SECRETS_FILE"),
     readySlots: reader.integer("READY_SLOTS", 8, { min: 0, max: 1024 }),
@@ -143,7 +162,8 @@ function checkCombination(config: ServeConfig, reader: ConfigReader): void {
       "SKERRY_NODE_URL must be the address at which edges reach this node (http://host:4682), because it listens on every address of its host",
     );
   }
-  const urls = { NODES: config.nodes, NODE_URL: [config.nodeUrl], CONTROL_URL: config.controlUrl === undefined ? [] : [config.controlUrl] };
+  const one = (url: string | undefined) => (url === undefined ? [] : [url]);
+  const urls = { NODES: config.nodes, NODE_URL: [config.nodeUrl], CONTROL_URL: one(config.controlUrl), API_URL: one(config.apiUrl) };
   for (const [name, values] of Object.entries(urls)) {
     for (const url of values) if (!isHttpUrl(url)) reader.problem(`SKERRY_${name} takes addresses such as http://host:4682, not "${url}"`);
   }

@@ -5,6 +5,7 @@ import { flushCompileCache } from "node:module";
 import { createClient, createRouterTransport } from "@connectrpc/connect";
 import { createApi, localNode, type NodeDirectory, remoteNodes, rpcTransport, seedIdentity, seedTemplates } from "@skerry/api";
 import { createLogger, IdleMemory, type Logger, PlatformError } from "@skerry/base";
+import { openFolderBlobStore } from "@skerry/blobs";
 import { connectDialer, createEdge, type Dial, findSignerFrom, routeTableFrom } from "@skerry/edge";
 import { createNode, type Node } from "@skerry/node";
 import { dataFolder } from "@skerry/setup/folder";
@@ -97,6 +98,11 @@ async function startApi(context: RoleContext, stack: AsyncDisposableStack, node:
       port: config.apiPort,
       maxTimeoutHours: config.maxTimeoutHours,
       maxSandboxes: config.maxSandboxes,
+      maxBuilds: config.maxBuilds,
+      buildsAtOnce: config.buildsAtOnce,
+      buildCacheDays: config.buildCacheDays,
+      maxUploadMb: config.maxUploadMb,
+      ...(config.apiUrl === undefined ? {} : { publicUrl: config.apiUrl }),
       ownerId: ownerIdOf({ dataDir: config.dataDir, port: config.apiPort, logger }),
       agentVersion: AGENT_VERSION,
       timing: { keepUnaskedMs: config.keepEndedHours * 3_600_000 },
@@ -104,6 +110,7 @@ async function startApi(context: RoleContext, stack: AsyncDisposableStack, node:
     },
     {
       store,
+      blobs: await openFolderBlobStore(config.blobsDir ?? dataFolder(config.dataDir).blobsDir),
       nodes: await nodeDirectory(context, stack, { node, clusterId: store.clusterId }),
       secrets: secrets.control,
       clock: store.clock,

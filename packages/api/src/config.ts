@@ -6,6 +6,16 @@ export interface ApiConfig {
   readonly maxTimeoutHours: number;
   /** How many sandboxes a team may run at the same time. Paused sandboxes do not count. */
   readonly maxSandboxes: number;
+  /** How many builds a team may have queued or running at the same time. */
+  readonly maxBuilds: number;
+  /** How many builds a node carries out at the same time. */
+  readonly buildsAtOnce: number;
+  /** How long uploaded files of builds are kept after their last use, in days. */
+  readonly buildCacheDays: number;
+  /** Largest upload for a build, in MiB. */
+  readonly maxUploadMb: number;
+  /** Where clients reach this API. Unset: the address that a request was sent to. */
+  readonly publicUrl?: string;
   /** The name of this API process. It is the same after a restart, so that the process finds its unfinished work. */
   readonly ownerId: string;
   /** Shown as `envdVersion` for a sandbox whose node has not reported its own. */
@@ -52,6 +62,22 @@ export interface ApiTiming {
   readonly keepEndedMs: number;
   /** How long an `Idempotency-Key` is remembered. */
   readonly keepKeysMs: number;
+  /** Interval between two rounds of the build scheduler. */
+  readonly buildRoundMs: number;
+  /** Pause before a node that did not answer about a build is asked again. */
+  readonly buildRetryMs: number;
+  /** How long a build may wait to be started by its client. */
+  readonly buildWaitingMs: number;
+  /** How long a started build may wait for a node. */
+  readonly buildQueueMs: number;
+  /** How long a build may take from its beginning on a node. */
+  readonly buildMs: number;
+  /** Lifetime of an upload link. */
+  readonly uploadLinkMs: number;
+  /** Longest pause between two pieces of an upload. */
+  readonly uploadIdleMs: number;
+  /** Interval between two searches for uploads that nothing needs. */
+  readonly uploadLookMs: number;
 }
 
 const DAY_MS = 24 * 3_600_000;
@@ -76,4 +102,12 @@ export const DEFAULT_TIMING: ApiTiming = {
   keepUnaskedMs: 7 * DAY_MS,
   keepEndedMs: DAY_MS,
   keepKeysMs: DAY_MS,
+  buildRoundMs: 1_000,
+  buildRetryMs: 1_000,
+  buildWaitingMs: 40 * 60_000,
+  buildQueueMs: 6 * 3_600_000,
+  buildMs: 3_600_000,
+  uploadLinkMs: 30 * 60_000,
+  uploadIdleMs: 60_000,
+  uploadLookMs: 600_000,
 };

@@ -1,9 +1,13 @@
 import { type AddressInfo, isIPv6 } from "node:net";
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { Clock, Logger, Secret } from "@skerry/base";
+import type { BlobStore } from "@skerry/blobs";
 import type { Store } from "@skerry/store";
 import type { RouteService } from "@skerry/wire/control";
 import type { FastifyInstance } from "fastify";
+import { BuildService } from "./builds/build-service.ts";
+import { BuildCredentials } from "./builds/credentials.ts";
+import { BuildScheduler } from "./builds/scheduler.ts";
 import { type ApiConfig, type ApiTiming, DEFAULT_TIMING } from "./config.ts";
 import { createServer } from "./http/server.ts";
 import { IdempotentRequests } from "./idempotency/idempotent-requests.ts";
@@ -32,6 +36,8 @@ export interface ApiDeps {
   /** The caller closes it, after the API. */
   readonly store: Store;
   readonly nodes: NodeDirectory;
+  /** Where clients' uploads for builds go, and where nodes read them. */
+  readonly blobs: BlobStore;
   readonly secrets: { readonly tokenSeed: Secret; readonly adminToken: Secret };
   readonly clock: Clock;
   readonly logger: Logger;
@@ -56,6 +62,7 @@ export async function createApi(config: ApiConfig, deps: ApiDeps): Promise<Api> 
   const liveness = new Liveness(run, { ...beats, measureClock: () => store.clock.measure() });
   const work = sandboxDeps(config, deps, { timing, owner: { id: config.ownerId, run, liveness } });
   const service = new SandboxService(work);
+  const scheduler = new BuildScheduler({ ...work, config, credentials: new BuildCredentials() });
   const pauses = new AutoPauses(work);
   const expiry = new Expiry({ ...work, sandboxes: store.sandboxes, pauses, scanMs: timing.expiryScanMs });
   const tokenOf = (id: string) => accessTokenOf(deps.secrets.tokenSeed, id);
@@ -65,6 +72,7 @@ export async function createApi(config: ApiConfig, deps: ApiDeps): Promise<Api> 
       sandboxes: service,
       snapshots: new SnapshotService({ snapshots: store.snapshots, templates: work.templates }),
       templates: work.templates,
+      builds: new BuildService({ ...store, scheduler, limits: work.limits, clock }),
       teams: new TeamService({ identity: store.identity, clock }),
       idempotency: new IdempotentRequests({ ...work, keys: store.idempotency, accessTokenOf: tokenOf }),
       encoding: { ...config, accessTokenOf: tokenOf },
@@ -77,7 +85,7 @@ export async function createApi(config: ApiConfig, deps: ApiDeps): Promise<Api> 
 
   const close = async () => {
     const late = setTimeout(() => fastify.server.closeAllConnections(), timing.drainMs);
-    await Promise.all([rounds.stop(), expiry.stop(), fastify.close()]);
+    await Promise.all([rounds.stop(), expiry.stop(), scheduler.stop(), fastify.close()]);
     clearTimeout(late);
     await pauses.stop();
     await Promise.all([work.kills.stop(), work.images.stop()]);
@@ -88,6 +96,7 @@ export async function createApi(config: ApiConfig, deps: ApiDeps): Promise<Api> 
       await liveness.start();
       expiry.start();
       rounds.start();
+      scheduler.start();
       await fastify.listen({ host: config.host, port: config.port });
       const { port } = fastify.server.address() as AddressInfo;
       return { url: `http://${isIPv6(config.host) ? `[${config.host}]` : config.host}:${port}`, port };

@@ -4,6 +4,7 @@ import { copyFile, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Clock, createLogger, Secret, systemClock } from "@skerry/base";
+import { openFolderBlobStore } from "@skerry/blobs";
 import { openStore, type Store } from "@skerry/store";
 import { FakeNode } from "@skerry/testkit/fake-node";
 import { createPostgresDatabase } from "@skerry/testkit/run-services";
@@ -32,6 +33,8 @@ export interface HarnessOptions {
   readonly nodes?: number;
   readonly timing?: Partial<ApiTiming>;
   readonly maxSandboxes?: number;
+  readonly maxBuilds?: number;
+  readonly buildsAtOnce?: number;
 }
 
 const SKEW_MS = 90_000;
@@ -43,6 +46,8 @@ const TIMING: Partial<ApiTiming> = {
   snapshotTimeoutMs: 2_000,
   killTimeoutMs: 1_000,
   listTimeoutMs: 500,
+  buildRoundMs: 50,
+  buildRetryMs: 20,
 };
 
 /** An API with a real database, and fake nodes that keep their sandboxes in memory. */
@@ -56,6 +61,7 @@ export class ApiHarness implements AsyncDisposable {
   readonly teamId: string;
   readonly templateId: string;
   readonly buildId: string;
+  readonly blobsDir: Promise<string> = mkdtemp(join(tmpdir(), "skerry-blobs-"));
   databaseUrl = "";
   api!: Api;
   url = "";
@@ -78,6 +84,8 @@ export class ApiHarness implements AsyncDisposable {
     harness.api = await harness.createApi({
       ...(options.timing ? { timing: { ...TIMING, ...options.timing } } : {}),
       ...(options.maxSandboxes === undefined ? {} : { maxSandboxes: options.maxSandboxes }),
+      ...(options.maxBuilds === undefined ? {} : { maxBuilds: options.maxBuilds }),
+      ...(options.buildsAtOnce === undefined ? {} : { buildsAtOnce: options.buildsAtOnce }),
     });
     ({ url: harness.url } = await harness.api.listen());
     return harness;
@@ -127,6 +135,10 @@ export class ApiHarness implements AsyncDisposable {
         port: 0,
         maxTimeoutHours: 24,
         maxSandboxes: 1000,
+        maxBuilds: 20,
+        buildsAtOnce: 2,
+        buildCacheDays: 7,
+        maxUploadMb: 16,
         ownerId: "api1",
         agentVersion: "0.6.4",
         timing: TIMING,
@@ -134,6 +146,7 @@ export class ApiHarness implements AsyncDisposable {
       },
       {
         store,
+        blobs: await openFolderBlobStore(await this.blobsDir),
         nodes: { list: () => nodes },
         secrets: { tokenSeed: new Secret("seed"), adminToken: new Secret(this.adminToken) },
         clock,
@@ -174,6 +187,7 @@ export class ApiHarness implements AsyncDisposable {
     }
     await this.api.close();
     await this.store.close();
+    await rm(await this.blobsDir, { recursive: true, force: true });
   }
 
   async #seed(): Promise<void> {

@@ -5,17 +5,30 @@ import { createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { createApi } from "@skerry/api";
 import { createLogger, Secret } from "@skerry/base";
+import { openFolderBlobStore } from "@skerry/blobs";
 import { openStore } from "@skerry/store";
 import { NodeService } from "@skerry/wire/node";
 
-const { DATABASE_URL = "", NODE_URL = "" } = process.env;
+const { DATABASE_URL = "", NODE_URL = "", BLOBS_DIR = "" } = process.env;
 const store = await openStore(DATABASE_URL);
 const client = createClient(NodeService, createConnectTransport({ baseUrl: NODE_URL, httpVersion: "1.1" }));
 const { nodeId } = await client.getInfo({});
 const api = await createApi(
-  { host: "127.0.0.1", port: 0, maxTimeoutHours: 24, maxSandboxes: 100, ownerId: "api-process", agentVersion: "0.6.4" },
+  {
+    host: "127.0.0.1",
+    port: 0,
+    maxTimeoutHours: 24,
+    maxSandboxes: 100,
+    maxBuilds: 20,
+    buildsAtOnce: 2,
+    buildCacheDays: 7,
+    maxUploadMb: 16,
+    ownerId: "api-process",
+    agentVersion: "0.6.4",
+  },
   {
     store,
+    blobs: await openFolderBlobStore(BLOBS_DIR),
     nodes: { list: () => [{ nodeId, url: NODE_URL, client }] },
     secrets: { tokenSeed: new Secret("seed"), adminToken: new Secret("admin") },
     clock: store.clock,

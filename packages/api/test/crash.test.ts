@@ -1,6 +1,7 @@
 // Kills the API process at each point of each operation, and restarts it with the same database.
 
 import { once } from "node:events";
+import { rm } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -26,7 +27,7 @@ class KillableApi extends ApiHarness {
 
   static async over(databaseUrl: string, node: FakeNode, nodeUrl: string): Promise<KillableApi> {
     const killable = await KillableApi.seeded(databaseUrl, [node], (store, nodes) => new KillableApi(store, nodes));
-    killable.#environment = { DATABASE_URL: databaseUrl, NODE_URL: nodeUrl };
+    killable.#environment = { DATABASE_URL: databaseUrl, NODE_URL: nodeUrl, BLOBS_DIR: await killable.blobsDir };
     await killable.begin();
     return killable;
   }
@@ -58,6 +59,7 @@ class KillableApi extends ApiHarness {
   override async [Symbol.asyncDispose](): Promise<void> {
     await this.kill();
     await this.store.close();
+    await rm(await this.blobsDir, { recursive: true, force: true });
   }
 }
 

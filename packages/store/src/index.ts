@@ -1,3 +1,7 @@
+export type { BuildEntry, BuildJob, BuildOutcome, BuildReason, BuildRequest, BuildRequestStep, NewBuild } from "./build.ts";
+export { type BuildFile, BuildFileRepository } from "./build-files.ts";
+export { type BuildLogLevel, type BuildLogLine, BuildLogRepository, type BuildLogWindow, LOG_LEVELS } from "./build-logs.ts";
+export { type BuildRegistration, BuildRepository, type BuildStartRequest, type RegisteredBuild, type StartedBuild } from "./builds.ts";
 export { isDatabaseAway } from "./database-away.ts";
 export { IdempotencyRepository, type KeyRecord, type NewKeyRecord } from "./idempotency.ts";
 export { type Credential, IdentityRepository, type KeyOwner, type Membership, type Team } from "./identity.ts";

@@ -1,5 +1,8 @@
 import { type Clock, type Logger, PlatformError } from "@skerry/base";
 import { Kysely } from "kysely";
+import { BuildFileRepository } from "./build-files.ts";
+import { BuildLogRepository } from "./build-logs.ts";
+import { BuildRepository } from "./builds.ts";
 import { readClusterId } from "./cluster.ts";
 import { type DatabaseClock, openDatabaseClock } from "./database-clock.ts";
 import type { DialectName } from "./dialect/json-contains.ts";
@@ -18,6 +21,9 @@ import { TemplateRepository } from "./templates.ts";
 export interface Store extends AsyncDisposable {
   readonly identity: IdentityRepository;
   readonly templates: TemplateRepository;
+  readonly builds: BuildRepository;
+  readonly buildLogs: BuildLogRepository;
+  readonly buildFiles: BuildFileRepository;
   readonly sandboxes: SandboxRepository;
   readonly images: ImageRepository;
   readonly snapshots: SnapshotRepository;
@@ -47,6 +53,9 @@ export async function openStore(url: string, logger?: Logger, options: { machine
   return {
     identity: new IdentityRepository(db),
     templates: new TemplateRepository(db),
+    builds: new BuildRepository(db, name),
+    buildLogs: new BuildLogRepository(db),
+    buildFiles: new BuildFileRepository(db, name),
     sandboxes: new SandboxRepository(db, name),
     images: new ImageRepository(db),
     snapshots: new SnapshotRepository(db, name),

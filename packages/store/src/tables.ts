@@ -71,7 +71,10 @@ export interface BuildTable {
   owner: string | null;
   builder_node_id: string | null;
   started_at: number | null;
+  began_at: number | null;
+  layers_node_id: string | null;
   attempts: number;
+  events_read: number;
 }
 
 export interface BuildLogTable {

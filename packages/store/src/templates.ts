@@ -35,6 +35,8 @@ export interface Build {
   readonly createdAt: number;
   /** For the build of a snapshot: the image that sandboxes start from, instead of the layers. */
   readonly image: BuildImage | null;
+  /** The only node that has the layers. Absent: every node has them. */
+  readonly layersNodeId?: string;
   /** What a build on top of this one goes on from. Absent: the default user in its home directory. */
   readonly context?: BuildContext;
   /** What every sandbox of this build has running. */
@@ -320,7 +322,10 @@ export function buildRow(build: Build): Selectable<BuildTable> {
     owner: null,
     builder_node_id: null,
     started_at: null,
+    began_at: null,
+    layers_node_id: build.layersNodeId ?? null,
     attempts: 0,
+    events_read: 0,
   };
 }
 
@@ -346,6 +351,7 @@ export function buildFrom(row: Selectable<BuildTable>): Build {
             nodeId: row.node_id ?? "",
             sourceSandboxId: row.source_sandbox_id ?? "",
           },
+    ...(row.layers_node_id === null ? {} : { layersNodeId: row.layers_node_id }),
     ...(row.context === null ? {} : { context: JSON.parse(row.context) as BuildContext }),
     ...(row.start === null ? {} : { start: JSON.parse(row.start) as BuildStart }),
   };

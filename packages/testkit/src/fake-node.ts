@@ -9,6 +9,7 @@ import {
   type SnapshotSandboxRequest,
   StartKind,
 } from "@skerry/wire/node";
+import { FakeBuilds } from "./fake-builds.ts";
 
 const AGENT_VERSION = "0.6.4";
 const RUNTIMES: readonly [string, ...string[]] = ["gvisor"];
@@ -60,6 +61,7 @@ export class FakeNode {
   readonly images = new Map<string, FakeImage>();
   /** Digests of layers that no sandbox and no image of it refers to. */
   readonly unusedLayers = new Set<string>();
+  readonly builds = new FakeBuilds();
   readonly calls: { readonly method: FakeMethod; readonly sandboxId: string }[] = [];
   create: FakeBehaviour = "ok";
   kill: FakeBehaviour = "ok";
@@ -123,13 +125,6 @@ export class FakeNode {
     return this.calls.filter((call) => call.method === method && (sandboxId === undefined || call.sandboxId === sandboxId)).length;
   }
 
-  #buildCalls(): Pick<ServiceImpl<typeof NodeService>, "startBuild" | "watchBuild" | "cancelBuild" | "forgetBuild"> {
-    const refuse = () => {
-      throw new ConnectError("this node builds no templates", Code.Unimplemented);
-    };
-    return { startBuild: refuse, watchBuild: refuse, cancelBuild: refuse, forgetBuild: refuse };
-  }
-
   /** The service, for any transport that a test needs. */
   get service(): ServiceImpl<typeof NodeService> {
     return {
@@ -157,7 +152,7 @@ export class FakeNode {
         const diskOnlyIds = [...this.images].flatMap(([imageId, { hasMemory }]) => (hasMemory ? [] : [imageId]));
         return { imageIds: [...this.images.keys()], diskOnlyIds };
       },
-      ...this.#buildCalls(),
+      ...this.builds.calls,
       listUnusedLayers: async (_request, context) => {
         await this.#behave(this.list, context.signal);
         return { digests: [...this.unusedLayers] };

@@ -1,4 +1,8 @@
 import type { Operation } from "./operation.ts";
+import { getBuildLogs } from "./routes/builds/get-build-logs.ts";
+import { getBuildStatus } from "./routes/builds/get-build-status.ts";
+import { requestBuild } from "./routes/builds/request-build.ts";
+import { startBuild } from "./routes/builds/start-build.ts";
 import { getHealth } from "./routes/get-health.ts";
 import { NOT_BUILT } from "./routes/not-built.ts";
 import { connectSandbox } from "./routes/sandboxes/connect-sandbox.ts";
@@ -39,6 +43,10 @@ export const OPERATIONS: readonly Operation[] = [
   listSnapshots,
   listTemplates,
   deleteTemplate,
+  requestBuild,
+  startBuild,
+  getBuildStatus,
+  getBuildLogs,
   listTeams,
   getHealth,
   ...NOT_BUILT,

@@ -1,3 +1,4 @@
+import type { BuildService } from "../builds/build-service.ts";
 import type { IdempotentRequests } from "../idempotency/idempotent-requests.ts";
 import type { SandboxService } from "../sandboxes/service.ts";
 import type { SnapshotService } from "../snapshots/snapshot-service.ts";
@@ -10,6 +11,7 @@ export interface ApiServices {
   readonly sandboxes: SandboxService;
   readonly snapshots: SnapshotService;
   readonly templates: TemplateService;
+  readonly builds: BuildService;
   readonly teams: TeamService;
   readonly idempotency: IdempotentRequests;
   readonly encoding: Encoding;

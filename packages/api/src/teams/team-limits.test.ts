@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { TeamLimits } from "./team-limits.ts";
 
 const TEAM = "a-team";
-const limits = new TeamLimits({ maxSandboxes: 3, maxTimeoutHours: 2 });
+const limits = new TeamLimits({ maxBuilds: 20, maxSandboxes: 3, maxTimeoutHours: 2 });
 
 it("accepts what is within the limits", async () => {
   limits.assertTimeout(TEAM, 7_200);

@@ -11,6 +11,8 @@ export interface Limits {
   readonly maxSandboxes: number;
   /** How long a sandbox may run from its start or its last resume. */
   readonly maxTimeoutHours: number;
+  /** Builds of the team that may be queued or run at the same time. */
+  readonly maxBuilds: number;
 }
 
 export class TeamLimits {
@@ -50,6 +52,18 @@ export class TeamLimits {
       const message = `you have reached the maximum number of concurrent E2B sandboxes (${maxSandboxes}). If you need more, raise SKERRY_MAX_SANDBOXES of the platform.`;
       throw publicError("limit_reached", message, { cause: error });
     }
+  }
+
+  /** Runs a change that adds or starts a build of the team. Throws an error that names the limit when as many as allowed are under way. */
+  async admitBuild<T extends { readonly kind: string }>(
+    teamId: string,
+    change: (maxBuilds: number) => Promise<T>,
+  ): Promise<Exclude<T, { readonly kind: "limit" }>> {
+    const { maxBuilds } = this.#of(teamId);
+    const changed = await change(maxBuilds);
+    if (changed.kind !== "limit") return changed as Exclude<T, { readonly kind: "limit" }>;
+    const message = `you have reached the maximum number of concurrent template builds (${maxBuilds}). Wait for one to end, or raise SKERRY_MAX_BUILDS of the platform.`;
+    throw publicError("limit_reached", message);
   }
 
   #of(_teamId: string): Limits {

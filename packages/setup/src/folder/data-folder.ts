@@ -18,6 +18,8 @@ export interface DataFolder {
   readonly agentDir: string;
   readonly agentFile: string;
   readonly layersDir: string;
+  /** Uploads for builds. */
+  readonly blobsDir: string;
   readonly templatesDir: string;
   readonly templateFile: string;
   /** The database, unless SKERRY_DATABASE_URL names another one. */
@@ -45,6 +47,7 @@ export function dataFolder(root: string): DataFolder {
     agentDir: join(root, "agent"),
     agentFile: join(root, "agent/current.json"),
     layersDir: join(root, "layers"),
+    blobsDir: join(root, "blobs"),
     templatesDir: join(root, "templates"),
     templateFile: join(root, "templates/base.json"),
     databaseFile: join(root, "skerry.db"),

@@ -9,3 +9,9 @@ export async function lockTeam(tx: Kysely<Database>, dialect: DialectName, teamI
   if (dialect === "sqlite") return;
   await tx.selectFrom("teams").where("id", "=", teamId).select("id").forNoKeyUpdate().execute();
 }
+
+/** Locks what all teams share until the end of the transaction. */
+export async function lockCluster(tx: Kysely<Database>, dialect: DialectName): Promise<void> {
+  if (dialect === "sqlite") return;
+  await tx.selectFrom("cluster").select("id").forNoKeyUpdate().execute();
+}

@@ -40,17 +40,30 @@ async function extendBuilds(db: Kysely<unknown>): Promise<void> {
     ["start", "text"],
     // JSON `{message, step?}` of a build that failed.
     ["reason", "text"],
-    // The API process that follows the build, and the node that carries it out.
+    // The API process that follows the build, and the node that carries it out or still has something of it.
     ["owner", "text"],
     ["builder_node_id", "text"],
-    // When the client started it.
+    // When the client started it, and when a node first began it.
     ["started_at", "bigint"],
+    ["began_at", "bigint"],
+    // The only node that has the layers; null when every node has them.
+    ["layers_node_id", "text"],
   ] as const;
   for (const [name, type] of columns) await db.schema.alterTable("builds").addColumn(name, type).execute();
+  // `events_read`: how many events of its node have been stored.
+  for (const name of ["attempts", "events_read"]) {
+    await db.schema
+      .alterTable("builds")
+      .addColumn(name, "integer", (column) => column.notNull().defaultTo(0))
+      .execute();
+  }
   await db.schema
-    .alterTable("builds")
-    .addColumn("attempts", "integer", (column) => column.notNull().defaultTo(0))
+    .createIndex("builds_held")
+    .on("builds")
+    .column("builder_node_id")
+    .where(sql.ref("builder_node_id"), "is not", null)
     .execute();
+  await db.schema.createIndex("tag_assignments_build").on("tag_assignments").column("build_id").execute();
   for (const status of ["waiting", "building"]) {
     await db.schema
       .createIndex(`builds_${status}`)
