@@ -18,9 +18,18 @@ export { reserveBytesOf } from "./area/free-space.ts";
 export { mergedBytes, mergeUppers } from "./area/merge-uppers.privileged.ts";
 export { hasSplitLinks, linkUp } from "./hard-links.privileged.ts";
 export type { OciImageConfig } from "./oci-image/config.ts";
-export { type PulledOciImage, type PullOptions, pullOciImage } from "./oci-image/pull.privileged.ts";
+export {
+  describeOciImage,
+  type OciImage,
+  type PulledOciImage,
+  type PullOptions,
+  pullOciImage,
+  type RegistryOptions,
+  type ResolvedOciImage,
+  resolveOciImage,
+} from "./oci-image/pull.privileged.ts";
 export { formatOciImageReference, type OciImageReference, parseOciImageReference } from "./oci-image/reference.ts";
-export type { RegistryCredentials } from "./oci-image/skopeo.privileged.ts";
+export type { RegistryCredentials, RegistrySettings } from "./oci-image/skopeo.privileged.ts";
 export { unpackOciImage } from "./oci-image/unpack.privileged.ts";
 export {
   assertMountable,

@@ -17,7 +17,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Secret } from "@skerry/base";
 import { listXattrs, readXattr } from "@skerry/base/linux";
-import { type PulledOciImage, type PullOptions, parseOciImageReference, pullOciImage, unpackOciImage } from "@skerry/layers";
+import {
+  describeOciImage,
+  type PulledOciImage,
+  type PullOptions,
+  parseOciImageReference,
+  pullOciImage,
+  resolveOciImage,
+  unpackOciImage,
+} from "@skerry/layers";
 import { REGISTRY_USER, startRegistry, type TarEntry, type TestRegistry, tarArchive } from "@skerry/testkit";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
@@ -42,8 +50,11 @@ function emptyDir(): string {
   return path;
 }
 
-const pull = (reference: string, options: Partial<PullOptions> = {}): Promise<PulledOciImage> =>
-  pullOciImage(parseOciImageReference(reference), { dir: emptyDir(), ...options });
+async function pull(reference: string, given: Partial<PullOptions> = {}): Promise<PulledOciImage> {
+  const options = { dir: emptyDir(), ...given };
+  const resolved = await resolveOciImage(parseOciImageReference(reference), options);
+  return await pullOciImage(await describeOciImage(resolved, options), options);
+}
 
 /** Makes an image of these layers, takes it through the registry, and returns the directory that it was unpacked to. */
 async function unpacked(...layers: readonly (readonly TarEntry[])[]): Promise<string> {
@@ -86,9 +97,12 @@ describe("pulling", () => {
 
   it("refuses an image for another processor", async () => {
     const only = await registry.push("other:1", { layers: [layer], architecture: "s390x" });
-    await expect(pull(only)).rejects.toMatchObject({ code: "oci_image_unusable", publicMessage: expect.stringContaining("s390x") });
+    await expect(pull(only)).rejects.toMatchObject({
+      code: "oci_image_wrong_architecture",
+      publicMessage: expect.stringContaining("s390x"),
+    });
     const none = await registry.push("others:1", { layers: [layer], architecture: "s390x" }, { layers: [layer], architecture: "riscv64" });
-    await expect(pull(none)).rejects.toMatchObject({ code: "oci_image_unusable" });
+    await expect(pull(none)).rejects.toMatchObject({ code: "oci_image_wrong_architecture" });
   });
 
   it("says that there is no such image", async () => {

@@ -6,6 +6,8 @@ import { toolEnvironment } from "./tool-environment.ts";
 
 /** Packages that the platform and its set-up need, with their use. */
 export const PLATFORM_PACKAGES: Readonly<Record<string, string>> = {
+  "bash-static": "the shell of images that have none",
+  "busybox-static": "the programs of images that have none",
   "ca-certificates": "TLS to registries and release servers",
   conntrack: "removes the tracked connections of killed sandboxes",
   curl: "downloads, with the proxies and certificates of this host",
@@ -23,7 +25,6 @@ export const PLATFORM_PACKAGES: Readonly<Record<string, string>> = {
 
 /** Further packages that `./skerry test` needs. */
 export const TEST_PACKAGES: Readonly<Record<string, string>> = {
-  "busybox-static": "a minimal image",
   "debian-archive-keyring": "the template of the restore soak, which is Debian on every host",
   git: "lists the files of the repository",
   postgresql: "the second database of the store and of split roles",

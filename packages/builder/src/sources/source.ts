@@ -1,7 +1,7 @@
 // What a build starts from: an image of a registry, or a build of another template. A source logs its lines of the phase "base" itself, and
 // throws BuildFailure with step "base" for whatever is the caller's.
 
-import type { LayerDigest, LayerStore } from "@skerry/layers";
+import type { LayerDigest, LayerStore, RegistrySettings } from "@skerry/layers";
 import type { StartCommand } from "@skerry/wire/node";
 import type { BuildHost, BuildLog, BuildSize } from "../build-host.ts";
 import type { StepCache } from "../cache/step-cache.ts";
@@ -30,6 +30,9 @@ export interface SourceOptions {
 export interface ImageSettings {
   /** A directory below which images are pulled. Only root can look into it. */
   readonly pullDir: string;
+  readonly registries?: RegistrySettings;
+  /** Maximum size of an image, unpacked. Default 25,000 MB. */
+  readonly maxImageMb?: number;
 }
 
 export interface PreparedSource {

@@ -54,6 +54,6 @@ export function formatOciImageReference({ registry, repository, tag, digest }: O
 }
 
 /** This machine's own registries may speak plain HTTP, as with other tools; what is said to others is never in clear. */
-export function isLoopbackRegistry({ registry }: OciImageReference): boolean {
+export function isLoopbackRegistry({ registry }: Pick<OciImageReference, "registry">): boolean {
   return /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?$/.test(registry);
 }

@@ -1,7 +1,7 @@
 import { copyFile, mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { asError, SubprocessError } from "@skerry/base";
-import { type OciImageReference, pullOciImage, unpackOciImage } from "@skerry/layers";
+import { describeOciImage, type OciImageReference, pullOciImage, resolveOciImage, unpackOciImage } from "@skerry/layers";
 import type { Report } from "../steps.ts";
 import { toolEnvironment } from "../tool-environment.ts";
 import { aptTransportOptions } from "./apt-options.ts";
@@ -32,7 +32,8 @@ export async function fillFromImage(options: {
   const dir = join(setupDir, "pull");
   await mkdir(dir, { mode: 0o700 });
   report("pulling the image");
-  const pulled = await pullOciImage(image, { dir, env: toolEnvironment(), signal });
+  const access = { dir, registries: { env: toolEnvironment() }, signal };
+  const pulled = await pullOciImage(await describeOciImage(await resolveOciImage(image, access), access), access);
   report("unpacking the image");
   await unpackOciImage(pulled, { target, signal });
   const distribution = await distributionOf(tree, pulled.reference);
