@@ -5,9 +5,7 @@ import type { BlobStore } from "@skerry/blobs";
 import type { Store } from "@skerry/store";
 import type { RouteService } from "@skerry/wire/control";
 import type { FastifyInstance } from "fastify";
-import { BuildService } from "./builds/build-service.ts";
-import { BuildCredentials } from "./builds/credentials.ts";
-import { BuildScheduler } from "./builds/scheduler.ts";
+import { createBuilds } from "./builds/create-builds.ts";
 import { type ApiConfig, type ApiTiming, DEFAULT_TIMING } from "./config.ts";
 import { createServer } from "./http/server.ts";
 import { IdempotentRequests } from "./idempotency/idempotent-requests.ts";
@@ -50,6 +48,8 @@ export interface Api extends AsyncDisposable {
   close(): Promise<void>;
   /** Runs one round of reconciliation now. Rounds run by themselves while the API listens. */
   reconcile(): Promise<void>;
+  /** Looks for uploads that nothing needs now. */
+  cleanUploads(): Promise<void>;
   readonly fastify: FastifyInstance;
   readonly routeService: ServiceImpl<typeof RouteService>;
 }
@@ -62,7 +62,7 @@ export async function createApi(config: ApiConfig, deps: ApiDeps): Promise<Api> 
   const liveness = new Liveness(run, { ...beats, measureClock: () => store.clock.measure() });
   const work = sandboxDeps(config, deps, { timing, owner: { id: config.ownerId, run, liveness } });
   const service = new SandboxService(work);
-  const scheduler = new BuildScheduler({ ...work, config, credentials: new BuildCredentials() });
+  const { builds, uploads, scheduler, cleaner } = createBuilds(config, { ...deps, work });
   const pauses = new AutoPauses(work);
   const expiry = new Expiry({ ...work, sandboxes: store.sandboxes, pauses, scanMs: timing.expiryScanMs });
   const tokenOf = (id: string) => accessTokenOf(deps.secrets.tokenSeed, id);
@@ -72,12 +72,14 @@ export async function createApi(config: ApiConfig, deps: ApiDeps): Promise<Api> 
       sandboxes: service,
       snapshots: new SnapshotService({ snapshots: store.snapshots, templates: work.templates }),
       templates: work.templates,
-      builds: new BuildService({ ...store, scheduler, limits: work.limits, clock }),
+      builds,
+      uploads,
       teams: new TeamService({ identity: store.identity, clock }),
       idempotency: new IdempotentRequests({ ...work, keys: store.idempotency, accessTokenOf: tokenOf }),
       encoding: { ...config, accessTokenOf: tokenOf },
     },
     authenticate: (schemes, headers) => authenticate(auth, schemes, headers),
+    uploadIdleMs: timing.uploadIdleMs,
     clock,
     logger,
   });
@@ -85,7 +87,7 @@ export async function createApi(config: ApiConfig, deps: ApiDeps): Promise<Api> 
 
   const close = async () => {
     const late = setTimeout(() => fastify.server.closeAllConnections(), timing.drainMs);
-    await Promise.all([rounds.stop(), expiry.stop(), scheduler.stop(), fastify.close()]);
+    await Promise.all([rounds.stop(), expiry.stop(), scheduler.stop(), cleaner.stop(), fastify.close()]);
     clearTimeout(late);
     await pauses.stop();
     await Promise.all([work.kills.stop(), work.images.stop()]);
@@ -97,12 +99,14 @@ export async function createApi(config: ApiConfig, deps: ApiDeps): Promise<Api> 
       expiry.start();
       rounds.start();
       scheduler.start();
+      cleaner.start();
       await fastify.listen({ host: config.host, port: config.port });
       const { port } = fastify.server.address() as AddressInfo;
       return { url: `http://${isIPv6(config.host) ? `[${config.host}]` : config.host}:${port}`, port };
     },
     close,
     reconcile: () => rounds.now(),
+    cleanUploads: () => cleaner.look(),
     fastify,
     routeService: createRouteService({
       sandboxes: store.sandboxes,

@@ -1,43 +1,7 @@
 import { waitUntil } from "@skerry/testkit/wait-until";
 import { expect, it } from "vitest";
-import type { ApiHarness } from "./api-harness.ts";
+import { begun, ended, type Ids, startBuild, statusOf, trigger } from "./build-calls.ts";
 import { describeOnEachDatabase } from "./each-database.ts";
-
-interface Ids {
-  readonly templateID: string;
-  readonly buildID: string;
-}
-
-async function request(api: ApiHarness, name: string, body: object = {}): Promise<Ids> {
-  const answer = await api.call("POST", "/v3/templates", { body: { name, ...body } });
-  expect(answer, answer.text).toMatchObject({ status: 202 });
-  return answer.body;
-}
-
-const trigger = (
-  api: ApiHarness,
-  { templateID, buildID }: Ids,
-  body: object = { fromImage: "debian" },
-  headers: Record<string, string> = {},
-) => api.call("POST", `/v2/templates/${templateID}/builds/${buildID}`, { body, headers });
-
-async function build(api: ApiHarness, name: string, body: object = { fromImage: "debian" }): Promise<Ids> {
-  const ids = await request(api, name);
-  const answer = await trigger(api, ids, body);
-  expect(answer, answer.text).toMatchObject({ status: 202 });
-  return ids;
-}
-
-const statusOf = async (api: ApiHarness, { templateID, buildID }: Ids, query = "") =>
-  (await api.call("GET", `/templates/${templateID}/builds/${buildID}/status${query}`)).body;
-
-async function ended(api: ApiHarness, ids: Ids) {
-  await waitUntil("the build has ended", async () => ["ready", "error"].includes((await statusOf(api, ids, "?limit=0")).status));
-  return await statusOf(api, ids);
-}
-
-const begun = (api: ApiHarness, { buildID }: Ids) =>
-  waitUntil("the node has the build", () => api.nodes.some(({ builds }) => builds.held.has(buildID)));
 
 describeOnEachDatabase("a build", { inSample: "both" }, (api) => {
   it("is requested, started, carried out, and a sandbox is created from it", async () => {
@@ -110,7 +74,7 @@ describeOnEachDatabase("a build", { inSample: "both" }, (api) => {
   it("fails with the reason and the step that the node gives", async () => {
     const { node } = api();
     node.builds.holds = true;
-    const ids = await build(api(), "web");
+    const ids = await startBuild(api(), "web");
     await begun(api(), ids);
     node.builds.say(ids.buildID, "oh", { step: "2", level: "error" });
     node.builds.fail(ids.buildID, "failed to run command 'false': exit status 1", "2");

@@ -1,4 +1,5 @@
 import type { Operation } from "./operation.ts";
+import { getBuildFileUpload } from "./routes/builds/get-build-file-upload.ts";
 import { getBuildLogs } from "./routes/builds/get-build-logs.ts";
 import { getBuildStatus } from "./routes/builds/get-build-status.ts";
 import { requestBuild } from "./routes/builds/request-build.ts";
@@ -44,6 +45,7 @@ export const OPERATIONS: readonly Operation[] = [
   listTemplates,
   deleteTemplate,
   requestBuild,
+  getBuildFileUpload,
   startBuild,
   getBuildStatus,
   getBuildLogs,

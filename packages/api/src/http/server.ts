@@ -9,6 +9,12 @@ import type { Operation } from "./operation.ts";
 import { OPERATIONS } from "./operations.ts";
 import { encodeError } from "./output/encode-error.ts";
 import { type HttpDeps, registerOperation } from "./register-operation.ts";
+import { registerUploads } from "./upload-route.ts";
+
+/** How long the body of a request may take. */
+const BODY_TIMEOUT_MS = 75_000;
+/** How long any request may take to arrive. Clients give an upload for a build an hour. */
+const LONGEST_REQUEST_MS = 2 * 3_600_000;
 
 /** Longest path and headers of a request. */
 const MAX_HEADER_BYTES = 64 * 1024;
@@ -18,8 +24,13 @@ const ALLOWED_HEADERS =
 const EXPOSED_HEADERS =
   "X-Next-Token,X-Total-Running,RateLimit-Limit,RateLimit-Remaining,RateLimit-Reset,Retry-After,Should-Retry,Skerry-Memory-Lost";
 
+export interface ServerDeps extends HttpDeps {
+  /** Longest pause between two pieces of an upload. */
+  readonly uploadIdleMs: number;
+}
+
 /** The HTTP server: routing, CORS, bodies and errors. Each operation has its own file. */
-export async function createServer(deps: HttpDeps): Promise<FastifyInstance> {
+export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
   const app = Fastify({
     logger: false,
     bodyLimit: MAX_BODY_BYTES,
@@ -28,13 +39,14 @@ export async function createServer(deps: HttpDeps): Promise<FastifyInstance> {
     keepAliveTimeout: 620_000,
     // Fastify's own 503 does not have the shape that clients read.
     return503OnClosing: false,
-    requestTimeout: 75_000,
-    http: { maxHeaderSize: MAX_HEADER_BYTES },
+    requestTimeout: LONGEST_REQUEST_MS,
+    http: { maxHeaderSize: MAX_HEADER_BYTES, headersTimeout: BODY_TIMEOUT_MS },
     routerOptions: { maxParamLength: 1024 },
     frameworkErrors: (error, _request, reply) => sendError(reply as unknown as FastifyReply, error, { logger: deps.logger }),
     clientErrorHandler: answerUnreadable,
   });
   endConnectionsAtTheirAnswers(app);
+  endSlowBodies(app);
   readJsonBodies(app);
   await app.register(cors, {
     origin: "*",
@@ -57,6 +69,7 @@ export async function createServer(deps: HttpDeps): Promise<FastifyInstance> {
     void reply.code(404).send({ code: 404, message: "no matching operation was found" });
   });
   for (const operation of OPERATIONS) registerOperation(app, deps, operation);
+  await registerUploads(app, deps.services.uploads, { idleMs: deps.uploadIdleMs });
   const document = createOpenApi(OPERATIONS);
   app.get("/openapi.json", () => document);
   return app;
@@ -70,6 +83,20 @@ function endConnectionsAtTheirAnswers(app: FastifyInstance): void {
   // Connections whose answer had begun before the shutdown.
   app.addHook("onResponse", async () => {
     if (!app.server.listening) app.server.closeIdleConnections();
+  });
+}
+
+/** Ends requests whose body does not arrive in time. Uploads have limits of their own. */
+function endSlowBodies(app: FastifyInstance): void {
+  app.addHook("onRequest", async ({ raw, routeOptions }, reply) => {
+    const hasBody = raw.headers["transfer-encoding"] !== undefined || Number(raw.headers["content-length"] ?? 0) > 0;
+    if (!hasBody || (routeOptions.config as { isUnhurried?: boolean }).isUnhurried) return;
+    const late = setTimeout(
+      () => answerUnreadable(Object.assign(new Error("late"), { code: "ERR_HTTP_REQUEST_TIMEOUT" }), raw.socket),
+      BODY_TIMEOUT_MS,
+    );
+    for (const event of ["end", "close"]) raw.once(event, () => clearTimeout(late));
+    reply.raw.once("close", () => clearTimeout(late));
   });
 }
 

@@ -1,4 +1,5 @@
 import type { BuildService } from "../builds/build-service.ts";
+import type { BuildUploads } from "../builds/uploads.ts";
 import type { IdempotentRequests } from "../idempotency/idempotent-requests.ts";
 import type { SandboxService } from "../sandboxes/service.ts";
 import type { SnapshotService } from "../snapshots/snapshot-service.ts";
@@ -12,6 +13,7 @@ export interface ApiServices {
   readonly snapshots: SnapshotService;
   readonly templates: TemplateService;
   readonly builds: BuildService;
+  readonly uploads: BuildUploads;
   readonly teams: TeamService;
   readonly idempotency: IdempotentRequests;
   readonly encoding: Encoding;

@@ -23,7 +23,6 @@ const ROWS: readonly Row[] = [
   ["requestBuildV1", "POST", "/templates", "templates", "building a template", TOKEN],
   ["requestRebuildV1", "POST", "/templates/{templateID}", "templates", "building a template", TOKEN],
   ["startBuildV1", "POST", "/templates/{templateID}/builds/{buildID}", "templates", "building a template", TOKEN],
-  ["getBuildFileUpload", "GET", "/templates/{templateID}/files/{hash}", "templates", "uploading files for a build", KEY_OR_TOKEN],
   ["listTemplatesV2", "GET", "/v2/templates", "templates", "listing templates in pages", KEY_OR_TOKEN],
   ["getTemplate", "GET", "/templates/{templateID}", "templates", "reading one template", KEY],
   ["updateTemplate", "PATCH", "/v2/templates/{templateID}", "templates", "changing a template", KEY_OR_TOKEN],

@@ -1,0 +1,68 @@
+// Removes uploads that were not used for some days, and blobs that no upload and no build refers to. A blob is removed when two looks in a
+// row found it unused: the first one may fall between the moment when a blob is complete and the one when its upload is recorded.
+
+import type { Clock, Logger } from "@skerry/base";
+import { type BlobDigest, type BlobStore, parseBlobDigest } from "@skerry/blobs";
+import type { BuildFileRepository } from "@skerry/store";
+
+const PAGE = 500;
+
+export interface UploadCleanerDeps {
+  readonly buildFiles: BuildFileRepository;
+  readonly blobs: BlobStore;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly keepMs: number;
+  readonly lookMs: number;
+}
+
+export class UploadCleaner {
+  readonly #deps: UploadCleanerDeps;
+  #unused: ReadonlySet<string> = new Set();
+  #timer: NodeJS.Timeout | undefined;
+  #looking: Promise<void> = Promise.resolve();
+  #isStopped = true;
+  constructor(deps: UploadCleanerDeps) {
+    this.#deps = deps;
+  }
+
+  start(): void {
+    this.#isStopped = false;
+    this.#schedule();
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    clearTimeout(this.#timer);
+    await this.#looking;
+  }
+
+  /** One look at all blobs. */
+  async look(): Promise<void> {
+    const { buildFiles, blobs, clock, logger, keepMs } = this.#deps;
+    await buildFiles.forgetUnused(clock.now() - keepMs);
+    const unused = new Set<string>();
+    let removed = 0;
+    for (let after: BlobDigest | undefined; ; ) {
+      const page = await blobs.list({ limit: PAGE, ...(after === undefined ? {} : { after }) });
+      for (const blob of await buildFiles.filterUnused(page)) {
+        const isRemoved = this.#unused.has(blob) && (await buildFiles.removeUnused(blob, () => blobs.delete(parseBlobDigest(blob))));
+        if (isRemoved) removed += 1;
+        else unused.add(blob);
+      }
+      after = page.at(-1);
+      if (page.length < PAGE) break;
+    }
+    this.#unused = unused;
+    if (removed > 0) logger.info({ count: removed }, "uploads that no build refers to were removed");
+  }
+
+  #schedule(): void {
+    if (this.#isStopped) return;
+    this.#timer = setTimeout(() => {
+      this.#looking = this.look()
+        .catch((error: unknown) => this.#deps.logger.warn({ err: error }, "looking for unused uploads failed"))
+        .finally(() => this.#schedule());
+    }, this.#deps.lookMs);
+  }
+}
