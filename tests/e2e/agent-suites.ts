@@ -8,7 +8,7 @@ import { runCommand } from "@skerry/base";
 import { sampleOf } from "@skerry/testkit/depth";
 
 /** Files of packages/agent/test. The others concern this machine, or test what other tests cover on both runtimes. */
-const ALL = ["access", "compose", "downloads", "filesystem", "process", "uploads", "watch", "watch-stream", "wire"];
+const ALL = ["access", "compose", "copy", "downloads", "filesystem", "process", "uploads", "watch", "watch-stream", "wire"];
 /** The suites that depend most on the kernel. */
 const IN_SAMPLE = ["filesystem", "process", "uploads", "watch"];
 export const AGENT_SUITES = sampleOf("the agent's test files that run inside a sandbox", ALL, (suite) => IN_SAMPLE.includes(suite));

@@ -253,7 +253,8 @@ describe("an archive", () => {
     ).toEqual(done(2));
     for (const name of ["holes", "empty"]) {
       expect(readFileSync(join(target, name)).equals(readFileSync(join(context, name)))).toBe(true);
-      expect(statSync(join(target, name)).blocks).toBeLessThan(500);
+      // In gVisor the holes count as well, for both files.
+      expect(statSync(join(target, name)).blocks).toBeLessThan(statSync(join(context, name)).blocks + 500);
     }
   });
 
