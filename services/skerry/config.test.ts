@@ -1,5 +1,10 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { rootCertificates } from "node:tls";
 import { expect, it } from "vitest";
 import { parseServeConfig } from "./config.ts";
+import { siteNetworkOf } from "./site-network.ts";
 
 it.each([
   ["127.0.0.1", "http://127.0.0.1:4682"],
@@ -24,4 +29,40 @@ it.each(["SKERRY_NODE_URL", "SKERRY_CONTROL_URL", "SKERRY_NODES"])("%s takes onl
 it("reads the former name of the setting that limits disks", () => {
   expect(parseServeConfig({ SKERRY_DISK_LIMIT: "image" }).diskLimit).toBe("file");
   expect(parseServeConfig({ SKERRY_DISK_LIMIT: "file" }).diskLimit).toBe("file");
+});
+
+it.each(["gate.corp:3128", "http://gate.corp", "socks5://gate.corp:1080", "http://[fd00::1]:3128", "http://127.0.0.1:3128"])(
+  "refuses %s as a proxy, without a word of it: it may contain a password",
+  (url) => {
+    const read = () => parseServeConfig({ SKERRY_HTTPS_PROXY: url });
+    expect(read).toThrow("SKERRY_HTTPS_PROXY takes");
+    expect(read).not.toThrow(url);
+  },
+);
+
+it("reads proxies and their exceptions", () => {
+  const { site } = parseServeConfig({ SKERRY_HTTP_PROXY: "http://u:p@proxy.example:80", SKERRY_NO_PROXY: ".corp.example,10.0.0.0/8" });
+  expect(site.httpProxy?.reveal()).toBe("http://u:p@proxy.example:80");
+  expect(JSON.stringify(site)).not.toContain("u:p");
+  expect(siteNetworkOf(site)?.reveal()).toMatchObject({ certificates: "", noProxy: ".corp.example,10.0.0.0/8" });
+  expect(siteNetworkOf(parseServeConfig({}).site)).toBeUndefined();
+});
+
+it("takes certificates from a file, and nothing else that is in it", () => {
+  const dir = mkdtempSync(join(tmpdir(), "skerry-ca-"));
+  const [first = "", second = ""] = rootCertificates;
+  const read = (text: string) => {
+    writeFileSync(join(dir, "ca.pem"), text);
+    return siteNetworkOf(parseServeConfig({ SKERRY_CA_FILE: join(dir, "ca.pem") }).site)?.reveal().certificates;
+  };
+  try {
+    expect(read(`# of the company\r\n${first}\n\nsome words\n${second}`)).toBe(`${first}\n${second}\n`);
+    expect(() => read("no certificate")).toThrow("contains no certificate in PEM format");
+    expect(() => read("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")).toThrow("something else than a certificate");
+    expect(() => read(`${first}\n-----BEGIN EC PRIVATE KEY-----\n`)).toThrow("contains a private key, which no sandbox may get");
+    rmSync(join(dir, "ca.pem"));
+    expect(() => siteNetworkOf(parseServeConfig({ SKERRY_CA_FILE: join(dir, "ca.pem") }).site)).toThrow("can't be read");
+  } finally {
+    rmSync(dir, { recursive: true });
+  }
 });

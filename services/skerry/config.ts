@@ -1,6 +1,7 @@
 import { isIP, isIPv6 } from "node:net";
 import { ConfigReader } from "@skerry/base";
 import { DEFAULT_DATA_DIR, dataFolder } from "@skerry/setup/folder";
+import { readSiteSettings, type SiteSettings } from "./site-network.ts";
 
 export type Role = "api" | "edge" | "node";
 const ROLES: readonly Role[] = ["api", "edge", "node"];
@@ -42,6 +43,7 @@ export interface ServeConfig {
   /** 0: a tenth of the host's memory. */
   readonly poolMemoryMb: number;
   readonly diskLimit: "auto" | "file" | "none";
+  readonly site: SiteSettings;
 }
 
 /** Every setting of `skerry serve`, without its prefix. A test compares docs/config.md with this list. */
@@ -78,6 +80,10 @@ export const SETTINGS = [
   "DISK_LIMIT",
   "POOL_SIZE",
   "POOL_MEMORY_MB",
+  "CA_FILE",
+  "HTTP_PROXY",
+  "HTTPS_PROXY",
+  "NO_PROXY",
 ] as const;
 
 const PORT = { min: 0, max: 65_535 };
@@ -121,6 +127,7 @@ export function parseServeConfig(env: Readonly<Record<string, string | undefined
     poolSize: reader.integer("POOL_SIZE", 8, { min: 0, max: 1000 }),
     poolMemoryMb: reader.integer("POOL_MEMORY_MB", 0, { min: 0, max: 16_777_216 }),
     diskLimit: parseDiskLimit(reader),
+    site: readSiteSettings(reader),
   };
   checkCombination(config, reader);
   reader.finish();

@@ -10,6 +10,7 @@ import { chooseDiskLimit, type DiskLimitSetting, openLayerStore } from "@skerry/
 import type { NodeConfig } from "@skerry/node";
 import { AGENT_MOUNT_POINT, createRuncRuntime, createRunscRuntime, type Runtime, type RuntimeName, readHostFacts } from "@skerry/runtime";
 import { type DataFolder, dataFolder } from "@skerry/setup/folder";
+import { type SiteSettings, siteNetworkOf } from "./site-network.ts";
 
 /** Default share of the host's memory for ready sandboxes. */
 const POOL_MEMORY_SHARE = 0.1;
@@ -29,6 +30,7 @@ export interface NodeSettings {
   readonly diskLimit: DiskLimitSetting;
   readonly poolSize: number;
   readonly poolMemoryMb: number;
+  readonly site: SiteSettings;
 }
 
 /** Throws PlatformError("config_invalid") if the default runtime is not set up. */
@@ -42,6 +44,7 @@ export async function nodeConfigOf(settings: NodeSettings): Promise<NodeConfig> 
       `${settings.runtime} is not set up in ${folder.root}: run ./skerry up --runtime ${settings.runtime}`,
     );
   }
+  const site = siteNetworkOf(settings.site);
   const { digest, version } = readJson<{ digest: string; version: string }>(folder.agentFile);
   const disk = await chooseDiskLimit({ dir: join(folder.nodeDir, "areas"), setting: settings.diskLimit });
   return {
@@ -57,6 +60,7 @@ export async function nodeConfigOf(settings: NodeSettings): Promise<NodeConfig> 
     },
     networkPool: settings.networkPool,
     resolvers: settings.dns,
+    ...(site === undefined ? {} : { site }),
     readySlots: settings.readySlots,
     diskLimit: disk.limit,
     ...(disk.missing === undefined ? {} : { diskLimitMissing: disk.missing }),

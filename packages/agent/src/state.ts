@@ -7,6 +7,7 @@ import { GuestGroups } from "./limits/guest-groups.ts";
 import type { ProcessLimit } from "./limits/process-limit.ts";
 import { UserLimit } from "./limits/user-limit.ts";
 import { expandPath } from "./paths.ts";
+import type { SiteAccess } from "./site/site-access.ts";
 
 export class AgentState {
   accessToken: string | undefined;
@@ -18,6 +19,8 @@ export class AgentState {
   maxProcesses: number | undefined;
   /** Undefined until the platform sends the first certificate. */
   trust: Trust | undefined;
+  /** Undefined where the operator's site needs neither proxies nor certificates. */
+  site: SiteAccess | undefined;
   /** Set only in a sandbox. Elsewhere the files and processes do not belong to a guest. */
   generation: Generation | undefined;
   /** Newest accepted /init, in nanoseconds since the epoch; undefined before the first one with a timestamp. */

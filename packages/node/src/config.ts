@@ -1,5 +1,7 @@
+import type { Secret } from "@skerry/base";
 import type { DiskLimit, LayerStore } from "@skerry/layers";
 import type { Runtime } from "@skerry/runtime";
+import type { SiteNetwork } from "@skerry/wire";
 
 export interface NodeConfig {
   readonly nodeId: string;
@@ -21,6 +23,8 @@ export interface NodeConfig {
   readonly networkPool: string | undefined;
   /** IPv4 addresses of the name servers that sandboxes use. */
   readonly resolvers: readonly string[];
+  /** Proxies and certificate authorities of the operator's site, for sandboxes. The URLs of proxies may contain credentials. */
+  readonly site?: Secret<SiteNetwork>;
   readonly pool: {
     /** Number of ready sandboxes for each recently used template. 0 switches the pool off. */
     readonly size: number;

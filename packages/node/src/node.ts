@@ -31,6 +31,8 @@ import { keepOutEarlierVersions, lockInstance } from "./instance-lock.privileged
 import { UnusedLayers } from "./layers/unused-layers.privileged.ts";
 import { NetworkPolicy } from "./network/network-policy.ts";
 import { chooseAddressPool } from "./network/pool-choice.privileged.ts";
+import { siteKey } from "./network/site-network.ts";
+import { SiteProxies } from "./network/site-proxies.ts";
 import { SlotPool } from "./network/slot-pool.privileged.ts";
 import { nodePaths } from "./paths.ts";
 import { WarmPool } from "./pool/warm-pool.ts";
@@ -82,7 +84,8 @@ export async function createNode(config: NodeConfig, logger: Logger): Promise<No
     logger.error({ image_id: imageId }, "image.json is damaged: nothing starts from this image, and the node deletes no unused disks");
   }
   const adopted = await recover(deps, { images, journal }, logger);
-  const pools = await openNetwork(deps, { images, adopted: allOf(adopted), logger });
+  const proxies = new SiteProxies({ site: config.site, logger });
+  const pools = await openNetwork(deps, { images, adopted: allOf(adopted), proxies, logger });
   const { containers, sandboxes, warmPool, layers, buildHost } = await assemble(deps, { images, pools, adopted, logger });
 
   const holdsAnything = () =>
@@ -94,6 +97,7 @@ export async function createNode(config: NodeConfig, logger: Logger): Promise<No
   const service = forOwnCluster(nodeService({ config, sandboxes, images, layers }), identity);
   const diskGuard = startDiskGuard({ deps, containers, reserve, onShort: (user, facts) => sandboxes.pauseForDisk(user, facts), logger });
   async function close(): Promise<void> {
+    proxies.close();
     await diskGuard.close();
     await warmPool.close();
     await sandboxes.close();
@@ -133,10 +137,13 @@ function allOf({ running, interrupted, restored }: Adopted): SandboxRecord[] {
 
 async function openNetwork(
   { config, paths, names, policy }: HostDeps,
-  { images, adopted, logger }: { images: ImageStore; adopted: readonly SandboxRecord[]; logger: Logger },
+  about: { images: ImageStore; adopted: readonly SandboxRecord[]; proxies: SiteProxies; logger: Logger },
 ): Promise<ContainersOptions["pools"]> {
+  const { images, adopted, proxies, logger } = about;
   const addresses = await chooseAddressPool({ file: paths.network, wanted: config.networkPool, instance: config.instance });
-  await policy.adopt({ pool: addresses.pool, resolvers: config.resolvers, sandboxes: adopted });
+  const known = await proxies.look();
+  await policy.adopt({ pool: addresses.pool, resolvers: config.resolvers, proxies: known, sandboxes: adopted });
+  proxies.follow(known, (changed) => policy.setProxies(changed));
   if (config.runtimes.some((runtime) => runtime.capabilities.userNamespace)) raiseHostLimits();
   limitProcesses(`/skerry-${config.instance}`, (error) =>
     logger.warn({ err: error }, "the number of processes of all sandboxes together is not limited"),
@@ -190,7 +197,7 @@ async function assemble(
     starter,
     writer,
     gate,
-    fingerprintOf: (name) => runtimeOf(config, name).fingerprint,
+    fingerprintOf: (name) => runtimeOf(config, name).fingerprint + siteKey(config),
     keepsMemory: (name) => runtimeOf(config, name).capabilities.checkpoint,
     logger,
   });

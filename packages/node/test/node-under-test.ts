@@ -25,12 +25,19 @@ export interface NodeUnderTest extends AsyncDisposable {
   /** Ends this node. Its sandboxes go on. */
   stop(): Promise<void>;
   /** Starts another node on the same folder. */
-  start(): Promise<void>;
-  restart(): Promise<void>;
+  start(changes?: Partial<NodeConfig>): Promise<void>;
+  restart(changes?: Partial<NodeConfig>): Promise<void>;
+}
+
+interface NodeOptions {
+  readonly poolSize?: number;
+  /** Adds files to the layer. */
+  readonly fill?: (dir: string) => void;
+  readonly site?: NonNullable<NodeConfig["site"]>;
 }
 
 /** A real node on a folder of its own, with a busybox-only layer. */
-export async function startNode(runtime: "gvisor" | "runc", options: { poolSize?: number } = {}): Promise<NodeUnderTest> {
+export async function startNode(runtime: "gvisor" | "runc", options: NodeOptions = {}): Promise<NodeUnderTest> {
   const dir = await createTestNodeFolder();
   const instance = instanceOf(dir);
   const layers = await openLayerStore(join(dir, "layers"));
@@ -38,6 +45,7 @@ export async function startNode(runtime: "gvisor" | "runc", options: { poolSize?
   writeBusyboxImage(staged);
   writeFileSync(join(staged, "home/linked"), "of the template");
   linkSync(join(staged, "home/linked"), join(staged, "home/linked-too"));
+  options.fill?.(staged);
   const layer = await layers.adopt(staged);
   const host = readHostFacts();
   const runtimes = [
@@ -53,6 +61,7 @@ export async function startNode(runtime: "gvisor" | "runc", options: { poolSize?
     agents: { ...testAgents(), command: agentCommand(process.arch === "arm64" ? "arm64" : "x64") },
     networkPool: undefined,
     resolvers: ["8.8.8.8"],
+    ...(options.site ? { site: options.site } : {}),
     readySlots: 1,
     diskLimit: "file",
     readyAreas: 1,
@@ -68,8 +77,8 @@ export async function startNode(runtime: "gvisor" | "runc", options: { poolSize?
     await listener.close();
     await node.close();
   };
-  const start = async () => {
-    node = await createNode(config, logger);
+  const start = async (changes: Partial<NodeConfig> = {}) => {
+    node = await createNode({ ...config, ...changes }, logger);
     listener = await node.listen({ host: "127.0.0.1", port: 0, secret });
   };
   return {
@@ -103,9 +112,9 @@ export async function startNode(runtime: "gvisor" | "runc", options: { poolSize?
     }),
     stop,
     start,
-    async restart() {
+    async restart(changes) {
       await stop();
-      await start();
+      await start(changes);
     },
     async [Symbol.asyncDispose]() {
       await listener.close();

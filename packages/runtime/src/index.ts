@@ -6,7 +6,15 @@ export { type GuestProcesses, sacrificeGuestsFirst, setNiceness, sparedProcesses
 export { availableMemoryBytes, readHostFacts } from "./host-facts.privileged.ts";
 export { MemoryGroup } from "./memory-group.privileged.ts";
 export { type AddressPlan, planAddresses, type SlotAddresses } from "./network/addresses.ts";
-export { applyFirewall, blockInternet, forgetConnections, removeFirewall, unblockInternet } from "./network/firewall.privileged.ts";
+export {
+  applyFirewall,
+  blockInternet,
+  forgetConnections,
+  removeFirewall,
+  setProxies,
+  unblockInternet,
+} from "./network/firewall.privileged.ts";
+export type { ProxyAddress } from "./network/firewall.ts";
 export { type NetworkNames, networkNames } from "./network/names.ts";
 export {
   createSlot,

@@ -15,3 +15,12 @@ export { parseExpiration, type SignedFileRequest, signatureDigest, signedText } 
 export { parsePort, parseTarget, type Target, type TargetHeaders, type TargetResult } from "./host.ts";
 export { imageIdFrom, isUuid, parseSandboxId, type SandboxId, sandboxIdFrom } from "./ids.ts";
 export { DISK_FULL_MESSAGE, NODE_ERRORS, type NodeErrorCode } from "./node-errors.ts";
+export {
+  BUNDLE_VARIABLES,
+  NO_SITE,
+  SITE_VARIABLES,
+  type SiteNetwork,
+  TRUST_STORES,
+  withoutSiteCertificates,
+  withSiteCertificates,
+} from "./site-network.ts";

@@ -41,6 +41,7 @@ function startProcess(process: ProcessContext, request: StartRequest, user: User
       HOME: user.home,
       USER: user.name,
       LOGNAME: user.name,
+      ...process.state.site?.variables({ ...process.state.environment(), ...identity.envs }),
       ...process.state.environment(),
       ...identity.envs,
       PWD: cwd,

@@ -1,5 +1,7 @@
 // Creates users in images of any distribution: with `useradd`, with BusyBox's `adduser`, or by writing the files where there is neither.
 
+import { SITE_VARIABLES } from "@skerry/wire";
+
 /**
  * Arguments: the name, and "sudo" or "". Prints the name of the user that there is afterwards, and "created" before it if files were
  * changed. A number is the id of a user.
@@ -60,7 +62,7 @@ fi
 if [ "$2" = sudo ] && [ ! -e "/etc/sudoers.d/$name" ]; then
   created=1
   mkdir -p /etc/sudoers.d
-  printf '%s ALL=(ALL:ALL) NOPASSWD: ALL\\n' "$name" > "/etc/sudoers.d/$name"
+  printf 'Defaults:%s env_keep += "${SITE_VARIABLES.join(" ")}"\\n%s ALL=(ALL:ALL) NOPASSWD: ALL\\n' "$name" "$name" > "/etc/sudoers.d/$name"
   chmod 0440 "/etc/sudoers.d/$name"
 fi
 [ -z "$created" ] || echo created

@@ -32,7 +32,7 @@ async function answerWith(text: string, options: { end: boolean }): Promise<void
 }
 
 const initialise = () =>
-  initialiseAgent({ address: ADDRESS, identity, currentToken: "", isNew: true, timeoutMs: 300, isAlive: () => true });
+  initialiseAgent({ address: ADDRESS, identity, currentToken: "", site: undefined, isNew: true, timeoutMs: 300, isAlive: () => true });
 
 it("takes 204 for an answer", async () => {
   await answerWith("HTTP/1.1 204 No Content\r\n\r\n", { end: true });
@@ -73,7 +73,15 @@ it.each<[string, string, boolean]>([
 it("gives up at once when the sandbox has ended", async () => {
   const started = Date.now();
   await expect(
-    initialiseAgent({ address: ADDRESS, identity, currentToken: "", isNew: true, timeoutMs: 20_000, isAlive: () => false }),
+    initialiseAgent({
+      address: ADDRESS,
+      identity,
+      currentToken: "",
+      site: undefined,
+      isNew: true,
+      timeoutMs: 20_000,
+      isAlive: () => false,
+    }),
   ).rejects.toThrow(/ended before/);
   expect(Date.now() - started).toBeLessThan(5_000);
 });

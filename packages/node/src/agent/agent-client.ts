@@ -4,8 +4,8 @@
 import { randomUUID } from "node:crypto";
 import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { asError, errnoOf, PlatformError } from "@skerry/base";
-import { AGENT_GENERATION_PATH, GENERATION_PROGRAMS_LIMIT_MS } from "@skerry/wire";
+import { asError, errnoOf, PlatformError, type Secret } from "@skerry/base";
+import { AGENT_GENERATION_PATH, GENERATION_PROGRAMS_LIMIT_MS, type SiteNetwork } from "@skerry/wire";
 import { processLimit } from "../limits/process-limit.ts";
 import { type AgentRequest, connectAgent, exchange } from "./exchange.ts";
 
@@ -48,6 +48,8 @@ export interface Handshake extends AgentWait {
   readonly identity: AgentIdentity;
   /** The token that the agent requires now; "" if it was never given one. */
   readonly currentToken: string;
+  /** How the sandbox reaches the internet; undefined to leave that as it is. See site-network.ts. */
+  readonly site: Secret<SiteNetwork> | undefined;
 }
 
 export interface Initialised {
@@ -57,11 +59,11 @@ export interface Initialised {
 
 /** Waits until the agent answers, and hands over the sandbox's identity. Throws PlatformError("agent_failed"). */
 export async function initialiseAgent(handshake: Handshake): Promise<Initialised> {
-  const { address, identity, currentToken, isAlive } = handshake;
+  const { address, identity, currentToken, site, isAlive } = handshake;
   const lifecycleId = randomUUID();
   let status = 0;
   await whenListening(handshake, async (socket) => {
-    ({ status } = await exchange(socket, initRequest(identity, { currentToken, lifecycleId }), { timeoutMs: ANSWER_TIMEOUT_MS }));
+    ({ status } = await exchange(socket, initRequest(identity, { currentToken, lifecycleId, site }), { timeoutMs: ANSWER_TIMEOUT_MS }));
     if (!INITIALISED.includes(status))
       throw new PlatformError("agent_failed", `the agent at ${address} refused its identity with status ${status}`);
   });
@@ -79,10 +81,13 @@ export async function untilHooksEnded(address: string, token: string): Promise<v
   }
 }
 
-/** Waits until a new agent answers a health check. Throws PlatformError("agent_failed"). */
-export async function awaitAgent(wait: AgentWait): Promise<void> {
+/** Waits until a new agent answers, and tells it what does not depend on its sandbox. Throws PlatformError("agent_failed"). */
+export async function awaitAgent(wait: AgentWait, site: Handshake["site"]): Promise<void> {
+  const first: AgentRequest = site ? { method: "POST", path: "/init", body: JSON.stringify(siteField(site)) } : HEALTH;
   await whenListening(wait, async (socket) => {
-    await exchange(socket, HEALTH, { timeoutMs: ANSWER_TIMEOUT_MS });
+    const { status } = await exchange(socket, first, { timeoutMs: ANSWER_TIMEOUT_MS });
+    if (site && !INITIALISED.includes(status))
+      throw new PlatformError("agent_failed", `the agent at ${wait.address} refused its site's settings with status ${status}`);
   });
 }
 
@@ -115,13 +120,17 @@ async function whenListening(wait: AgentWait, talk: (socket: Socket) => Promise<
   }
 }
 
+function siteField(site: Handshake["site"]): { site?: SiteNetwork } {
+  return site ? { site: site.reveal() } : {};
+}
+
 function initRequest(
   identity: AgentIdentity,
-  { currentToken, lifecycleId }: { readonly currentToken: string; readonly lifecycleId: string },
+  { currentToken, lifecycleId, site }: Pick<Handshake, "currentToken" | "site"> & { readonly lifecycleId: string },
 ): AgentRequest {
   const { memoryMb, ...about } = identity;
   const when = { lifecycleID: lifecycleId, timestamp: new Date().toISOString() };
   const limits = { memoryMB: memoryMb, maxProcesses: processLimit(memoryMb) };
-  const body = JSON.stringify({ ...about, ...limits, ...when });
+  const body = JSON.stringify({ ...about, ...limits, ...when, ...siteField(site) });
   return { method: "POST", path: "/init", body, token: currentToken };
 }

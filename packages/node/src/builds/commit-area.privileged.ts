@@ -4,13 +4,14 @@ import { lstatSync, readdirSync, renameSync, rmdirSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { errnoOf } from "@skerry/base";
 import { findXattr } from "@skerry/base/linux";
-import { cleanUpper, type LayerDigest, removeRootFilesystem } from "@skerry/layers";
+import { cleanUpper, type LayerDigest, parseLayerDigest, removeRootFilesystem } from "@skerry/layers";
 import { destroyCgroup } from "@skerry/runtime";
 import { copyUpper, shiftOwners } from "../areas/copy-area.privileged.ts";
 import type { Containers, LiveContainer } from "../containers/containers.ts";
 import type { HostDeps } from "../containers/host.privileged.ts";
 import { linkUpArea } from "../containers/root.privileged.ts";
 import { ROOT_DIRECTORIES, ROOT_FILES } from "../containers/root-files.privileged.ts";
+import { removeSiteCertificates } from "./site-certificates.privileged.ts";
 
 /** Directories that a runtime makes in a root file system without them, and mounts over. */
 const MOUNT_POINTS = [".skerry", "dev", "proc", "sys"].map((name) => ({ name, mode: 0o755 }));
@@ -37,6 +38,8 @@ export async function commitArea({ deps, containers, live, holder }: Commit): Pr
     removeRootFilesystem(deps.paths.container(record.containerId).root);
     const { upper } = deps.areas.paths(record.area);
     const idBase = record.slot.userNamespace?.idBase ?? 0;
+    const below = await Promise.all(record.layers.map((digest) => deps.config.layers.path(parseLayerDigest(digest))));
+    removeSiteCertificates({ upper, layers: below, idBase });
     removeOwnFiles(upper, idBase);
     if (readdirSync(upper).length === 0) return undefined;
     return await adopt(deps, { upper, idBase, holder });

@@ -1,13 +1,23 @@
 // The network policy of sandboxes: what each one may reach. Only this module turns the options of a sandbox into rules of the host's firewall,
 // and only this module removes them. The rules refer to the host interface of a network slot, so they hold until the slot is released.
 
-import { applyFirewall, blockInternet, forgetConnections, type NetworkNames, type NetworkSlot, unblockInternet } from "@skerry/runtime";
+import {
+  applyFirewall,
+  blockInternet,
+  forgetConnections,
+  type NetworkNames,
+  type NetworkSlot,
+  type ProxyAddress,
+  setProxies,
+  unblockInternet,
+} from "@skerry/runtime";
 import type { SandboxOptions } from "@skerry/wire/node";
 
 export interface AdoptedNetwork {
   /** Address prefix of the slots. */
   readonly pool: string;
   readonly resolvers: readonly string[];
+  readonly proxies: readonly ProxyAddress[];
   /** The sandboxes that run already. */
   readonly sandboxes: readonly { readonly slot: NetworkSlot; readonly options: SandboxOptions }[];
 }
@@ -22,11 +32,11 @@ export class NetworkPolicy {
   }
 
   /** Replaces the rules of a former daemon in one step. The policies of the sandboxes that run already hold without a gap. */
-  async adopt({ pool, resolvers, sandboxes }: AdoptedNetwork): Promise<void> {
+  async adopt({ pool, resolvers, proxies, sandboxes }: AdoptedNetwork): Promise<void> {
     this.#restricted.clear();
     for (const { slot, options } of sandboxes) if (!allowsInternet(options)) this.#restricted.add(slot.hostInterface);
     const adopted = sandboxes.map(({ slot }) => slot.addresses.guest);
-    await applyFirewall({ names: this.#names, pool, resolvers, blocked: [...this.#restricted], adopted });
+    await applyFirewall({ names: this.#names, pool, resolvers, proxies, blocked: [...this.#restricted], adopted });
   }
 
   /**
@@ -38,6 +48,11 @@ export class NetworkPolicy {
     // Noted first, so that a release also removes a rule whose creation was reported as failed.
     this.#restricted.add(slot.hostInterface);
     await blockInternet(this.#names, slot.hostInterface);
+  }
+
+  /** Replaces the proxies that every sandbox with internet access may reach. */
+  async setProxies(proxies: readonly ProxyAddress[]): Promise<void> {
+    await setProxies(this.#names, proxies);
   }
 
   /** Removes the rules of a slot whose sandbox has ended, and its connections. Throws when the slot must not be used again. */

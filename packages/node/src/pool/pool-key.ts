@@ -3,8 +3,8 @@ import type { SandboxMakeup } from "../records/sandbox-record.ts";
 import type { Owner } from "../sandboxes/owner.ts";
 
 /**
- * The key of interchangeable ready sandboxes. `fingerprint` identifies the runtime: its program, the processor, and the specification that it
- * writes.
+ * The key of interchangeable ready sandboxes. `fingerprint` identifies the runtime (its program, the processor, and the specification that it
+ * writes) and the settings of the site.
  */
 export function poolKeyOf(makeup: SandboxMakeup, fingerprint: string): string {
   const { runtime, layers, size, agent } = makeup;

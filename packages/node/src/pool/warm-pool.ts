@@ -158,6 +158,7 @@ export class WarmPool {
         timeoutMs: CLAIM_TIMEOUT_MS,
         identity,
         currentToken: "",
+        site: undefined,
       });
       crashPoint("claim.agent-told");
       containers.set(owned);

@@ -22,6 +22,7 @@ import { crashPoint } from "../crash-points.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
 import type { ImageUses } from "../images/image-uses.ts";
 import type { ImageWriter } from "../images/image-writer.ts";
+import { siteFor } from "../network/site-network.ts";
 import type { ImageRecord } from "../records/image-record.ts";
 import type { SandboxRecord } from "../records/sandbox-record.ts";
 import type { Keeper } from "./keeper.privileged.ts";
@@ -324,6 +325,8 @@ export class Snapshots {
         ...agentWaitOf(started, { isRestored: memory !== undefined }),
         identity: successor.identity,
         currentToken: memory ? before.identity.accessToken : "",
+        // With its memory the agent knows them. They change when the sandbox is resumed.
+        site: memory ? undefined : siteFor(deps.config, { image, isRestored: false }),
       });
     } catch (error) {
       await this.#end(successor);

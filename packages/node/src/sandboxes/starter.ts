@@ -13,6 +13,7 @@ import { isSameProcess } from "../containers/process-identity.ts";
 import { crashPoint } from "../crash-points.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
 import type { ImageUses } from "../images/image-uses.ts";
+import { siteFor } from "../network/site-network.ts";
 import type { ImageRecord } from "../records/image-record.ts";
 import type { SandboxMakeup, SandboxRecord } from "../records/sandbox-record.ts";
 import { memoryLostBy } from "./keeper.privileged.ts";
@@ -83,6 +84,7 @@ export class Starter {
         ...agentWaitOf(record, { isRestored: true }),
         identity: record.identity,
         currentToken: record.identity.accessToken,
+        site: siteFor(this.#options.deps.config, { image: { kind: "pause" }, isRestored: true }),
       });
     } catch (error) {
       if (!isSameProcess(record.process)) throw error;
@@ -125,13 +127,14 @@ export class Starter {
     const area = image?.local.area === record.area ? "written" : "new";
     const started = await containers.start({ record, area, ...(memory ? { memory } : {}) });
     const wait = agentWaitOf(started, { isRestored: memory !== undefined });
+    const site = siteFor(this.#options.deps.config, { image, isRestored: memory !== undefined });
     let hooksRun = false;
     if (sandboxId === "" && !isBuild) {
-      await awaitAgent(wait);
+      await awaitAgent(wait, site);
       await warmUp(wait.address);
     } else {
       const currentToken = memory ? (image?.identity.accessToken ?? "") : "";
-      ({ hooksRun } = await initialiseAgent({ ...wait, identity: record.identity, currentToken }));
+      ({ hooksRun } = await initialiseAgent({ ...wait, identity: record.identity, currentToken, site }));
     }
     crashPoint("start.agent-ready");
     const ready: SandboxRecord = { ...started, state: sandboxId === "" ? "pooled" : "running" };

@@ -8,6 +8,7 @@ import {
   type DataFolder,
   dataDirOf,
   dataFolder,
+  keptSite,
   OperatorError,
   type PlatformSettings,
   readSettings,
@@ -37,13 +38,15 @@ export async function restart(context: OperatorContext, options: RestartOptions)
   const settings = resolveSettings(options, context.env, before);
   await interruptible(async (signal) => {
     await using _lock = await takeSetupLock(folder.lockFile);
-    const start = { context, folder, settings, steps: createSteps(), signal };
+    const site = await keptSite(folder, context.env);
+    const start = { context: { ...context, env: site.env }, folder, settings, steps: createSteps(), signal };
     // Checked while the platform still runs. Its own ports become free when it stops.
     const isRunning = (await findDaemon(folder)) !== undefined;
     await assertPortsFree(settings, (port) => isRunning && (port === before.apiPort || port === before.edgePort));
     await prepareMachine(start);
     signal.throwIfAborted();
     await replaceDaemon(start, before);
+    await site.keep();
     await tryFirstSandbox(start).catch((error: unknown) => {
       start.steps.warn("The platform runs and has its sandboxes, but could not create another one:");
       throw error;

@@ -5,6 +5,7 @@ import {
   createDataFolder,
   type DataFolder,
   dataDirOf,
+  keptSite,
   OperatorError,
   readSettings,
   resolveSettings,
@@ -37,9 +38,11 @@ export async function up(context: OperatorContext, options: UpOptions): Promise<
     const running = await findDaemon(folder);
     if (running) return await alreadyUp({ context, folder, options, running });
     const settings = resolveSettings(options, context.env, await readSettings(folder));
-    await start({ context, folder, settings, steps: createSteps(), signal });
+    const site = await keptSite(folder, context.env);
+    await start({ context: { ...context, env: site.env }, folder, settings, steps: createSteps(), signal });
+    await site.keep();
     printConnection(folder, settings, performance.now() - startedAt);
-    if (!options.detach) await stayInForeground({ context, folder, settings, signal });
+    if (!options.detach) await stayInForeground({ context: { ...context, env: site.env }, folder, settings, signal });
   });
 }
 

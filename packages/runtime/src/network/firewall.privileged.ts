@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { runCommand, SubprocessError } from "@skerry/base";
-import { type FirewallOptions, firewallRules } from "./firewall.ts";
+import { type FirewallOptions, firewallRules, type ProxyAddress, proxyElements } from "./firewall.ts";
 import type { NetworkNames } from "./names.ts";
 
 /** Replaces the table of the instance atomically, and enables packet forwarding on the host. */
@@ -11,6 +11,13 @@ export async function applyFirewall(options: FirewallOptions): Promise<void> {
   await nft(firewallRules(options));
   // Forwarding stays enabled afterwards, because other programs on the host may rely on it by then.
   writeFileSync("/proc/sys/net/ipv4/ip_forward", "1");
+}
+
+/** Replaces the proxies that sandboxes may reach. Open connections continue. */
+export async function setProxies(names: NetworkNames, proxies: readonly ProxyAddress[]): Promise<void> {
+  const set = `inet ${names.table} proxies`;
+  const add = proxies.length > 0 ? `add element ${set} { ${proxyElements(proxies)} }\n` : "";
+  await nft(`flush set ${set}\n${add}`);
 }
 
 export async function removeFirewall(names: NetworkNames): Promise<boolean> {

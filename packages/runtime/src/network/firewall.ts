@@ -1,9 +1,9 @@
 // The firewall: one static nftables table for all sandboxes, so that a create adds no rule. Rules match interfaces by prefix and never
 // affect other traffic of the host.
 //
-//   sandbox -> host              only replies in connections that the host opened
+//   sandbox -> host              only replies in connections that the host opened, except a configured proxy
 //   sandbox -> sandbox           no
-//   sandbox -> private ranges    no (other hosts of the site, cloud metadata), except the configured resolvers
+//   sandbox -> private ranges    no (other hosts of the site, cloud metadata), except the configured resolvers and proxies
 //   sandbox -> public internet   yes, with the address of the host; no for interfaces in `no_internet`
 //   others  -> sandbox           no; only root on the host opens connections to sandbox addresses
 
@@ -28,19 +28,32 @@ export const CLOSED_RANGES: readonly ReasonedRange[] = [
   { range: "224.0.0.0/3", why: "multicast, reserved, broadcast" },
 ];
 
+/** A listener that sandboxes with internet access may reach, wherever it is. */
+export interface ProxyAddress {
+  readonly address: string;
+  readonly port: number;
+}
+
 export interface FirewallOptions {
   readonly names: NetworkNames;
   /** Prefix of the addresses of sandboxes. */
   readonly pool: string;
   /** Name servers. They may have private addresses. */
   readonly resolvers: readonly string[];
+  /** Proxies of the site. They may have private addresses, or one of the host's own. */
+  readonly proxies: readonly ProxyAddress[];
   /** Host-side interfaces of running sandboxes without internet access. */
   readonly blocked: readonly string[];
   /** Addresses of running sandboxes, which may be from an earlier pool. */
   readonly adopted: readonly string[];
 }
 
-export function firewallRules({ names, pool, resolvers, blocked, adopted }: FirewallOptions): string {
+/** The elements of the set of proxies, as nft writes them. */
+export function proxyElements(proxies: readonly ProxyAddress[]): string {
+  return proxies.map(({ address, port }) => `${address} . ${port}`).join(", ");
+}
+
+export function firewallRules({ names, pool, resolvers, proxies, blocked, adopted }: FirewallOptions): string {
   const sandbox = `"${names.interfacePrefix}*"`;
   const closed = CLOSED_RANGES.map(({ range }) => range).join(", ");
   const resolverRules = resolvers.flatMap((address) =>
@@ -53,6 +66,9 @@ table inet ${names.table} {
   set no_internet {
     type ifname
 ${blocked.length > 0 ? `    elements = { ${blocked.map((name) => `"${name}"`).join(", ")} }\n` : ""}  }
+  set proxies {
+    type ipv4_addr . inet_service
+${proxies.length > 0 ? `    elements = { ${proxyElements(proxies)} }\n` : ""}  }
   chain spoofed {
     type filter hook prerouting priority raw; policy accept;
     iifname ${sandbox} meta nfproto ipv6 drop
@@ -62,6 +78,8 @@ ${blocked.length > 0 ? `    elements = { ${blocked.map((name) => `"${name}"`).jo
     type filter hook input priority filter; policy accept;
     iifname != ${sandbox} accept
     ct state established,related accept
+    iifname @no_internet drop
+    ip daddr . tcp dport @proxies accept
     drop
   }
   chain from_host {
@@ -77,6 +95,7 @@ ${blocked.length > 0 ? `    elements = { ${blocked.map((name) => `"${name}"`).jo
     iifname @no_internet drop
     ct state established,related accept
 ${resolverRules.join("\n")}
+    ip daddr . tcp dport @proxies accept
     ip daddr { ${closed} } drop
     meta nfproto ipv6 drop
     accept

@@ -9,6 +9,8 @@ export interface DataFolder {
   readonly secretsBackupFile: string;
   readonly toolsFile: string;
   readonly settingsFile: string;
+  /** The settings of the operator's site, which may contain passwords. */
+  readonly siteFile: string;
   readonly pidFile: string;
   /** Every `serve` process of this folder holds a lock on it (operator/src/daemon/daemon-lock.privileged.ts). */
   readonly daemonLockFile: string;
@@ -39,6 +41,7 @@ export function dataFolder(root: string): DataFolder {
     secretsBackupFile: join(root, "secrets.backup.json"),
     toolsFile: join(root, "tools.json"),
     settingsFile: join(root, "settings.json"),
+    siteFile: join(root, "site.json"),
     pidFile: join(root, "skerry.pid"),
     daemonLockFile: join(root, "serve.lock"),
     lockFile: join(root, "setup.lock"),

@@ -24,3 +24,4 @@ export {
   serveEnvironment,
 } from "./settings.ts";
 export { takeSetupLock } from "./setup-lock.ts";
+export { type KeptSite, keptSite } from "./site-variables.ts";

@@ -1,3 +1,4 @@
+import type { SiteNetwork } from "@skerry/wire";
 import { isGeneration } from "../../generation/generation.ts";
 
 /** What the platform tells the agent after a start or a restore. An absent field changes nothing; an absent token removes the token. */
@@ -21,6 +22,8 @@ export interface InitRequest {
   readonly generation: string | undefined;
   /** PEM of a certificate authority to trust. */
   readonly caBundle: string | undefined;
+  /** An addition of this platform: how the operator's site reaches the internet. */
+  readonly site: SiteNetwork | undefined;
   /** Fields that are specified but that this agent does not implement yet. */
   readonly unsupported: readonly string[];
 }
@@ -56,6 +59,7 @@ function parseFields(body: Record<string, unknown>): InitRequest {
     maxProcesses: optionalPositive(body.maxProcesses),
     generation,
     caBundle: optionalString(body.caBundle),
+    site: siteNetwork(body.site),
     unsupported: ["volumeMounts", "hyperloopIP"].filter((name) => isFilled(body[name])),
   };
 }
@@ -86,6 +90,13 @@ function stringMap(value: unknown): Readonly<Record<string, string>> | undefined
   if (value === undefined || value === null) return undefined;
   if (!isObject(value) || !Object.values(value).every((item) => typeof item === "string")) throw new InvalidBodyError();
   return value as Record<string, string>;
+}
+
+function siteNetwork(value: unknown): SiteNetwork | undefined {
+  const fields = stringMap(value);
+  if (fields === undefined) return undefined;
+  const { certificates = "", httpProxy = "", httpsProxy = "", noProxy = "" } = fields;
+  return { certificates, httpProxy, httpsProxy, noProxy };
 }
 
 const RFC3339 = /^(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?([Zz]|[+-]\d\d:\d\d)$/;

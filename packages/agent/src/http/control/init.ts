@@ -1,7 +1,7 @@
 // Applies what the platform tells the agent. The platform retries with short timeouts, so /init is cheap and repeatable. It runs
 // synchronously once the body is read, which serialises concurrent calls.
 
-import { AGENT_VERSION } from "@skerry/wire";
+import { AGENT_VERSION, type SiteNetwork } from "@skerry/wire";
 import { stderrLogger } from "../../log.ts";
 import { changePortRange } from "../../ports/port-range.ts";
 import type { AgentState } from "../../state.ts";
@@ -23,10 +23,13 @@ export async function init({ req, res, state }: Exchange): Promise<void> {
     throw new HttpError(501, `not implemented by this agent yet: ${request.unsupported.join(", ")}`, "text");
   }
   if (isStale(state, request)) return sendNothing(res);
+  const wasTold = state.newestInit !== undefined;
   apply(state, request);
   // Outside a sandbox this would change the host's port range.
   if (process.pid === 1) changePortRange();
   const announce = request.generation === undefined ? undefined : state.generation?.become(request.generation);
+  // A restored agent that knows no site has nothing to take back. After a boot, the disk may have the certificates of a former site.
+  if (request.site !== undefined && !(wasTold && state.site === undefined && isEmpty(request.site))) await changeSite(state, request.site);
   const finishTrust = request.caBundle ? await trust(state, request.caBundle) : undefined;
   if (state.generation?.isBusy) sendAccepted(res);
   else sendNothing(res);
@@ -53,6 +56,16 @@ async function trust(state: AgentState, pem: string): Promise<() => void> {
     if (error instanceof TrustError) throw new HttpError(400, error.message, "text");
     throw error;
   }
+}
+
+function isEmpty(site: SiteNetwork): boolean {
+  return Object.values(site).every((value) => value === "");
+}
+
+async function changeSite(state: AgentState, site: SiteNetwork): Promise<void> {
+  const { SiteAccess } = await import("../../site/site-access.ts");
+  state.site ??= new SiteAccess();
+  state.site.become(site);
 }
 
 /**

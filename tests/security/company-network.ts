@@ -1,0 +1,107 @@
+// A simulated company network behind the host: private addresses, and a proxy that intercepts TLS with the company's own authority.
+
+import { spawn } from "node:child_process";
+import { randomBytes, randomInt } from "node:crypto";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { runCommand } from "@skerry/base";
+import { waitUntil } from "@skerry/testkit/wait-until";
+
+export const PROXY_PORT = 3128;
+export const OTHER_PORT = 3129;
+const HOST = "packages.example";
+
+export interface CompanyNetwork extends AsyncDisposable {
+  /** A private address, at which the proxy and another server listen. */
+  readonly proxyAddress: string;
+  /** Another private address of the same machine: both listen there too. */
+  readonly otherAddress: string;
+  /** The URL of the proxy, with its password. */
+  readonly proxyUrl: string;
+  /** A file with the company's authority. */
+  readonly caFile: string;
+}
+
+export async function startCompanyNetwork(): Promise<CompanyNetwork> {
+  const id = randomBytes(2).toString("hex");
+  const [namespace, device] = [`corp-${id}`, `corp${id}`];
+  // Addresses of their own, because several tests may run at once.
+  const third = randomInt(1, 250);
+  const [hostAddress, proxyAddress, otherAddress] = [1, 10, 11].map((last) => `172.31.${third}.${last}`) as [string, string, string];
+  const stack = new AsyncDisposableStack();
+  const dir = mkdtempSync(join(tmpdir(), "skerry-company-"));
+  stack.defer(() => rmSync(dir, { recursive: true }));
+  await makeCertificates(dir);
+  await runCommand("ip", ["netns", "add", namespace]);
+  stack.defer(async () => {
+    await runCommand("ip", ["netns", "del", namespace]);
+  });
+  const outside = [
+    `link add ${device} type veth peer name eth0 netns ${namespace}`,
+    `addr add ${hostAddress}/32 dev ${device}`,
+    `link set ${device} up`,
+    ...[proxyAddress, otherAddress].map((address) => `route add ${address}/32 dev ${device}`),
+  ];
+  await runCommand("ip", ["-batch", "-"], { input: `${outside.join("\n")}\n` });
+  const inside = [
+    "link set lo up",
+    "link set eth0 up",
+    ...[proxyAddress, otherAddress].map((address) => `addr add ${address}/32 dev eth0`),
+    `route add ${hostAddress}/32 dev eth0`,
+    `route add default via ${hostAddress}`,
+  ];
+  await runCommand("ip", ["-n", namespace, "-batch", "-"], { input: `${inside.join("\n")}\n` });
+  const program = join(import.meta.dirname, "company-network.py");
+  const args = [String(PROXY_PORT), String(OTHER_PORT), join(dir, "server.crt"), join(dir, "server.key")];
+  const server = spawn("ip", ["netns", "exec", namespace, "python3", program, ...args], { stdio: "ignore" });
+  stack.defer(() => void server.kill("SIGKILL"));
+  // Check first that everything answers the host. So what a sandbox cannot reach is blocked and not missing.
+  for (const address of [proxyAddress, otherAddress]) {
+    for (const port of [PROXY_PORT, OTHER_PORT]) await waitUntil(`${address}:${port} answers on the host`, () => accepts(address, port));
+  }
+  return {
+    proxyAddress,
+    otherAddress,
+    proxyUrl: `http://company:pass-word@${proxyAddress}:${PROXY_PORT}`,
+    caFile: join(dir, "ca.crt"),
+    [Symbol.asyncDispose]: () => stack.disposeAsync(),
+  };
+}
+
+async function makeCertificates(dir: string): Promise<void> {
+  const openssl = (...args: string[]) => runCommand("openssl", args);
+  const file = (name: string) => join(dir, name);
+  const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
+  await openssl("req", "-x509", ...key, "-keyout", file("ca.key"), "-out", file("ca.crt"), "-subj", "/CN=the company", "-days", "2");
+  await openssl("req", ...key, "-keyout", file("server.key"), "-out", file("server.csr"), "-subj", `/CN=${HOST}`);
+  writeFileSync(file("names"), `subjectAltName=DNS:${HOST}\n`);
+  const authority = ["-CA", file("ca.crt"), "-CAkey", file("ca.key"), "-CAcreateserial"];
+  await openssl(
+    "x509",
+    "-req",
+    "-in",
+    file("server.csr"),
+    ...authority,
+    "-extfile",
+    file("names"),
+    "-out",
+    file("server.crt"),
+    "-days",
+    "2",
+  );
+}
+
+function accepts(address: string, port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ host: address, port, timeout: 500 });
+    const end = (isOpen: boolean) => {
+      socket.destroy();
+      resolve(isOpen);
+    };
+    socket.once("connect", () => end(true));
+    socket.once("error", () => end(false));
+    socket.once("timeout", () => end(false));
+  });
+}

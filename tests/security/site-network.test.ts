@@ -1,0 +1,88 @@
+import { readFileSync } from "node:fs";
+import { type Platform, startPlatform } from "@skerry/testkit";
+import { runtimesFor } from "@skerry/testkit/depth";
+import { CommandExitError, Sandbox } from "e2b";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { callApi, clientOf } from "../e2e/client.ts";
+import { type CompanyNetwork, OTHER_PORT, PROXY_PORT, startCompanyNetwork } from "./company-network.ts";
+
+const URL = "https://packages.example";
+
+describe.each(runtimesFor("sandboxes behind a company's proxy"))("a company's network, from a sandbox on %s", (runtime) => {
+  let company: CompanyNetwork;
+  let platform: Platform;
+  let sandbox: Sandbox;
+  beforeAll(async () => {
+    company = await startCompanyNetwork();
+    const { proxyUrl } = company;
+    platform = await startPlatform({
+      runtime,
+      env: { SKERRY_CA_FILE: company.caFile, SKERRY_HTTP_PROXY: proxyUrl, SKERRY_HTTPS_PROXY: proxyUrl, SKERRY_POOL_SIZE: "1" },
+    });
+    sandbox = await Sandbox.create(clientOf(platform));
+  });
+  afterAll(async () => {
+    await platform?.[Symbol.asyncDispose]();
+    await company?.[Symbol.asyncDispose]();
+  });
+
+  const run = async (command: string, options: { user?: string; envs?: Record<string, string>; in?: Sandbox } = {}) => {
+    const { in: where = sandbox, ...rest } = options;
+    try {
+      return (await where.commands.run(command, { ...rest, timeoutMs: 60_000 })).stdout.trim();
+    } catch (error) {
+      if (error instanceof CommandExitError) return `failed: ${error.stderr || error.stdout}`;
+      throw error;
+    }
+  };
+
+  const python = `python3 -c "import urllib.request; print(urllib.request.urlopen('${URL}/').read().decode())"`;
+  const apt = `apt-get -o Dir::Etc::sourcelist=/tmp/company.list -o Dir::Etc::sourceparts=- -o Dir::State::Lists=/tmp/lists -o Dir::Cache=/tmp/cache update`;
+
+  it("is where pip, npm, apt, git, curl and Python fetch from, with nothing set by the caller", async () => {
+    expect(await run(`curl -sS ${URL}/`)).toBe("through the proxy");
+    expect(await run("curl -sS http://packages.example/")).toBe("through the proxy");
+    expect(await run(python)).toBe("through the proxy");
+    expect(await run(`cd /tmp && pip download --quiet --no-deps --index-url ${URL}/simple six && ls six-1.0-py3-none-any.whl`)).toMatch(
+      /six-1\.0-py3-none-any\.whl$/,
+    );
+    expect(await run(`npm view is-number version --registry ${URL}/`)).toBe("7.0.0");
+    expect(await run(`git ls-remote ${URL}/repo.git`)).toMatch(/^0123456789abcdef.*refs\/heads\/main$/);
+    await run(`echo 'deb [trusted=yes] ${URL}/debian ./' > /tmp/company.list; mkdir -p /tmp/lists/partial /tmp/cache/archives/partial`);
+    expect(await run(apt, { user: "root" })).not.toMatch(/failed|Err:|certificate/i);
+    expect(await run("cat /tmp/lists/*Packages", { user: "root" })).toContain("of-the-company");
+  });
+
+  it("has its authority in the system's store, for programs without the variables", async () => {
+    const proxy = `--proxy ${company.proxyUrl}`;
+    expect(await run(`env -i PATH=$PATH curl -sS ${proxy} ${URL}/`)).toBe("through the proxy");
+  });
+
+  it("is not what a caller gets who sets other variables", async () => {
+    expect(await run(`curl -sS ${URL}/`, { envs: { CURL_CA_BUNDLE: "/usr/share/doc/none" } })).toMatch(/^failed: .*(CAfile|certificate)/i);
+    expect(await run("echo $HTTPS_PROXY-$https_proxy", { envs: { https_proxy: "http://own:1" } })).toBe("-http://own:1");
+    expect(await run("echo $no_proxy")).toContain("localhost");
+  });
+
+  it("is open at the proxy's address and port alone", async () => {
+    const probe = (address: string, port: number, where = sandbox) =>
+      run(
+        `python3 -c 'import socket; s = socket.socket(); s.settimeout(1.5); print(s.connect_ex(("${address}", ${port})) == 0)' 2>/dev/null || echo False`,
+        { in: where },
+      );
+    const { proxyAddress, otherAddress } = company;
+    expect(await probe(proxyAddress, PROXY_PORT)).toBe("True");
+    const others = [probe(proxyAddress, OTHER_PORT), probe(otherAddress, PROXY_PORT), probe(otherAddress, OTHER_PORT)];
+    expect(await Promise.all(others)).toEqual(["False", "False", "False"]);
+    // A sandbox without internet access has none through the proxy either.
+    const { sandboxID } = (await callApi(platform, "/v2/sandboxes", { body: { templateID: "base", allow_internet_access: false } }))
+      .body as { sandboxID: string };
+    const closed = await Sandbox.connect(sandboxID, clientOf(platform));
+    expect(await probe(proxyAddress, PROXY_PORT, closed)).toBe("False");
+    await closed.kill();
+  });
+
+  it("leaves no trace in the log", () => {
+    expect(readFileSync(platform.logFile, "utf8")).not.toMatch(/pass-word|BEGIN CERTIFICATE/);
+  });
+});
