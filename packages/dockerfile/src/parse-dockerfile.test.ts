@@ -156,6 +156,7 @@ describe("ENV and ARG", () => {
     ["ENV a=b=c", ["a", "b=c"]],
     ["ENV a=1 \\\n    b=2", ["a", "1", "b", "2"]],
     ["ENV a='it''s' b=\"x\\\"y\\n\"", ["a", "its", "b", 'x"y\\n']],
+    ["ENV a='$b' c=\\${d}$", ["a", "${LITERAL_DOLLAR:-$}b", "c", "${LITERAL_DOLLAR:-$}{d}$"]],
     ["ENV PATH=/x:$PATH", ["PATH", "/x:${PATH}"]],
     ["ENV PATH /x:${PATH}", ["PATH", "/x:${PATH}"]],
     ["ENV a=$ b=5$ c='$ ' d=$1$$", ["a", "$", "b", "5$", "c", "$ ", "d", ""]],
@@ -202,6 +203,14 @@ describe("ENV and ARG", () => {
       ["b", "13", "TARGET", "${TARGETARCH}"],
       ["TARGETARCH", "amd64"],
       ["c", "amd64"],
+    ]);
+  });
+
+  it("keeps the dollars of build arguments and of values that are used again", () => {
+    expect(stepsOf("ARG a\nENV b=$a\nRUN x", { a: "p$w0rd" })).toEqual([
+      ["ENV", "a", "p${LITERAL_DOLLAR:-$}w0rd"],
+      ["ENV", "b", "p${LITERAL_DOLLAR:-$}w0rd"],
+      ["RUN", "x"],
     ]);
   });
 
@@ -360,7 +369,6 @@ describe("a problem", () => {
     ["FROM a\nENV a=1 b", /^2: ENV cannot read "b"/],
     ["FROM a\nENV a='b", /^2: A single quote is never closed/],
     ["FROM a\nENV a=${b", /^2: This is no variable|^2: A "\$\{" has no closing/],
-    ["FROM a\nENV a='$b'", /^2: A literal "\$b" cannot be kept here/],
     ['FROM a\nENV a="${b:?set b}"', /^2: The variable b has no value: set b/],
     ["FROM a\nENV a=${PATH:-/bin}", /^2: The PATH of the image is not known/],
     ["FROM a\nARG", /^2: ARG needs a name/],

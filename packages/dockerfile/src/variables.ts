@@ -63,14 +63,13 @@ export function hasUnknown(expanded: string): boolean {
   return expanded.includes("${");
 }
 
-/** The text as an argument of a step whose variables the builder expands. The steps have no escape for a literal dollar. */
+/** The default of a variable that nobody sets: the only way to write a `$` that the builder does not take for a variable. */
+// biome-ignore lint/suspicious/noTemplateCurlyInString: the builder expands it.
+const KEPT_DOLLAR = "${LITERAL_DOLLAR:-$}";
+
+/** The text as an argument of a step whose variables the builder expands. */
 export function stepText(expanded: string): string {
-  const match = /\0(?=[A-Za-z_{])[A-Za-z0-9_{}]{0,20}/.exec(expanded);
-  if (match === null) return plainText(expanded);
-  const written = plainText(match[0]);
-  throw new InstructionError(
-    `A literal "${written}" cannot be kept here: the build would expand it as a variable. Set it where it is used, in a RUN or in the start command.`,
-  );
+  return plainText(expanded.replace(/\0(?=[A-Za-z_{])/g, () => KEPT_DOLLAR));
 }
 
 /** The text as a double-quoted word of a shell that knows the variables of the base image. */
