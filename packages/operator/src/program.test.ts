@@ -32,17 +32,23 @@ async function run(...args: string[]): Promise<{ exitCode: number; output: strin
 test("help names every command and every exit code", async () => {
   const { exitCode, output } = await run("--help");
   expect(exitCode).toBe(0);
-  for (const command of ["up", "down", "renew-secrets", "status", "env", "logs", "doctor", "test", "bench", "soak"])
+  for (const command of ["up", "down", "renew-secrets", "status", "env", "logs", "doctor", "templates", "test", "bench", "soak"])
     expect(output).toMatch(new RegExp(`^ {2}${command}\\b`, "m"));
   for (const { meaning } of Object.values(EXIT_CODES)) expect(output).toContain(meaning);
 });
 
-test.each([[["up", "--fast"]], [["fly"]], [["logs", "-n", "many"]]])("%j is an invalid command line", async (args) => {
+test.each([
+  [["up", "--fast"]],
+  [["fly"]],
+  [["logs", "-n", "many"]],
+  [["templates", "build"]],
+  [["templates", "build", "x", "--cpu-count", "many"]],
+])("%j is an invalid command line", async (args) => {
   expect((await run(...args)).exitCode).toBe(EXIT_CODES.usage.code);
 });
 
 test("without a platform, env and status say so", async () => {
-  const answers = [await run("env"), await run("status"), await run("logs")];
+  const answers = [await run("env"), await run("status"), await run("logs"), await run("templates"), await run("templates", "build", "x")];
   for (const { exitCode, output } of answers) {
     expect(exitCode).toBe(EXIT_CODES.notRunning.code);
     expect(output).toContain("./skerry up");

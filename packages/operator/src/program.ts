@@ -1,5 +1,5 @@
 import { DEFAULT_DATA_DIR, EXIT_CODES } from "@skerry/setup/folder";
-import { Command, CommanderError, Option } from "commander";
+import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
 import type { OperatorContext } from "./context.ts";
 import { reportFailure } from "./report-failure.ts";
 
@@ -24,6 +24,7 @@ function createProgram(context: OperatorContext): Command {
     .addHelpText("after", helpFooter);
   addPlatformCommands(program, context);
   addRepairCommands(program, context);
+  addTemplateCommands(program, context);
   addInsightCommands(program, context);
   addDeveloperCommands(program, context);
   addSoakCommands(program, context);
@@ -84,6 +85,49 @@ function addRepairCommands(program: Command, context: OperatorContext): void {
     )
     .addOption(dataOption())
     .action(async (options) => (await import("./commands/renew-secrets.ts")).renewSecretsCommand(context, options));
+}
+
+function addTemplateCommands(program: Command, context: OperatorContext): void {
+  const templates = program
+    .command("templates")
+    .summary("list, build and delete templates")
+    .enablePositionalOptions()
+    .description("Without a command, lists the templates with their tags, the state of their newest build, and their size.")
+    .option("--json", "print JSON")
+    .addOption(dataOption())
+    .action(async (options) => (await import("./commands/templates-list.ts")).listTemplates(context, options));
+  const collect = (value: string, values: readonly string[]) => [...values, value];
+  templates
+    .command("build")
+    .summary("build a template from a Dockerfile")
+    .description(
+      "Builds the Dockerfile of a directory as a template, and shows each step. Every RUN is run in a sandbox; steps that did not change are taken from the cache.\n\nCtrl-C before the build has started leaves nothing behind. Afterwards the build goes on in the platform.",
+    )
+    .argument("<name>", "name of the template, as in NAME or NAME:TAG")
+    .argument("[dir]", "directory that COPY takes files from", ".")
+    .option("-f, --dockerfile <file>", "the Dockerfile (default: Dockerfile or e2b.Dockerfile in the directory)")
+    .option("--cpu-count <n>", "virtual CPUs of its sandboxes (default: 2)", readNumber)
+    .option("--memory-mb <n>", "memory of its sandboxes in MiB (default: 1024)", readNumber)
+    .option("-t, --tag <tag>", "tag of this build, repeatable (default: default)", collect, [])
+    .option("--start-cmd <command>", "command that runs in every sandbox (default: ENTRYPOINT and CMD of the Dockerfile)")
+    .option("--ready-cmd <command>", "command that succeeds when the start command is ready (default: sleep 20)")
+    .option("--build-arg <name=value>", "value of an ARG, repeatable; NAME alone takes the variable of that name", collect, [])
+    .option("--no-cache", "run every step again, and pull the image")
+    .option("-v, --verbose", "show everything that the steps print")
+    .addOption(dataOption())
+    .action(async (name, dir, options) => (await import("./commands/templates-build.ts")).buildTemplate(context, name, dir, options));
+  templates
+    .command("delete")
+    .summary("delete a template that no sandbox uses")
+    .argument("<name>", "name or id of the template")
+    .addOption(dataOption())
+    .action(async (name, options) => (await import("./commands/templates-delete.ts")).deleteTemplate(context, name, options));
+}
+
+/** The API says which numbers it takes. */
+function readNumber(value: string): string {
+  if (!/^\d{1,9}$/.test(value)) throw new InvalidArgumentError("It must be a whole number.");
+  return value;
 }
 
 function addInsightCommands(program: Command, context: OperatorContext): void {
