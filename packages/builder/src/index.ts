@@ -18,5 +18,6 @@ export type { BuildTrail, CachedStep, StepCache, TrailStep } from "./cache/step-
 export type { StepContext } from "./context.ts";
 export { commandRefused, copyFailed, sandboxLost } from "./host-errors.ts";
 export { type BuiltTemplate, runBuild } from "./run-build.ts";
+export { registryCredentials } from "./sources/registry-credentials.ts";
 export type { ImageSettings } from "./sources/source.ts";
 export { loginShell, type ShellCommand } from "./steps/login-shell.ts";

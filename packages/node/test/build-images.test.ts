@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { create } from "@bufbuild/protobuf";
 import { createLogger, systemClock } from "@skerry/base";
@@ -105,7 +105,10 @@ describe.each(runtimesFor("images of builds"))("images that builds start from on
       { path: "usr/bin/" },
       { path: "usr/bin/app", content: "#!/bin/sh\necho app\n", mode: 0o755 },
     ]);
-    const { failure, output, texts } = await build(reference, "app; id; cat /etc/ssl/certs/ca-certificates.crt; ls -l /usr/bin/bash | wc -l");
+    const { failure, output, texts } = await build(
+      reference,
+      "app; id; cat /etc/ssl/certs/ca-certificates.crt; ls -l /usr/bin/bash | wc -l",
+    );
     expect(failure).toBeUndefined();
     expect(output).toEqual(["app", "uid=1001(user) gid=1001(user) groups=1001(user)", "those of the image", "1"]);
     expect(texts.filter((text) => text.startsWith("The image has no ca-certificates"))).toEqual([]);

@@ -30,7 +30,7 @@ export async function prepareImage(source: ImageSource, options: SourceOptions):
   const dir = await mkdtemp(join(images.pullDir, "image-"));
   try {
     const name = parseOciImageReference(source.reference);
-    const credentials = await registryCredentials(source, images);
+    const credentials = await registryCredentials(source, { settings: images, signal });
     const access: RegistryOptions = {
       dir,
       signal,

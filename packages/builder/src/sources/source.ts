@@ -33,6 +33,8 @@ export interface ImageSettings {
   readonly registries?: RegistrySettings;
   /** Maximum size of an image, unpacked. Default 25,000 MB. */
   readonly maxImageMb?: number;
+  /** Address of the API of Amazon ECR. Default: that of the region that the caller names. */
+  readonly ecrEndpoint?: string;
 }
 
 export interface PreparedSource {
