@@ -29,7 +29,7 @@ export interface BuildRegistration {
 }
 
 export type RegisteredBuild =
-  | { readonly kind: "registered"; readonly template: Template }
+  | { readonly kind: "registered"; readonly template: Template /** With this one. */; readonly buildCount: number }
   | { readonly kind: "limit" }
   | Exclude<ClaimedTemplate, { readonly kind: "claimed" }>;
 
@@ -81,7 +81,12 @@ export class BuildRepository {
         .execute();
       for (const tag of tags) await assignTag(tx, { templateId: template.id, buildId: build.id, tag, now });
       await tx.updateTable("templates").set({ updated_at: now }).where("id", "=", template.id).execute();
-      return { kind: "registered", template };
+      const { buildCount } = await tx
+        .selectFrom("builds")
+        .where("template_id", "=", template.id)
+        .select((eb) => eb.fn.countAll<number>().as("buildCount"))
+        .executeTakeFirstOrThrow();
+      return { kind: "registered", template: { ...template, updatedAt: now }, buildCount };
     });
   }
 

@@ -14,6 +14,7 @@ import type {
   StartedBuild,
   Team,
   Template,
+  TemplateRepository,
 } from "@skerry/store";
 import { imageIdFrom, isUuid } from "@skerry/wire";
 import { invalid, publicError } from "../errors.ts";
@@ -29,6 +30,7 @@ export interface BuildServiceDeps {
   readonly builds: BuildRepository;
   readonly buildLogs: BuildLogRepository;
   readonly buildFiles: BuildFileRepository;
+  readonly templates: TemplateRepository;
   readonly scheduler: BuildScheduler;
   readonly limits: TeamLimits;
   readonly clock: Clock;
@@ -38,6 +40,7 @@ export interface RequestedBuild {
   readonly template: Template;
   readonly buildId: string;
   readonly tags: readonly string[];
+  readonly buildCount: number;
 }
 
 export interface NewBuildRequest {
@@ -88,7 +91,7 @@ export class BuildService {
     if (registered.kind !== "registered") {
       throw claimError(registered, { ...(name && { alias: name.alias }), ...(templateId === undefined ? {} : { templateId }) });
     }
-    return { template: registered.template, buildId, tags: all };
+    return { template: registered.template, buildCount: registered.buildCount, buildId, tags: all };
   }
 
   /** Starts a waiting build. It is carried out in the background. */
@@ -112,6 +115,20 @@ export class BuildService {
     }
     if (started === "not-waiting") throw invalid("build is not in waiting state");
     scheduler.wake();
+  }
+
+  /** Requests a build and starts it at once. */
+  async requestAndStart(asked: NewBuildRequest, start: BuildStart): Promise<RequestedBuild> {
+    const requested = await this.request(asked);
+    const job = await this.#deps.builds.find(requested.buildId);
+    if (job) await this.start(job, start);
+    return requested;
+  }
+
+  /** Of the teams, the one that has the template; undefined when none has. */
+  async teamOf(teams: readonly Team[], templateId: string): Promise<Team | undefined> {
+    const template = await this.#deps.templates.findTemplate(templateId);
+    return teams.find(({ id }) => id === template?.teamId);
   }
 
   /** Fails a waiting build whose start was refused for good. */

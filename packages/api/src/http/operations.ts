@@ -1,9 +1,14 @@
 import type { Operation } from "./operation.ts";
+import { cancelTeamBuilds } from "./routes/builds/cancel-team-builds.ts";
 import { getBuildFileUpload } from "./routes/builds/get-build-file-upload.ts";
 import { getBuildLogs } from "./routes/builds/get-build-logs.ts";
 import { getBuildStatus } from "./routes/builds/get-build-status.ts";
+import { rebuildDockerfile } from "./routes/builds/rebuild-dockerfile.ts";
 import { requestBuild } from "./routes/builds/request-build.ts";
+import { requestBuildV1 } from "./routes/builds/request-build-v1.ts";
+import { requestBuildV2 } from "./routes/builds/request-build-v2.ts";
 import { startBuild } from "./routes/builds/start-build.ts";
+import { startBuildV1 } from "./routes/builds/start-build-v1.ts";
 import { getHealth } from "./routes/get-health.ts";
 import { NOT_BUILT } from "./routes/not-built.ts";
 import { connectSandbox } from "./routes/sandboxes/connect-sandbox.ts";
@@ -49,6 +54,11 @@ export const OPERATIONS: readonly Operation[] = [
   startBuild,
   getBuildStatus,
   getBuildLogs,
+  requestBuildV2,
+  requestBuildV1,
+  rebuildDockerfile,
+  startBuildV1,
+  cancelTeamBuilds,
   listTeams,
   getHealth,
   ...NOT_BUILT,

@@ -19,10 +19,6 @@ const ROWS: readonly Row[] = [
   ["listSandboxMetrics", "GET", "/sandboxes/metrics", "sandboxes", "reading metrics of several sandboxes", KEY],
   ["getSandboxLogs", "GET", "/v2/sandboxes/{sandboxID}/logs", "sandboxes", "reading a sandbox's logs", KEY],
   ["getSandboxLogsV1", "GET", "/sandboxes/{sandboxID}/logs", "sandboxes", "reading a sandbox's logs", KEY],
-  ["requestBuildV2", "POST", "/v2/templates", "templates", "building a template", KEY],
-  ["requestBuildV1", "POST", "/templates", "templates", "building a template", TOKEN],
-  ["requestRebuildV1", "POST", "/templates/{templateID}", "templates", "building a template", TOKEN],
-  ["startBuildV1", "POST", "/templates/{templateID}/builds/{buildID}", "templates", "building a template", TOKEN],
   ["listTemplatesV2", "GET", "/v2/templates", "templates", "listing templates in pages", KEY_OR_TOKEN],
   ["getTemplate", "GET", "/templates/{templateID}", "templates", "reading one template", KEY],
   ["updateTemplate", "PATCH", "/v2/templates/{templateID}", "templates", "changing a template", KEY_OR_TOKEN],
@@ -53,7 +49,6 @@ const ROWS: readonly Row[] = [
   ["setNodeStatus", "POST", "/nodes/{nodeID}", "admin", "changing a node's status", ADMIN],
   ["killTeamSandboxes", "POST", "/admin/teams/{teamID}/sandboxes/kill", "admin", "killing a team's sandboxes", ADMIN],
   ["getRunningCounts", "GET", "/admin/sandboxes/running-counts", "admin", "counting running sandboxes", ADMIN],
-  ["cancelTeamBuilds", "POST", "/admin/teams/{teamID}/builds/cancel", "admin", "cancelling a team's builds", ADMIN],
   ["createTeamApiKey", "POST", "/admin/teams/{teamID}/api-keys", "admin", "making an API key for a team", ADMIN],
   ["deleteTeamApiKey", "DELETE", "/admin/teams/{teamID}/api-keys/{apiKeyID}", "admin", "deleting a team's API key", ADMIN],
 ];
