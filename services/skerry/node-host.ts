@@ -6,6 +6,7 @@ import { hostname, totalmem } from "node:os";
 import { join } from "node:path";
 import { agentCommand } from "@skerry/agent";
 import { asError, PlatformError } from "@skerry/base";
+import { openFolderBlobStore } from "@skerry/blobs";
 import { chooseDiskLimit, type DiskLimitSetting, openLayerStore } from "@skerry/layers";
 import type { NodeConfig } from "@skerry/node";
 import { AGENT_MOUNT_POINT, createRuncRuntime, createRunscRuntime, type Runtime, type RuntimeName, readHostFacts } from "@skerry/runtime";
@@ -31,6 +32,9 @@ export interface NodeSettings {
   readonly poolSize: number;
   readonly poolMemoryMb: number;
   readonly site: SiteSettings;
+  readonly buildsAtOnce: number;
+  readonly blobsDir: string | undefined;
+  readonly buildCacheDays: number;
 }
 
 /** Throws PlatformError("config_invalid") if the default runtime is not set up. */
@@ -65,6 +69,11 @@ export async function nodeConfigOf(settings: NodeSettings): Promise<NodeConfig> 
     diskLimit: disk.limit,
     ...(disk.missing === undefined ? {} : { diskLimitMissing: disk.missing }),
     readyAreas: settings.readySlots,
+    builds: {
+      most: settings.buildsAtOnce,
+      blobs: await openFolderBlobStore(settings.blobsDir ?? folder.blobsDir),
+      cacheDays: settings.buildCacheDays,
+    },
     pool: {
       size: settings.poolSize,
       settleMs: POOL_SETTLE_MS,

@@ -1,4 +1,5 @@
 import type { Secret } from "@skerry/base";
+import type { BlobStore } from "@skerry/blobs";
 import type { DiskLimit, LayerStore } from "@skerry/layers";
 import type { Runtime } from "@skerry/runtime";
 import type { SiteNetwork } from "@skerry/wire";
@@ -32,10 +33,21 @@ export interface NodeConfig {
     /** How long a sandbox settles before the image of its template is written. */
     readonly settleMs: number;
   };
+  /** Absent: the node builds no templates. */
+  readonly builds?: BuildsConfig;
   /** Number of network slots that are kept ready. */
   readonly readySlots: number;
   /** Delay before deleted files leave the trash, so that the deletion does not slow the next request down. Default 1000. */
   readonly emptyTrashAfterMs?: number;
+}
+
+export interface BuildsConfig {
+  /** Most builds that run at the same time. */
+  readonly most: number;
+  /** Where uploaded files are. */
+  readonly blobs: BlobStore;
+  /** How long a cached step stays after its last use. */
+  readonly cacheDays: number;
 }
 
 /** Each tree is in a folder of `dir` that is named after the tree's digest. */

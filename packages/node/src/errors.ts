@@ -2,6 +2,7 @@ export type NodeErrorCode =
   | "agent_failed"
   | "already_exists"
   | "already_running"
+  | "build_missing"
   | "capacity_unavailable"
   | "disk_full"
   | "guest_unresponsive"

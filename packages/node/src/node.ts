@@ -6,7 +6,9 @@ import type { BuildHost } from "@skerry/builder";
 import { limitProcesses, networkNames, raiseHostLimits } from "@skerry/runtime";
 import type { NodeService } from "@skerry/wire/node";
 import { areasOf } from "./areas/disk-areas.privileged.ts";
+import { Builds } from "./builds/builds.ts";
 import { NodeBuildHost } from "./builds/node-build-host.ts";
+import { buildRunner } from "./builds/run-build.ts";
 import type { NodeConfig } from "./config.ts";
 import { Containers, type ContainersOptions } from "./containers/containers.ts";
 import { type HostDeps, runtimeOf } from "./containers/host.privileged.ts";
@@ -86,7 +88,7 @@ export async function createNode(config: NodeConfig, logger: Logger): Promise<No
   const adopted = await recover(deps, { images, journal }, logger);
   const proxies = new SiteProxies({ site: config.site, logger });
   const pools = await openNetwork(deps, { images, adopted: allOf(adopted), proxies, logger });
-  const { containers, sandboxes, warmPool, layers, buildHost } = await assemble(deps, { images, pools, adopted, logger });
+  const { containers, sandboxes, warmPool, layers, buildHost, builds } = await assemble(deps, { images, pools, adopted, logger });
 
   const holdsAnything = () =>
     sandboxes.list().length > 0 || images.damaged.size > 0 || images.list().some(({ kind }) => kind !== "template");
@@ -94,9 +96,10 @@ export async function createNode(config: NodeConfig, logger: Logger): Promise<No
   const identity = new ClusterIdentity({ file: paths.cluster, holdsAnything, onChange, logger });
   // A change to another cluster that a crash cut off left a hold on the layers of this one.
   layers.changeCluster({ from: "", to: identity.id });
-  const service = forOwnCluster(nodeService({ config, sandboxes, images, layers }), identity);
+  const service = forOwnCluster(nodeService({ config, sandboxes, images, layers, builds }), identity);
   const diskGuard = startDiskGuard({ deps, containers, reserve, onShort: (user, facts) => sandboxes.pauseForDisk(user, facts), logger });
   async function close(): Promise<void> {
+    await builds.close();
     proxies.close();
     await diskGuard.close();
     await warmPool.close();
@@ -174,6 +177,7 @@ interface Assembled {
   readonly warmPool: WarmPool;
   readonly layers: UnusedLayers;
   readonly buildHost: NodeBuildHost;
+  readonly builds: Builds;
 }
 
 async function assemble(
@@ -212,5 +216,13 @@ async function assemble(
   const layers = new UnusedLayers({ config, paths: deps.paths, containers, images, pool: warmPool, logger });
   layers.sweep();
   const buildHost = new NodeBuildHost({ deps, containers, starter, gate, logger });
-  return { containers, sandboxes, warmPool, layers, buildHost };
+  const builds = new Builds({
+    layers: config.layers,
+    instance: config.instance,
+    most: config.builds?.most ?? 0,
+    run: buildRunner(config, buildHost),
+    logger,
+  });
+  builds.releaseLeftHolds();
+  return { containers, sandboxes, warmPool, layers, buildHost, builds };
 }

@@ -4,6 +4,7 @@ import type { Message, MessageInitShape } from "@bufbuild/protobuf";
 import { type Client, createClient, createRouterTransport } from "@connectrpc/connect";
 import { agentCommand } from "@skerry/agent";
 import { createLogger, Secret } from "@skerry/base";
+import { openFolderBlobStore } from "@skerry/blobs";
 import { openLayerStore } from "@skerry/layers";
 import { cleanUpNode, createNode, type Node, type NodeConfig } from "@skerry/node";
 import { createRuncRuntime, createRunscRuntime, readHostFacts } from "@skerry/runtime";
@@ -65,6 +66,7 @@ export async function startNode(runtime: "gvisor" | "runc", options: NodeOptions
     readySlots: 1,
     diskLimit: "file",
     readyAreas: 1,
+    builds: { most: 2, cacheDays: 7, blobs: await openFolderBlobStore(join(dir, "blobs")) },
     // Tests wait until nothing is left.
     emptyTrashAfterMs: 20,
     pool: { size: options.poolSize ?? 0, memoryBudgetBytes: 2 ** 30, settleMs: 0 },

@@ -4,6 +4,7 @@
  */
 export const NODE_ERRORS = {
   invalid_argument: 3,
+  build_missing: 5,
   image_missing: 5,
   sandbox_gone: 5,
   already_exists: 6,

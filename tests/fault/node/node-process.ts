@@ -2,6 +2,7 @@
 
 import { agentCommand } from "@skerry/agent";
 import { armCrashPoint, createLogger, Secret } from "@skerry/base";
+import { openFolderBlobStore } from "@skerry/blobs";
 import { openLayerStore } from "@skerry/layers";
 import { createNode, type NodeConfig } from "@skerry/node";
 import { createRuncRuntime, createRunscRuntime, readHostFacts } from "@skerry/runtime";
@@ -47,6 +48,7 @@ export async function nodeConfigOf(options: NodeProcessOptions): Promise<NodeCon
     readySlots: 1,
     diskLimit: "file",
     readyAreas: 1,
+    builds: { most: 2, cacheDays: 7, blobs: await openFolderBlobStore(`${dir}/blobs`) },
     // Tests wait until nothing is left on the host.
     emptyTrashAfterMs: 20,
     pool: { size: options.poolSize, memoryBudgetBytes: 2 ** 30, settleMs: 0 },

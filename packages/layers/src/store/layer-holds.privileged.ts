@@ -7,6 +7,7 @@ import { errnoOf, PlatformError } from "@skerry/base";
 import { syncDirectory } from "@skerry/base/linux";
 import type { LayerDigest } from "./layer-digest.ts";
 
+const SUFFIX = ".json";
 const HOLDER = /^[a-z0-9][a-z0-9-]{0,99}$/;
 
 export class LayerHolds {
@@ -44,13 +45,16 @@ export class LayerHolds {
 
   /** The digests that any holder holds. Throws when a file of a holder cannot be read: its layers are not known then. */
   all(): ReadonlySet<string> {
-    const files = readdirSync(this.#dir).filter((name) => name.endsWith(".json"));
-    return new Set(files.flatMap((name) => this.#read(join(this.#dir, name))));
+    return new Set(this.holders().flatMap((holder) => this.#read(this.#fileOf(holder))));
+  }
+
+  holders(): readonly string[] {
+    return readdirSync(this.#dir).flatMap((name) => (name.endsWith(SUFFIX) ? [name.slice(0, -SUFFIX.length)] : []));
   }
 
   #fileOf(holder: string): string {
     if (!HOLDER.test(holder)) throw new PlatformError("layer_holder_invalid", `not a name of a holder of layers: ${holder.slice(0, 100)}`);
-    return join(this.#dir, `${holder}.json`);
+    return join(this.#dir, `${holder}${SUFFIX}`);
   }
 
   #read(file: string): readonly string[] {

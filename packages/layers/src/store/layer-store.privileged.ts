@@ -42,6 +42,8 @@ export interface LayerStore {
   /** The holder holds all layers that exist now, beside those that it holds already. */
   holdAll(holder: string): void;
   release(holder: string): void;
+  /** The names of all holders. */
+  holders(): readonly string[];
   /** The digests that any holder holds. */
   held(): ReadonlySet<string>;
   /**
@@ -166,6 +168,10 @@ class DirectoryLayerStore implements LayerStore {
 
   release(holder: string): void {
     this.#holds.release(holder);
+  }
+
+  holders(): readonly string[] {
+    return this.#holds.holders();
   }
 
   held(): ReadonlySet<string> {

@@ -1,8 +1,7 @@
 import { availableParallelism, totalmem } from "node:os";
-import { ConnectError, type ServiceImpl } from "@connectrpc/connect";
-import { PlatformError, type PlatformErrorCode } from "@skerry/base";
-import { NODE_ERRORS, type NodeErrorCode } from "@skerry/wire";
-import { ErrorDetailSchema, type NodeService, StartKind } from "@skerry/wire/node";
+import type { ServiceImpl } from "@connectrpc/connect";
+import { type NodeService, StartKind } from "@skerry/wire/node";
+import type { Builds } from "../builds/builds.ts";
 import type { NodeConfig } from "../config.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
 import type { UnusedLayers } from "../layers/unused-layers.privileged.ts";
@@ -11,30 +10,20 @@ import { memoryLostBy } from "../sandboxes/keeper.privileged.ts";
 import type { Sandboxes } from "../sandboxes/sandboxes.ts";
 import type { Started } from "../sandboxes/starter.ts";
 import { buildCalls } from "./build-calls.ts";
-import { scarcityOf } from "./scarcity.privileged.ts";
-
-/** Error codes that have another name on the wire. A code that is neither here nor in NODE_ERRORS becomes "internal". */
-const WIRE_CODES: Partial<Record<PlatformErrorCode, NodeErrorCode>> = {
-  layer_digest_invalid: "invalid_argument",
-  disk_space_unavailable: "machine_exhausted",
-  memory_unavailable: "machine_exhausted",
-  layer_chain_too_long: "machine_exhausted",
-  root_read_only: "machine_exhausted",
-  links_not_kept: "machine_exhausted",
-  network_pool_empty: "capacity_unavailable",
-};
+import { encodeErrors, rpcError } from "./encode-errors.ts";
 
 export interface ServiceOptions {
   readonly config: NodeConfig;
   readonly sandboxes: Sandboxes;
   readonly images: ImageStore;
   readonly layers: UnusedLayers;
+  readonly builds: Builds;
 }
 
 /** The node's RPC (spec/node/node.proto) on top of its sandboxes. */
-export function nodeService({ config, sandboxes, images, layers }: ServiceOptions): ServiceImpl<typeof NodeService> {
+export function nodeService({ config, sandboxes, images, layers, builds }: ServiceOptions): ServiceImpl<typeof NodeService> {
   return {
-    ...buildCalls(),
+    ...buildCalls(config, builds),
     async getInfo() {
       return {
         nodeId: config.nodeId,
@@ -93,25 +82,6 @@ export function nodeService({ config, sandboxes, images, layers }: ServiceOption
       return { sandboxes: sandboxes.list(), unaskedEnds: sandboxes.unaskedEnds(), kept };
     },
   };
-}
-
-async function encodeErrors<T>({ dir }: NodeConfig, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    const scarcity = scarcityOf(error, dir);
-    if (scarcity !== undefined) throw rpcError("machine_exhausted", scarcity, error);
-    if (!(error instanceof PlatformError)) throw rpcError("internal", "an operation failed", error);
-    throw rpcError(wireCodeOf(error.code), error.publicMessage ?? error.message, error);
-  }
-}
-
-function wireCodeOf(code: PlatformErrorCode): NodeErrorCode {
-  return WIRE_CODES[code] ?? (Object.hasOwn(NODE_ERRORS, code) ? (code as NodeErrorCode) : "internal");
-}
-
-function rpcError(code: NodeErrorCode, message: string, cause?: unknown): ConnectError {
-  return new ConnectError(message, NODE_ERRORS[code], undefined, [{ desc: ErrorDetailSchema, value: { code } }], cause);
 }
 
 const START_KINDS = { boot: StartKind.BOOT, restore: StartKind.RESTORE, claim: StartKind.CLAIM } as const;
