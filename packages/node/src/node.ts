@@ -8,7 +8,7 @@ import type { NodeService } from "@skerry/wire/node";
 import { areasOf } from "./areas/disk-areas.privileged.ts";
 import { Builds } from "./builds/builds.ts";
 import { NodeBuildHost } from "./builds/node-build-host.ts";
-import { buildRunner } from "./builds/run-build.ts";
+import { openBuilder } from "./builds/run-build.ts";
 import type { NodeConfig } from "./config.ts";
 import { Containers, type ContainersOptions } from "./containers/containers.ts";
 import { type HostDeps, runtimeOf } from "./containers/host.privileged.ts";
@@ -91,7 +91,7 @@ export async function createNode(config: NodeConfig, logger: Logger): Promise<No
   const { containers, sandboxes, warmPool, layers, buildHost, builds } = await assemble(deps, { images, pools, adopted, logger });
 
   const holdsAnything = () =>
-    sandboxes.list().length > 0 || images.damaged.size > 0 || images.list().some(({ kind }) => kind !== "template");
+    sandboxes.list().length > 0 || builds.isBusy || images.damaged.size > 0 || images.list().some(({ kind }) => kind !== "template");
   const onChange = (change: { from: string; to: string }) => layers.changeCluster(change);
   const identity = new ClusterIdentity({ file: paths.cluster, holdsAnything, onChange, logger });
   // A change to another cluster that a crash cut off left a hold on the layers of this one.
@@ -213,16 +213,11 @@ async function assemble(
   for (const { imageId = "" } of adopted.running) if (images.get(imageId)?.kind === "pause") await containers.discardImage(imageId);
   sandboxes.watch();
   warmPool.start();
-  const layers = new UnusedLayers({ config, paths: deps.paths, containers, images, pool: warmPool, logger });
-  layers.sweep();
   const buildHost = new NodeBuildHost({ deps, containers, starter, gate, logger });
-  const builds = new Builds({
-    layers: config.layers,
-    instance: config.instance,
-    most: config.builds?.most ?? 0,
-    run: buildRunner(config, buildHost),
-    logger,
-  });
-  builds.releaseLeftHolds();
+  const builder = await openBuilder(config, buildHost, logger);
+  const builds = new Builds({ layers: config.layers, builder, most: config.builds?.most ?? 0, logger });
+  const cachedLayers = () => builder?.cache.layers() ?? new Set<string>();
+  const layers = new UnusedLayers({ config, paths: deps.paths, containers, images, pool: warmPool, cachedLayers, logger });
+  layers.sweep();
   return { containers, sandboxes, warmPool, layers, buildHost, builds };
 }

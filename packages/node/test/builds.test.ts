@@ -1,6 +1,8 @@
+import { Readable } from "node:stream";
 import type { BuildCommand, BuildSandbox } from "@skerry/builder";
 import type { LayerDigest } from "@skerry/layers";
 import { runtimesFor } from "@skerry/testkit/depth";
+import { tarArchive } from "@skerry/testkit/images/tar-archive";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { areasInUse, type NodeUnderTest, startNode } from "./node-under-test.ts";
 
@@ -85,6 +87,36 @@ describe.each(runtimesFor("a node's builds"))("sandboxes of builds on %s", (runt
     expect(await second.commit("build-two")).toBeUndefined();
     expect(under.config.layers.held()).toContain(one);
     under.config.layers.release("build-one");
+    settled();
+  });
+
+  it("get the files of an archive, and refuse what is none", async () => {
+    const sandbox = await start();
+    const copy = (archive: AsyncIterable<Uint8Array>) =>
+      sandbox.copy({
+        archive,
+        source: "a.txt",
+        destination: "to/",
+        workdir: "",
+        user: "user",
+        owner: "",
+        mode: "0640",
+        timeoutMs: 60_000,
+        signal,
+      });
+    const tarOf = (path: string) => Readable.from([tarArchive([{ path, content: "from outside" }])]);
+    expect(await copy(tarOf("a.txt"))).toEqual({ entries: 1, warnings: [] });
+    const placed = await run(sandbox, "cat to/a.txt; echo; stat -c '%U %a' to/a.txt", { user: "user" });
+    expect(placed.lines).toEqual(["stdout: from outside", "stdout: user 640"]);
+    await expect(copy(Readable.from([Buffer.alloc(10_000, "x")]))).rejects.toMatchObject({ code: "build_copy_failed" });
+    await expect(copy(tarOf("b.txt")), "it is not in the archive").rejects.toThrow("failed to move files in sandbox");
+    const broken = async function* () {
+      yield tarArchive([{ path: "a.txt", content: "x".repeat(10_000) }]).subarray(0, 5_000);
+      throw new Error("the blob is gone");
+    };
+    await expect(copy(broken())).rejects.toThrow("the blob is gone");
+    expect((await run(sandbox, "echo still here")).lines).toEqual(["stdout: still here"]);
+    await sandbox.discard();
     settled();
   });
 

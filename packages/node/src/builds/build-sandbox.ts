@@ -1,12 +1,14 @@
 // One sandbox of a build: it runs a step, and what it wrote becomes a layer, or is discarded.
 
 import type { Logger } from "@skerry/base";
-import { type BuildCommand, type BuildCopy, type BuildSandbox, type CommandEnd, copyFailed, sandboxLost } from "@skerry/builder";
+import { type BuildCommand, type BuildCopy, type BuildSandbox, type CommandEnd, sandboxLost } from "@skerry/builder";
 import type { LayerDigest } from "@skerry/layers";
 import type { Containers, LiveContainer } from "../containers/containers.ts";
 import type { HostDeps } from "../containers/host.privileged.ts";
+import { isSameProcess } from "../containers/process-identity.ts";
 import { commitArea } from "./commit-area.privileged.ts";
-import { runCommandIn } from "./run-command.ts";
+import { copyInto } from "./copy-into.ts";
+import { type CommandTarget, runCommandIn } from "./run-command.ts";
 
 /** Time for the guest to write what it still holds in memory, such as times of files. */
 const SYNC_TIMEOUT_MS = 600_000;
@@ -28,18 +30,11 @@ export class NodeBuildSandbox implements BuildSandbox {
   }
 
   async run(command: BuildCommand): Promise<CommandEnd> {
-    const { record } = this.#options.live;
-    this.#assertThere();
-    try {
-      return await runCommandIn({ address: record.slot.addresses.guest, token: record.identity.accessToken, lost: this.#lost }, command);
-    } catch (error) {
-      if (!this.#lost.aborted || command.signal.aborted) throw error;
-      throw this.#lostError(error);
-    }
+    return await this.#during(command.signal, (target) => runCommandIn(target, command));
   }
 
-  copy(_copy: BuildCopy): Promise<{ readonly entries: number; readonly warnings: readonly string[] }> {
-    return Promise.reject(copyFailed("this version cannot place files"));
+  async copy(copy: BuildCopy): ReturnType<BuildSandbox["copy"]> {
+    return await this.#during(copy.signal, (target) => copyInto(target, copy));
   }
 
   async commit(holder: string): Promise<LayerDigest | undefined> {
@@ -70,13 +65,30 @@ export class NodeBuildSandbox implements BuildSandbox {
     if (exitCode !== 0) this.#options.logger.warn({ status }, "the files of a step of a build were not synced by its sandbox");
   }
 
+  /** When the sandbox has ended, the error says why. */
+  async #during<T>(signal: AbortSignal, work: (target: CommandTarget) => Promise<T>): Promise<T> {
+    const { record } = this.#options.live;
+    this.#assertThere();
+    try {
+      return await work({ address: record.slot.addresses.guest, token: record.identity.accessToken, lost: this.#lost });
+    } catch (error) {
+      if (signal.aborted || !this.#isGone()) throw error;
+      throw this.#lostError(error);
+    }
+  }
+
+  /** The connection may break before the end watch finds that the sandbox has ended. */
+  #isGone(): boolean {
+    return this.#lost.aborted || !isSameProcess(this.#options.live.record.process);
+  }
+
   get #lost(): AbortSignal {
     return this.#options.live.build?.lost.signal ?? AbortSignal.abort();
   }
 
   #assertThere(): void {
     if (this.#isOver) throw new Error("the sandbox of this step was committed or discarded");
-    if (this.#lost.aborted) throw this.#lostError();
+    if (this.#isGone()) throw this.#lostError();
   }
 
   #lostError(cause?: unknown): Error {

@@ -12,15 +12,17 @@ function buildsOf(run: (work: BuildWork) => Promise<void>, most = 2) {
   const released: string[] = [];
   const layers = {
     release: (holder: string) => void released.push(holder),
-    holders: () => ["build-abcd-left", "build-ef01-theirs", "cluster-1"],
+    holders: () => ["build-left", "cluster-1"],
   };
   const builds = new Builds({
     layers,
-    instance: "abcd",
     most,
-    run: async (work) => {
-      await run(work);
-      return { layers: ["sha256:x"] };
+    builder: {
+      run: async (work) => {
+        await run(work);
+        return { layers: ["sha256:x"] };
+      },
+      close: () => {},
     },
     logger,
   });
@@ -74,12 +76,11 @@ it("runs no more builds than it may, and refuses ids that are none", async () =>
 
 it("forgets a build with its layers, and has never heard of others", async () => {
   const { builds, start, heard, released } = buildsOf(async () => undefined);
-  builds.releaseLeftHolds();
-  expect(released).toEqual(["build-abcd-left"]);
+  expect(released).toEqual(["build-left"]);
   start("b");
   await heard("b");
   await builds.forget("b");
-  expect(released).toContain("build-abcd-b");
+  expect(released).toContain("build-b");
   await expect(heard("b")).rejects.toMatchObject({ code: "build_missing" });
   await builds.forget("unknown");
   await builds.cancel("unknown");

@@ -2,7 +2,7 @@
 // their finished steps are cached.
 
 import { asError, type Logger, PlatformError } from "@skerry/base";
-import { BuildFailure, type BuildLog } from "@skerry/builder";
+import { BuildFailure, type BuildLog, holderOfBuild } from "@skerry/builder";
 import type { LayerStore } from "@skerry/layers";
 import type { BuildSpec } from "@skerry/wire/node";
 import { type BuildEventInit, BuildEvents, type BuildOutcome } from "./build-events.ts";
@@ -18,20 +18,22 @@ export type BuildResultInit = Extract<BuildOutcome, { case: "succeeded" }>["valu
 
 export interface BuildWork {
   readonly spec: BuildSpec;
-  /** Holds the layers of the build until the control plane forgets it. */
-  readonly holder: string;
   readonly signal: AbortSignal;
   readonly log: BuildLog;
 }
 
-export interface BuildsOptions {
-  readonly layers: Pick<LayerStore, "release" | "holders">;
-  /** Of this node: other nodes may use the same layers. */
-  readonly instance: string;
-  /** Most builds that run at the same time. */
-  readonly most: number;
+export interface Builder {
   /** Runs one build. Throws BuildFailure for what the caller may know. Nothing of it runs any more when this settles. */
   readonly run: (work: BuildWork) => Promise<BuildResultInit>;
+  close(): void;
+}
+
+export interface BuildsOptions {
+  readonly layers: Pick<LayerStore, "release" | "holders">;
+  /** Most builds that run at the same time. */
+  readonly most: number;
+  /** Undefined on a node that builds nothing. */
+  readonly builder: Builder | undefined;
   readonly logger: Logger;
 }
 
@@ -47,14 +49,16 @@ export class Builds {
   readonly #builds = new Map<string, Build>();
   #isClosed = false;
 
+  /** Releases the holds of builds of a former process. A node that builds nothing may share its layers with one that does. */
   constructor(options: BuildsOptions) {
     this.#options = options;
+    const { layers, builder } = options;
+    if (!builder) return;
+    for (const holder of layers.holders()) if (holder.startsWith(holderOfBuild(""))) layers.release(holder);
   }
 
-  /** Releases the holds of builds of a former process. Preconditions: no build was started yet. */
-  releaseLeftHolds(): void {
-    const { layers } = this.#options;
-    for (const holder of layers.holders()) if (holder.startsWith(this.#holderOf(""))) layers.release(holder);
+  get isBusy(): boolean {
+    return this.#runningCount() > 0;
   }
 
   /** Throws PlatformError("invalid_argument" | "capacity_unavailable"). Does nothing for a build that is here already. */
@@ -62,12 +66,13 @@ export class Builds {
     const { buildId } = spec;
     if (!BUILD_ID.test(buildId)) throw new PlatformError("invalid_argument", `not the id of a build: ${buildId.slice(0, 100)}`);
     if (this.#builds.has(buildId)) return;
-    const running = [...this.#builds.values()].filter(({ events }) => !events.isOver).length;
-    if (running >= this.#options.most || this.#isClosed)
-      throw new PlatformError("capacity_unavailable", `${running} builds run on this node already`);
+    const { builder, most } = this.#options;
+    if (!builder) throw new PlatformError("invalid_argument", "this node builds no templates");
+    const running = this.#runningCount();
+    if (running >= most || this.#isClosed) throw new PlatformError("capacity_unavailable", `${running} builds run on this node already`);
     const events = new BuildEvents();
     const cancel = new AbortController();
-    this.#builds.set(buildId, { events, cancel, ended: this.#run(spec, events, cancel.signal) });
+    this.#builds.set(buildId, { events, cancel, ended: this.#run(spec, { builder, events, signal: cancel.signal }) });
   }
 
   /** Throws PlatformError("build_missing") for a build that the node does not have, and when it stops before the build's end. */
@@ -94,7 +99,7 @@ export class Builds {
     if (!BUILD_ID.test(buildId)) return;
     await this.cancel(buildId);
     this.#builds.delete(buildId);
-    this.#options.layers.release(this.#holderOf(buildId));
+    this.#options.layers.release(holderOfBuild(buildId));
   }
 
   /** Ends all builds without an outcome: the control plane starts them again. */
@@ -105,13 +110,17 @@ export class Builds {
       cancel.abort(new Error("the node stops"));
     }
     await Promise.all([...this.#builds.values()].map(({ ended }) => ended));
+    this.#options.builder?.close();
   }
 
-  #holderOf(buildId: string): string {
-    return `build-${this.#options.instance}-${buildId}`;
+  #runningCount(): number {
+    return [...this.#builds.values()].filter(({ events }) => !events.isOver).length;
   }
 
-  async #run(spec: BuildSpec, events: BuildEvents, signal: AbortSignal): Promise<void> {
+  async #run(
+    spec: BuildSpec,
+    { builder, events, signal }: { readonly builder: Builder; readonly events: BuildEvents; readonly signal: AbortSignal },
+  ): Promise<void> {
     const { buildId, templateId } = spec;
     const times = new StepTimes();
     const log: BuildLog = (line) => {
@@ -124,14 +133,14 @@ export class Builds {
     this.#options.logger.info(facts, "build started");
     try {
       signal.throwIfAborted();
-      const value = await this.#options.run({ spec, holder: this.#holderOf(buildId), signal, log });
+      const value = await builder.run({ spec, signal, log });
       signal.throwIfAborted();
       events.end({ case: "succeeded", value });
       this.#options.logger.info({ ...facts, ...times.fields() }, "build finished");
     } catch (thrown) {
       const error = signal.aborted ? asError(signal.reason) : asError(thrown);
       events.end({ case: "failed", value: failureOf(error) });
-      const isInternal = !(error instanceof BuildFailure);
+      const isInternal = !signal.aborted && (!(error instanceof BuildFailure) || (error.step === "" && error.cause !== undefined));
       this.#options.logger[isInternal ? "error" : "info"]({ ...facts, err: error, ...times.fields() }, "build failed");
     }
     setTimeout(() => void this.forget(buildId).catch(() => {}), REMEMBERED_MS).unref();

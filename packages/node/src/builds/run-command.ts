@@ -7,6 +7,7 @@ import { createConnectTransport } from "@connectrpc/connect-node";
 import { type BuildCommand, type CommandEnd, commandRefused, sandboxLost } from "@skerry/builder";
 import { AGENT_PORT } from "@skerry/wire";
 import { Process, type ProcessEvent } from "@skerry/wire/process";
+import { durationText } from "./duration-text.ts";
 import { Lines } from "./lines.ts";
 
 /** The agent sends at most 32 KiB of output in one message. */
@@ -60,7 +61,7 @@ export async function runCommandIn({ address, token, lost }: CommandTarget, comm
     signal.throwIfAborted();
     if (!(error instanceof ConnectError)) throw error;
     if (!lost.aborted && (deadline.aborted || error.code === Code.DeadlineExceeded))
-      return { exitCode: -1, status: `timed out after ${durationOf(timeoutMs)}` };
+      return { exitCode: -1, status: `timed out after ${durationText(timeoutMs)}` };
     throw failureOf(error, followed.hasStarted);
   } finally {
     agent.destroy();
@@ -118,11 +119,4 @@ function failureOf(error: ConnectError, hasStarted: boolean): Error {
 /** The name of a code as clients of the agent know it: `invalid_argument`. */
 function nameOf(code: Code): string {
   return Code[code].replace(/(?<=[a-z])[A-Z]/g, (letter) => `_${letter}`).toLowerCase();
-}
-
-/** In the form of `1h0m0s`. */
-function durationOf(ms: number): string {
-  const seconds = Math.round(ms / 1000);
-  const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60];
-  return `${hours > 0 ? `${hours}h` : ""}${hours > 0 || minutes > 0 ? `${minutes}m` : ""}${seconds % 60}s`;
 }

@@ -19,6 +19,8 @@ export interface UnusedLayersOptions {
   readonly containers: Containers;
   readonly images: ImageStore;
   readonly pool: WarmPool;
+  /** The layers that cached steps of builds need. */
+  readonly cachedLayers: () => ReadonlySet<string>;
   readonly logger: Logger;
 }
 
@@ -32,10 +34,11 @@ export class UnusedLayers {
 
   /** Layers that no sandbox, no image and no hold refers to. What the warm pool has ready does not count: `delete` discards that. */
   list(): string[] {
-    const { config, containers, images } = this.#options;
+    const { config, containers, images, cachedLayers } = this.#options;
     if (this.#hasUnreadable()) return [];
     const used = new Set([
       ...config.layers.held(),
+      ...cachedLayers(),
       ...containers.all().flatMap(({ record, build }) => (record.sandboxId === "" && !build ? [] : record.layers)),
       ...images.list().flatMap(({ kind, layers }) => (kind === "template" ? [] : layers)),
     ]);
@@ -82,12 +85,13 @@ export class UnusedLayers {
 
   /** Also looks at records on disk whose container could not be released: a mount of it may still use the layer. */
   #isInUse(digest: string): boolean {
-    const { paths, containers, images } = this.#options;
+    const { paths, containers, images, cachedLayers } = this.#options;
     const refers = ({ layers }: { readonly layers: readonly string[] }) => layers.includes(digest);
     return (
       this.#hasUnreadable() ||
       containers.all().some(({ record }) => refers(record)) ||
       images.list().some(refers) ||
+      cachedLayers().has(digest) ||
       readJournal(paths).some(({ record, isDamaged }) => isDamaged || (record !== undefined && refers(record)))
     );
   }

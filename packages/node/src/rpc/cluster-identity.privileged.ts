@@ -100,7 +100,11 @@ export function forOwnCluster(service: ServiceImpl<typeof NodeService>, identity
     ...(await service.getInfo(request, context)),
     clusterId: identity.tell(context.requestHeader.get(CLUSTER_ID_HEADER) ?? ""),
   });
-  return { ...(guarded as unknown as ServiceImpl<typeof NodeService>), getInfo };
+  const watchBuild: ServiceImpl<typeof NodeService>["watchBuild"] = async function* (request, context) {
+    await identity.run(context.requestHeader.get(CLUSTER_ID_HEADER) ?? "", () => undefined);
+    yield* service.watchBuild(request, context);
+  };
+  return { ...(guarded as unknown as ServiceImpl<typeof NodeService>), getInfo, watchBuild };
 }
 
 type Method = (request: unknown, context: HandlerContext) => Promise<unknown>;
