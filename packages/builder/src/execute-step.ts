@@ -84,5 +84,5 @@ export async function commit(build: BuildState, sandbox: BuildSandbox): Promise<
   const { deps, holder } = build;
   const layer = await sandbox.commit(holder);
   if (layer === undefined) return build.layers;
-  return await shortenChain([...build.layers, layer], { layers: deps.layers, holder });
+  return await shortenChain([...build.layers, layer], { layers: deps.layers, holder, limits: deps.chainLimits });
 }

@@ -17,6 +17,7 @@ export { openStepCache, type StepCacheOptions } from "./cache/folder-step-cache.
 export type { BuildTrail, CachedStep, StepCache, TrailStep } from "./cache/step-cache.ts";
 export type { StepContext } from "./context.ts";
 export { commandRefused, copyFailed, sandboxLost } from "./host-errors.ts";
+export { CHAIN_LIMITS, type ChainLimits } from "./merge-chain.privileged.ts";
 export { type BuiltTemplate, runBuild } from "./run-build.ts";
 export { registryCredentials } from "./sources/registry-credentials.ts";
 export type { ImageSettings } from "./sources/source.ts";

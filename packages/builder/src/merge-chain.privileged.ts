@@ -14,10 +14,16 @@ export interface ChainLimits {
 /** A mount takes 194 layers, and a sandbox adds up to 48 disk areas. Lookups of files take longer the longer the chain is. */
 export const CHAIN_LIMITS: ChainLimits = { most: 64, merged: 48 };
 
+export interface ShortenOptions {
+  readonly layers: LayerStore;
+  readonly holder: string;
+  readonly limits: ChainLimits | undefined;
+}
+
 /** The chain, or a shorter one that means the same, whose new layer the holder holds. */
 export async function shortenChain(
   chain: readonly LayerDigest[],
-  { layers, holder, limits = CHAIN_LIMITS }: { readonly layers: LayerStore; readonly holder: string; readonly limits?: ChainLimits },
+  { layers, holder, limits = CHAIN_LIMITS }: ShortenOptions,
 ): Promise<readonly LayerDigest[]> {
   if (chain.length <= limits.most) return chain;
   const kept = chain.slice(0, -limits.merged);

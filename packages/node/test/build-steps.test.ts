@@ -1,9 +1,13 @@
-import { runtimesFor } from "@skerry/testkit/depth";
+import { readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type BuildDeps, BuildFailure, CHAIN_LIMITS } from "@skerry/builder";
+import { runtimesFor, scaled } from "@skerry/testkit/depth";
+import { DISK_FULL_MESSAGE } from "@skerry/wire";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type BuildsUnderTest, startBuilds, step, type TestBuild } from "./build-under-test.ts";
 import { areasInUse } from "./node-under-test.ts";
 
-describe.each(runtimesFor("steps of builds"))("steps of builds on %s", (runtime) => {
+describe.each(runtimesFor("steps of builds", "runc"))("steps of builds on %s", (runtime) => {
   let builds: BuildsUnderTest;
   beforeAll(async () => {
     builds = await startBuilds(runtime);
@@ -77,10 +81,10 @@ describe.each(runtimesFor("steps of builds"))("steps of builds on %s", (runtime)
     ]);
     const forced = await build([steps[0] ?? {}, { ...steps[1], force: true }, ...steps.slice(2)]);
     expect(of(forced, "not cached")).toEqual([2, 3, 4].map((number) => `info ${number} [builder ${number}/4] not cached: forced`));
-    const all = await build(steps, { force: true });
-    expect(of(all, "not cached: forced")).toHaveLength(4);
-    const other = await build(steps, { cacheScope: "another-team" });
-    expect(of(other, "CACHED [builder")).toEqual([]);
+    const all = await build(steps.slice(0, 1), { force: true });
+    expect(of(all, "not cached")).toEqual(["info 1 [builder 1/1] not cached: forced"]);
+    const other = await build(steps.slice(0, 1), { cacheScope: "another-team" });
+    expect(of(other, "not cached")).toEqual(["info 1 [builder 1/1] not cached: first build of this template"]);
   });
 
   it("fail with the words of the specification", async () => {
@@ -111,5 +115,137 @@ describe.each(runtimesFor("steps of builds"))("steps of builds on %s", (runtime)
     const failed = await builds.build([step("RUN", "kill -9 $$")]);
     expect(failed.log.at(-1)).toBe("error  Build failed: failed to run command 'kill -9 $$': signal: killed");
     expect(areasInUse(builds.under)).toEqual([]);
+  });
+
+  it("make users where there is a program for it and where there is none, and find them by their number", async () => {
+    const build = await builds.build([
+      step("USER", "first:users"),
+      step("RUN", "id -un; id -gn; cd; pwd"),
+      step("RUN", "rm /usr/sbin/useradd /usr/sbin/adduser; printf last:x:77:77::/:/bin/sh >> /etc/passwd", "root"),
+      step("USER", "second", "true"),
+      step("RUN", "id -un; id -gn; cd; pwd; sudo id -un; ls -A | head -n 1; tail -n 2 /etc/passwd | cut -d : -f 1; stat -c %U ~"),
+      step("USER", "77"),
+      step("RUN", "id -un"),
+      step("USER", "4321"),
+      step("RUN", "id -un; id -u"),
+      step("WORKDIR", "$HOME/work"),
+    ]);
+    expect(reason(build)).toBeUndefined();
+    expect(output(build)).toEqual(
+      "first first /home/first second second /home/second root .bash_logout last second second last user4321 4321".split(" "),
+    );
+    expect(of(build, "warn 1 [builder 1/10] USER first:users: the group is ignored")).toHaveLength(1);
+    expect(build.built?.context).toMatchObject({ user: "user4321", workdir: "/home/user4321/work" });
+  });
+
+  it("end as a template that sandboxes can use: home, /code and /usr/local belong to everybody", async () => {
+    const prepare =
+      "mkdir -p /etc/skel/more /usr/local/x/y && echo skel > /etc/skel/more/a && touch /home/user/of-root /usr/local/x/file && chmod 750 /usr/local/x && truncate -s 100M /home/user/large";
+    const build = await builds.build([step("RUN", prepare, "root")]);
+    expect(reason(build)).toBeUndefined();
+    expect(of(build, "warn finalize")).toEqual([expect.stringContaining("/home/user/large is large and keeps its owner")]);
+    const layers = build.built?.layers ?? [];
+    const look =
+      "stat -c '%n %U %a' /home/user/of-root /home/user/large /home/user/more/a /code /usr/local/x /usr/local/x/y /usr/local/x/file";
+    const child = await builds.build([step("RUN", look)], { source: { case: "template", value: { name: "first", layers: [...layers] } } });
+    expect(output(child)).toEqual([
+      "/home/user/of-root user 644",
+      "/home/user/large root 644",
+      "/home/user/more/a user 644",
+      "/code root 777",
+      "/usr/local/x root 777",
+      "/usr/local/x/y root 777",
+      "/usr/local/x/file root 644",
+    ]);
+    expect(child.built?.layers).toEqual(layers);
+  });
+
+  it("of a template based on another one begin with its variables and directory, and as the default user", async () => {
+    const context = { user: "root", workdir: "/opt", env: { FROM_PARENT: "yes" } };
+    const source = { case: "template" as const, value: { name: "parent", layers: [...builds.base], context } };
+    const child = await builds.build([step("RUN", "id -un; pwd; echo $FROM_PARENT")], { source });
+    expect(of(child, "CACHED [base] FROM TEMPLATE parent")).toHaveLength(1);
+    expect(of(child, "info base CACHED [base] DEFAULT USER user")).toHaveLength(1);
+    expect(output(child)).toEqual(["user", "/opt", "yes"]);
+    const old = await builds.build([step("RUN", "id -un")], { source, withoutDefaultUser: true });
+    expect(output(old)).toEqual(["root"]);
+    expect(old.built?.context).toEqual({ user: "user", workdir: "", env: context.env });
+    const gone = { ...source, value: { ...source.value, layers: [`sha256:${"0".repeat(64)}`] } };
+    expect(reason(await builds.build([], { source: gone }))).toEqual({
+      step: "base",
+      message: "error getting base template, you may need to rebuild it first",
+    });
+  });
+
+  it("may be many: the chain of layers stays short, and means the same", async () => {
+    const count = scaled("steps of a long build", { sample: 9, full: 150 });
+    const chainLimits = count < 100 ? { most: 4, merged: 3 } : CHAIN_LIMITS;
+    const steps = Array.from({ length: count }, (_, index) =>
+      step("RUN", `echo ${index} > n${index}; rm -f n${index - 2}; echo ${index} >> all; rm -rf d; mkdir d; touch d/${index}`),
+    );
+    const build = await builds.build(steps, {}, { chainLimits });
+    expect(reason(build)).toBeUndefined();
+    expect(build.built?.layers.length).toBeLessThanOrEqual(chainLimits.most + 1);
+    const again = await builds.build([...steps, step("RUN", "ls; wc -l < all; ls d")], {}, { chainLimits });
+    expect(output(again)).toEqual(["all", "d", `n${count - 2}`, `n${count - 1}`, String(count), String(count - 1)]);
+    expect(of(again, "CACHED [builder")).toHaveLength(count);
+  });
+
+  it("that write without end fill neither memory nor the log", async () => {
+    const build = await builds.build([
+      step("RUN", "yes 'a line of output' | head -n 300000; printf %100000d 1; echo; echo the end; exit 3"),
+    ]);
+    expect(reason(build)?.message).toMatch(/exit status 3$/);
+    expect(build.log.length).toBeLessThan(6_000);
+    expect(of(build, "lines were left out")).toHaveLength(1);
+    expect(build.log.at(-2)).toContain("[stdout]: the end");
+    expect(Math.max(...build.log.map((line) => line.length))).toBeLessThan(5_000);
+  });
+
+  it("end when their build is cancelled, and leave nothing", async () => {
+    for (const reasonOf of [undefined, new BuildFailure("the time is up", { step: "" })]) {
+      const cancelled = new AbortController();
+      const log: BuildDeps["log"] = ({ message }) => {
+        if (message.includes("[stdout]: begun")) cancelled.abort(reasonOf);
+      };
+      const build = await builds.build([step("RUN", "echo begun; sleep 600")], {}, { signal: cancelled.signal, log });
+      expect(reason(build)).toEqual({ step: "", message: reasonOf ? "the time is up" : "build was cancelled" });
+    }
+    expect(areasInUse(builds.under)).toEqual([]);
+  });
+
+  it("that are built twice at once both succeed", async () => {
+    const steps = [step("RUN", "echo both > both"), step("RUN", "cat both")];
+    const both = await Promise.all([builds.build(steps), builds.build(steps)]);
+    expect(both.map(reason)).toEqual([undefined, undefined]);
+    expect((await builds.build(steps)).sandboxes).toBe(0);
+  });
+
+  it("are run again when their layer is gone or their result is damaged", async () => {
+    const steps = [step("RUN", "echo gone > gone")];
+    const { built } = await builds.build(steps, { templateId: "gone", cacheScope: "gone" });
+    const dir = join(builds.under.config.dir, "../build-cache");
+    for (const file of readdirSync(dir, { recursive: true, encoding: "utf8" })) {
+      if (file.endsWith(".json") && !file.includes("trails")) writeFileSync(join(dir, file), "{");
+    }
+    const damaged = await builds.build(steps, { templateId: "gone", cacheScope: "gone" });
+    expect(of(damaged, "not cached: its cached result is gone")).toHaveLength(1);
+    for (const layer of damaged.built?.layers ?? []) if (!builds.base.includes(layer)) await builds.deps.layers.remove(layer, () => false);
+    const removed = await builds.build(steps, { templateId: "gone", cacheScope: "gone" });
+    expect(of(removed, "not cached: its cached result is gone")).toHaveLength(1);
+    expect(built?.layers).toHaveLength(removed.built?.layers.length ?? 0);
+  });
+
+  it("say when it is the machine that failed", async () => {
+    const failing = (error: Error) => ({ host: { ...builds.deps.host, startSandbox: () => Promise.reject(error) } });
+    const [first = {}] = [step("RUN", "echo never")];
+    const internal = await builds.build([first], {}, failing(new Error("a secret of the machine")));
+    expect(reason(internal)).toEqual({
+      step: "",
+      message: "An internal error occurred. Please try again or contact support with the build ID.",
+    });
+    expect(internal.log.join()).not.toContain("secret");
+    const full = await builds.build([first], {}, failing(Object.assign(new Error("write"), { code: "ENOSPC" })));
+    expect(reason(full)).toEqual({ step: "1", message: DISK_FULL_MESSAGE });
   });
 });

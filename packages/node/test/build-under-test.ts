@@ -34,17 +34,19 @@ export interface TestBuild {
 export interface BuildsUnderTest extends AsyncDisposable {
   readonly under: NodeUnderTest;
   readonly deps: Omit<BuildDeps, "log" | "signal">;
+  /** The layers of the template `base`. */
+  readonly base: readonly LayerDigest[];
   /** A build that is based on the template `base`. */
   build(steps: readonly StepFields[], fields?: SpecFields, deps?: Partial<BuildDeps>): Promise<TestBuild>;
 }
 
 export const step = (type: string, ...args: string[]): StepFields => ({ type, args });
 
-/** Real builds on a real node, from the base template of the test cache. */
+/** Real builds on a real node, from the base template of the test cache. It is built once, so that later builds need not configure it. */
 export async function startBuilds(runtime: "gvisor" | "runc"): Promise<BuildsUnderTest> {
   const under = await startNode(runtime);
   const { layers } = under.config;
-  const base = useBaseTemplate(under);
+  let base = useBaseTemplate(under);
   const cache: StepCache = await openStepCache({
     dir: join(under.config.dir, "../build-cache"),
     layers,
@@ -63,26 +65,23 @@ export async function startBuilds(runtime: "gvisor" | "runc"): Promise<BuildsUnd
     layersOfImage: (imageId, options) => under.node.buildHost.layersOfImage(imageId, options),
   };
   const deps = { host, layers, blobs, cache, images: { pullDir: join(under.config.dir, "../pull") } };
-  return {
-    under,
-    deps,
-    async build(steps, fields = {}, overrides = {}) {
-      const buildId = randomUUID();
-      const size = { cpuCount: 1, memoryMb: 512, diskSizeMb: 512 };
-      const source = { case: "template" as const, value: { name: "base", layers: base } };
-      const spec = create(BuildSpecSchema, { buildId, templateId: "t", cacheScope: "team", source, steps: [...steps], ...size, ...fields });
-      const log: string[] = [];
-      const before = sandboxes;
-      const signal = new AbortController().signal;
-      const add: BuildDeps["log"] = ({ level, step: of, message }) => void log.push(`${level} ${of} ${message}`);
-      const [end] = await Promise.allSettled([runBuild(spec, { ...deps, log: add, signal, ...overrides })]);
-      layers.release(holderOfBuild(buildId));
-      const built = end?.status === "fulfilled" ? end.value : undefined;
-      const failure = end?.status === "rejected" ? (end.reason as BuildFailure) : undefined;
-      return { built, failure, log, sandboxes: sandboxes - before };
-    },
-    [Symbol.asyncDispose]: () => under[Symbol.asyncDispose](),
+  const build: BuildsUnderTest["build"] = async (steps, fields = {}, overrides = {}) => {
+    const buildId = randomUUID();
+    const size = { cpuCount: 1, memoryMb: 512, diskSizeMb: 512 };
+    const source = { case: "template" as const, value: { name: "base", layers: base } };
+    const spec = create(BuildSpecSchema, { buildId, templateId: "t", cacheScope: "team", source, steps: [...steps], ...size, ...fields });
+    const log: string[] = [];
+    const before = sandboxes;
+    const signal = new AbortController().signal;
+    const add: BuildDeps["log"] = ({ level, step: of, message }) => void log.push(`${level} ${of} ${message}`);
+    const [end] = await Promise.allSettled([runBuild(spec, { ...deps, log: add, signal, ...overrides })]);
+    layers.release(holderOfBuild(buildId));
+    const built = end?.status === "fulfilled" ? end.value : undefined;
+    const failure = end?.status === "rejected" ? (end.reason as BuildFailure) : undefined;
+    return { built, failure, log, sandboxes: sandboxes - before };
   };
+  base = [...((await build([], { templateId: "base" })).built?.layers ?? [])];
+  return { under, deps, base, build, [Symbol.asyncDispose]: () => under[Symbol.asyncDispose]() };
 }
 
 function useBaseTemplate({ config }: NodeUnderTest): LayerDigest[] {
