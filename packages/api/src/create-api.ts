@@ -48,6 +48,8 @@ export interface Api extends AsyncDisposable {
   close(): Promise<void>;
   /** Runs one round of reconciliation now. Rounds run by themselves while the API listens. */
   reconcile(): Promise<void>;
+  /** Runs one round of the build scheduler now. */
+  buildRound(): Promise<void>;
   /** Looks for uploads that nothing needs now. */
   cleanUploads(): Promise<void>;
   readonly fastify: FastifyInstance;
@@ -106,6 +108,7 @@ export async function createApi(config: ApiConfig, deps: ApiDeps): Promise<Api> 
     },
     close,
     reconcile: () => rounds.now(),
+    buildRound: () => scheduler.now(),
     cleanUploads: () => cleaner.look(),
     fastify,
     routeService: createRouteService({

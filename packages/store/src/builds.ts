@@ -186,11 +186,9 @@ export class BuildRepository {
 
   /** Puts a build back into the queue. `began`: the node had begun it, so the attempt counts. */
   async requeue(id: string, { owner, lines, now, began }: Progress & { readonly began: boolean }): Promise<boolean> {
-    return await this.#write(id, {
-      owner,
-      lines,
-      set: sql`builder_node_id = null, updated_at = ${now}, attempts = attempts - ${began ? 0 : 1}`,
-    });
+    const undone = sql`attempts = attempts - 1, began_at = case when attempts = 1 then null else began_at end`;
+    const set = sql`builder_node_id = null, updated_at = ${now}${began ? sql`` : sql`, ${undone}`}`;
+    return await this.#write(id, { owner, lines, set });
   }
 
   /** Stores what the node said. */

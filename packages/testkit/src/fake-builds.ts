@@ -22,6 +22,8 @@ export class FakeBuilds {
   readonly started: BuildSpec[] = [];
   readonly forgotten: string[] = [];
   readonly cancelled: string[] = [];
+  /** Number of calls that asked to start a build. */
+  asked = 0;
   /** Builds go on only when a test says so. */
   holds = false;
   /** How many builds run at a time. More get RESOURCE_EXHAUSTED. */
@@ -98,6 +100,7 @@ export class FakeBuilds {
 
   #start(spec: BuildSpec | undefined) {
     if (!spec || spec.buildId === "") throw new ConnectError("no spec", Code.InvalidArgument);
+    this.asked += 1;
     if (this.refusal) throw this.refusal;
     if (this.held.has(spec.buildId)) return {};
     if (this.running >= this.room) throw new ConnectError("the node runs as many builds as it may", Code.ResourceExhausted);
