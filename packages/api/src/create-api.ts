@@ -27,6 +27,7 @@ import { SandboxService } from "./sandboxes/service.ts";
 import { SnapshotService } from "./snapshots/snapshot-service.ts";
 import { TeamLimits } from "./teams/team-limits.ts";
 import { TeamService } from "./teams/team-service.ts";
+import { TagService } from "./templates/tag-service.ts";
 import { TemplateService } from "./templates/template-service.ts";
 import { createRouteService } from "./traffic/route-service.ts";
 
@@ -76,6 +77,7 @@ export async function createApi(config: ApiConfig, deps: ApiDeps): Promise<Api> 
       templates: work.templates,
       builds,
       uploads,
+      tags: new TagService({ tags: store.tags, templates: work.templates, clock }),
       teams: new TeamService({ identity: store.identity, clock }),
       idempotency: new IdempotentRequests({ ...work, keys: store.idempotency, accessTokenOf: tokenOf }),
       encoding: { ...config, accessTokenOf: tokenOf },

@@ -47,7 +47,9 @@ describeOnEachDatabase("seeding", { inSample: "sqlite" }, (api) => {
     await write(template);
     await seed();
     await seed();
-    expect((await api().store.templates.listOfTeam(api().teamId)).find(({ template: t }) => t.id === "tplseeded")?.buildCount).toBe(1);
+    expect((await api().store.templateLists.listOfTeam(api().teamId, 9)).find(({ template: t }) => t.id === "tplseeded")?.buildCount).toBe(
+      1,
+    );
     const newer = { ...template, buildId: randomUUID(), memoryMB: 512 };
     await write(newer);
     await seed();

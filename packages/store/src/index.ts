@@ -25,7 +25,10 @@ export type { SandboxFilter, SandboxPage } from "./sandbox-lists.ts";
 export type { ImageChange, SandboxTransition, TransitionReason } from "./sandbox-transition.ts";
 export { type SandboxEventRecord, SandboxRepository, type SandboxRoute, type SandboxStart } from "./sandboxes.ts";
 export { type NewSnapshot, type Snapshot, type SnapshotFilter, type SnapshotPage, SnapshotRepository } from "./snapshots.ts";
+export { type AssignedTag, type TagAssignment, TagRepository } from "./tags.ts";
 export type { ClaimedTemplate, TemplateClaim } from "./template-claims.ts";
+export { type ListedBuild, type ListedTemplate, type NewestFirstPage, TemplateListRepository } from "./template-lists.ts";
+export { type ChangedVisibility, TemplateVisibilityRepository, type VisibilityChange } from "./template-visibility.ts";
 export {
   type Build,
   type BuildContext,
@@ -34,7 +37,6 @@ export {
   type BuildStatus,
   DEFAULT_TAG,
   GLOBAL_NAMESPACE,
-  type ListedTemplate,
   type Template,
   type TemplateAlias,
   type TemplateKind,

@@ -16,6 +16,9 @@ import { ProcessRepository } from "./processes.ts";
 import { SandboxRepository } from "./sandboxes.ts";
 import { SnapshotRepository } from "./snapshots.ts";
 import type { Database } from "./tables.ts";
+import { TagRepository } from "./tags.ts";
+import { TemplateListRepository } from "./template-lists.ts";
+import { TemplateVisibilityRepository } from "./template-visibility.ts";
 import { TemplateRepository } from "./templates.ts";
 
 export interface Store extends AsyncDisposable {
@@ -24,6 +27,9 @@ export interface Store extends AsyncDisposable {
   readonly builds: BuildRepository;
   readonly buildLogs: BuildLogRepository;
   readonly buildFiles: BuildFileRepository;
+  readonly templateLists: TemplateListRepository;
+  readonly templateVisibility: TemplateVisibilityRepository;
+  readonly tags: TagRepository;
   readonly sandboxes: SandboxRepository;
   readonly images: ImageRepository;
   readonly snapshots: SnapshotRepository;
@@ -56,6 +62,9 @@ export async function openStore(url: string, logger?: Logger, options: { machine
     builds: new BuildRepository(db, name),
     buildLogs: new BuildLogRepository(db),
     buildFiles: new BuildFileRepository(db, name),
+    templateLists: new TemplateListRepository(db),
+    templateVisibility: new TemplateVisibilityRepository(db),
+    tags: new TagRepository(db),
     sandboxes: new SandboxRepository(db, name),
     images: new ImageRepository(db),
     snapshots: new SnapshotRepository(db, name),

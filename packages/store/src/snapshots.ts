@@ -3,7 +3,7 @@ import { type DialectName, lockTeam } from "./dialect/lock-team.ts";
 import { changeImage } from "./sandbox-transition.ts";
 import type { Database } from "./tables.ts";
 import { findHolder, insertAlias, insertTemplate } from "./template-claims.ts";
-import { assignTag, type Build, buildFrom, buildRow, type Template, type TemplateAlias, templateFrom } from "./templates.ts";
+import { assignTag, type Build, buildFrom, buildRow, type Template, type TemplateAlias, templateFrom, touchTemplate } from "./templates.ts";
 
 export interface NewSnapshot {
   readonly teamId: string;
@@ -56,8 +56,8 @@ export class SnapshotRepository {
       if (alias && !named) await insertAlias(tx, alias, { templateId: template.id, now });
       const kept = { ...build, templateId: template.id };
       await tx.insertInto("builds").values(buildRow(kept)).execute();
+      await touchTemplate(tx, template.id, now);
       await assignTag(tx, { templateId: template.id, buildId: build.id, tag: snapshot.tag, now });
-      await tx.updateTable("templates").set({ updated_at: now }).where("id", "=", template.id).execute();
       const { id, hasMemory } = build.image;
       await changeImage(tx, { kind: "keep", id, hasMemory, sizeBytes: snapshot.sizeBytes }, now);
       return { template, alias, build: kept, tag: snapshot.tag };
@@ -100,6 +100,8 @@ export class SnapshotRepository {
       .innerJoin("builds", "builds.id", "tag_assignments.build_id")
       .where("builds.id", "=", buildId)
       .select(["templates.id as template_id", "tag_assignments.tag"])
+      .orderBy("tag_assignments.assigned_at")
+      .orderBy("tag_assignments.position")
       .executeTakeFirst();
     if (!row) return undefined;
     const template = await this.#db.selectFrom("templates").where("id", "=", row.template_id).selectAll().executeTakeFirstOrThrow();

@@ -44,6 +44,8 @@ export interface TemplateTable {
   spawn_count: number;
   kind: string;
   deleted_at: number | null;
+  is_default: number;
+  description: string | null;
 }
 
 export interface BuildTable {

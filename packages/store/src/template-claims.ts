@@ -3,7 +3,7 @@
 import type { Kysely } from "kysely";
 import { type DialectName, lockTeam } from "./dialect/lock-team.ts";
 import type { Database } from "./tables.ts";
-import { type Template, type TemplateAlias, templateFrom } from "./templates.ts";
+import { newTemplateRow, type Template, type TemplateAlias, templateFrom, touchTemplate } from "./templates.ts";
 
 export interface TemplateClaim {
   readonly teamId: string;
@@ -28,14 +28,16 @@ export type ClaimedTemplate =
   | { readonly kind: "foreign" };
 
 /**
- * Finds the template to build, or makes a new one and gives it its name. The team stays locked until the end of the transaction, so of two
- * requests for one new name the second finds the template of the first.
+ * Finds the template to build, or makes a new one and gives it its name. The team and the template stay locked until the end of the
+ * transaction: of two requests for one new name the second finds the template of the first, and no template is deleted meanwhile.
  */
 export async function claimTemplate(tx: Kysely<Database>, dialect: DialectName, claim: TemplateClaim): Promise<ClaimedTemplate> {
   await lockTeam(tx, dialect, claim.teamId);
   const holder = claim.alias && (await findHolder(tx, claim.alias));
   if (claim.templateId !== undefined) return await claimById(tx, claim, { id: claim.templateId, holder });
-  if (holder) return isBuildable(holder, claim) ? { kind: "claimed", template: holder } : { kind: "name-taken" };
+  if (holder && !isBuildable(holder, claim)) return { kind: "name-taken" };
+  // A template that was deleted in between has no names left, and the request makes a new one.
+  if (holder && (await touchTemplate(tx, holder.id, claim.now))) return { kind: "claimed", template: holder };
   if (claim.alias && (await isTemplateId(tx, claim.alias.alias))) return { kind: "name-is-id" };
   const template = await insertTemplate(tx, { id: claim.newId, teamId: claim.teamId, kind: "template", now: claim.now });
   if (claim.alias) await insertAlias(tx, claim.alias, { templateId: template.id, now: claim.now });
@@ -50,7 +52,7 @@ async function claimById(
   const row = await tx.selectFrom("templates").where("id", "=", id).selectAll().executeTakeFirst();
   if (row?.kind !== "template") return { kind: "not-found" };
   if (row.team_id !== claim.teamId) return { kind: "foreign" };
-  if (row.deleted_at !== null) return { kind: "deleted" };
+  if (row.deleted_at !== null || !(await touchTemplate(tx, id, claim.now))) return { kind: "deleted" };
   if (claim.alias && !holder) {
     if (await isTemplateId(tx, claim.alias.alias)) return { kind: "name-is-id" };
     await insertAlias(tx, claim.alias, { templateId: id, now: claim.now });
@@ -93,17 +95,7 @@ export async function insertTemplate(
   tx: Kysely<Database>,
   about: { readonly id: string; readonly teamId: string; readonly kind: Template["kind"]; readonly now: number },
 ): Promise<Template> {
-  const row = {
-    id: about.id,
-    team_id: about.teamId,
-    is_public: 0,
-    created_at: about.now,
-    updated_at: about.now,
-    last_spawned_at: null,
-    spawn_count: 0,
-    kind: about.kind,
-    deleted_at: null,
-  };
+  const row = newTemplateRow(about);
   await tx.insertInto("templates").values(row).execute();
   return templateFrom(row);
 }

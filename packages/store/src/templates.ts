@@ -13,6 +13,9 @@ export interface Template {
   readonly lastSpawnedAt: number | null;
   readonly spawnCount: number;
   readonly kind: TemplateKind;
+  /** Whether it came with the platform. */
+  readonly isDefault: boolean;
+  readonly description: string | undefined;
 }
 
 /** `snapshot`: its builds are images of sandboxes. */
@@ -71,12 +74,14 @@ export interface TemplateAlias {
   readonly alias: string;
 }
 
-export interface ListedTemplate {
-  readonly template: Template;
-  readonly aliases: readonly TemplateAlias[];
-  /** The build of the default tag; undefined when none is ready. */
-  readonly build: Build | undefined;
-  readonly buildCount: number;
+/** A template that the platform itself brings. */
+export interface PutTemplate {
+  readonly id: string;
+  readonly teamId: string;
+  readonly isPublic: boolean;
+  readonly isDefault?: boolean;
+  readonly description?: string | undefined;
+  readonly now: number;
 }
 
 /** Templates with their names, builds and tags. */
@@ -86,22 +91,19 @@ export class TemplateRepository {
     this.#db = db;
   }
 
-  async putTemplate(template: { id: string; teamId: string; isPublic: boolean; now: number }): Promise<void> {
-    const is_public = template.isPublic ? 1 : 0;
+  /** Adds a template, or sets what is given for an existing one. A deleted template is there again. */
+  async putTemplate(template: PutTemplate): Promise<void> {
+    const { id, teamId, now } = template;
+    const set = {
+      is_public: template.isPublic ? 1 : 0,
+      is_default: template.isDefault ? 1 : 0,
+      description: template.description ?? null,
+      deleted_at: null,
+    };
     await this.#db
       .insertInto("templates")
-      .values({
-        id: template.id,
-        team_id: template.teamId,
-        is_public,
-        created_at: template.now,
-        updated_at: template.now,
-        last_spawned_at: null,
-        spawn_count: 0,
-        kind: "template",
-        deleted_at: null,
-      })
-      .onConflict((conflict) => conflict.column("id").doUpdateSet({ is_public, deleted_at: null }))
+      .values({ ...newTemplateRow({ id, teamId, kind: "template", now }), ...set })
+      .onConflict((conflict) => conflict.column("id").doUpdateSet(set))
       .execute();
   }
 
@@ -123,8 +125,8 @@ export class TemplateRepository {
         .onConflict((conflict) => conflict.column("id").doNothing())
         .executeTakeFirst();
       if (added.numInsertedOrUpdatedRows === 0n) return false;
+      await touchTemplate(tx, build.templateId, build.createdAt);
       await assignTag(tx, { templateId: build.templateId, buildId: build.id, tag, now: build.createdAt });
-      await tx.updateTable("templates").set({ updated_at: build.createdAt }).where("id", "=", build.templateId).execute();
       return true;
     });
   }
@@ -234,53 +236,66 @@ export class TemplateRepository {
       return true;
     });
   }
-
-  /** A team's own templates without its snapshots, oldest first. */
-  async listOfTeam(teamId: string): Promise<readonly ListedTemplate[]> {
-    const rows = await this.#db
-      .selectFrom("templates")
-      .where("team_id", "=", teamId)
-      .where("kind", "=", "template")
-      .where("deleted_at", "is", null)
-      .selectAll()
-      .orderBy("created_at")
-      .orderBy("id")
-      .execute();
-    return await Promise.all(
-      rows.map(async (row) => ({
-        template: templateFrom(row),
-        aliases: await this.listAliases(row.id),
-        build: await this.findTaggedBuild(row.id, DEFAULT_TAG),
-        buildCount: await this.#countBuilds(row.id),
-      })),
-    );
-  }
-
-  async #countBuilds(templateId: string): Promise<number> {
-    const row = await this.#db
-      .selectFrom("builds")
-      .where("template_id", "=", templateId)
-      .select((eb) => eb.fn.countAll<number>().as("count"))
-      .executeTakeFirstOrThrow();
-    return row.count;
-  }
 }
 
+/**
+ * Notes that a template was changed, and locks it until the end of the transaction. Whatever adds assignments of a tag does this first,
+ * because it counts them. Returns false for a template that is unknown or deleted.
+ */
+export async function touchTemplate(tx: Kysely<Database>, templateId: string, now: number): Promise<boolean> {
+  const touched = await tx
+    .updateTable("templates")
+    .set({ updated_at: now })
+    .where("id", "=", templateId)
+    .where("deleted_at", "is", null)
+    .executeTakeFirst();
+  return touched.numUpdatedRows === 1n;
+}
+
+/**
+ * Gives a build a tag, as the latest of the tag's assignments. Does nothing when it is that already. Precondition: the template is locked
+ * (`touchTemplate`).
+ */
 export async function assignTag(
-  db: Kysely<Database>,
-  tag: { templateId: string; buildId: string; tag: string; now: number },
+  tx: Kysely<Database>,
+  tag: { readonly templateId: string; readonly buildId: string; readonly tag: string; readonly now: number },
 ): Promise<void> {
-  const last = await db
+  const last = await tx
     .selectFrom("tag_assignments")
     .where("template_id", "=", tag.templateId)
     .where("tag", "=", tag.tag)
-    .select((eb) => eb.fn.max("position").as("position"))
+    .select(["position", "build_id"])
+    .orderBy("position", "desc")
+    .limit(1)
     .executeTakeFirst();
+  if (last?.build_id === tag.buildId) return;
   const position = (last?.position ?? 0) + 1;
-  await db
+  await tx
     .insertInto("tag_assignments")
     .values({ template_id: tag.templateId, tag: tag.tag, position, build_id: tag.buildId, assigned_at: tag.now })
     .execute();
+}
+
+/** A private template without builds. */
+export function newTemplateRow(about: {
+  readonly id: string;
+  readonly teamId: string;
+  readonly kind: TemplateKind;
+  readonly now: number;
+}): Selectable<TemplateTable> {
+  return {
+    id: about.id,
+    team_id: about.teamId,
+    is_public: 0,
+    created_at: about.now,
+    updated_at: about.now,
+    last_spawned_at: null,
+    spawn_count: 0,
+    kind: about.kind,
+    deleted_at: null,
+    is_default: 0,
+    description: null,
+  };
 }
 
 export function templateFrom(row: Selectable<TemplateTable>): Template {
@@ -293,6 +308,8 @@ export function templateFrom(row: Selectable<TemplateTable>): Template {
     lastSpawnedAt: row.last_spawned_at,
     spawnCount: row.spawn_count,
     kind: row.kind as TemplateKind,
+    isDefault: row.is_default === 1,
+    description: row.description ?? undefined,
   };
 }
 

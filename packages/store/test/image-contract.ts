@@ -142,7 +142,7 @@ export function imageContract({ store, another }: StoreContext): void {
     expect(page.map(({ template }) => template.id)).toEqual(["s1"]);
     expect(first !== "taken" && (await snapshots().findOfBuild(first.build.id))).toEqual(first);
     // Not among the templates, and not over the name of one.
-    expect(await store().templates.listOfTeam(teamId)).toEqual([]);
+    expect(await store().templateLists.listOfTeam(teamId, 9)).toEqual([]);
     await store().templates.putTemplate({ id: "t1", teamId, isPublic: false, now: 1 });
     await store().templates.putAlias({ namespace: "acme", alias: "mine", templateId: "t1", now: 1 });
     expect(await take({ id: "s4", name: "mine", at: 40 })).toBe("taken");

@@ -153,7 +153,7 @@ export function templateContract({ store }: StoreContext): void {
     expect(await store().sandboxes.start(id, { startedAt: 10, endAt: 11, runtime: "", agentVersion: "", ...BY })).toBeUndefined();
     expect(await store().templates.findAlias({ namespace: "", alias: "mine" })).toBeUndefined();
     expect(await store().templates.findAlias({ namespace: "acme", alias: "mine" })).toMatchObject({ id: "t1", isPublic: false });
-    const [listed] = await store().templates.listOfTeam(teamId);
+    const [listed] = await store().templateLists.listOfTeam(teamId, 9);
     expect(listed).toMatchObject({ template: { spawnCount: 1, lastSpawnedAt: 9 }, buildCount: 0, build: undefined });
     expect(listed?.aliases).toEqual([
       { namespace: "", alias: "base" },
@@ -194,7 +194,7 @@ export function templateContract({ store }: StoreContext): void {
     expect(await templates.delete("t1", 9)).toBe(false);
     expect(await templates.findTemplate("t1")).toBeUndefined();
     expect(await templates.findAlias({ namespace: "acme", alias: "mine" })).toBeUndefined();
-    expect(await templates.listOfTeam(teamId)).toEqual([]);
+    expect(await store().templateLists.listOfTeam(teamId, 9)).toEqual([]);
     expect(await templates.findAnyBuild(build.id)).toEqual(build);
     expect(await images.find("img")).toMatchObject({ state: "deleting", stateChangedAt: 9 });
     await templates.putTemplate({ id: "t1", teamId, isPublic: false, now: 10 });

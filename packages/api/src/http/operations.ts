@@ -28,7 +28,18 @@ import { createSnapshot } from "./routes/snapshots/create-snapshot.ts";
 import { listSnapshots } from "./routes/snapshots/list-snapshots.ts";
 import { listTeams } from "./routes/teams/list-teams.ts";
 import { deleteTemplate } from "./routes/templates/delete-template.ts";
-import { listTemplates } from "./routes/templates/list-templates.ts";
+import { getTemplate } from "./routes/templates/get-template.ts";
+import { getTemplateAlias } from "./routes/templates/get-template-alias.ts";
+import { listDefaultTemplates } from "./routes/templates/list-default-templates.ts";
+import { listTemplates, listTemplatesV2 } from "./routes/templates/list-templates.ts";
+import { assignTags } from "./routes/templates/tags/assign-tags.ts";
+import { countTags } from "./routes/templates/tags/count-tags.ts";
+import { listTagAssignments } from "./routes/templates/tags/list-tag-assignments.ts";
+import { listTagGroups } from "./routes/templates/tags/list-tag-groups.ts";
+import { listTags } from "./routes/templates/tags/list-tags.ts";
+import { removeTags } from "./routes/templates/tags/remove-tags.ts";
+import { tagExists } from "./routes/templates/tags/tag-exists.ts";
+import { updateTemplate, updateTemplateV1 } from "./routes/templates/update-template.ts";
 
 /** All operations of the public API, in the order of the served document. */
 export const OPERATIONS: readonly Operation[] = [
@@ -47,7 +58,9 @@ export const OPERATIONS: readonly Operation[] = [
   listSandboxesV1,
   createSnapshot,
   listSnapshots,
-  listTemplates,
+  listTemplatesV2,
+  getTemplate,
+  updateTemplate,
   deleteTemplate,
   requestBuild,
   getBuildFileUpload,
@@ -59,6 +72,17 @@ export const OPERATIONS: readonly Operation[] = [
   rebuildDockerfile,
   startBuildV1,
   cancelTeamBuilds,
+  getTemplateAlias,
+  listDefaultTemplates,
+  assignTags,
+  removeTags,
+  listTags,
+  countTags,
+  tagExists,
+  listTagGroups,
+  listTagAssignments,
+  listTemplates,
+  updateTemplateV1,
   listTeams,
   getHealth,
   ...NOT_BUILT,

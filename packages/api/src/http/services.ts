@@ -4,6 +4,7 @@ import type { IdempotentRequests } from "../idempotency/idempotent-requests.ts";
 import type { SandboxService } from "../sandboxes/service.ts";
 import type { SnapshotService } from "../snapshots/snapshot-service.ts";
 import type { TeamService } from "../teams/team-service.ts";
+import type { TagService } from "../templates/tag-service.ts";
 import type { TemplateService } from "../templates/template-service.ts";
 import type { Encoding } from "./output/encode-sandbox.ts";
 
@@ -14,6 +15,7 @@ export interface ApiServices {
   readonly templates: TemplateService;
   readonly builds: BuildService;
   readonly uploads: BuildUploads;
+  readonly tags: TagService;
   readonly teams: TeamService;
   readonly idempotency: IdempotentRequests;
   readonly encoding: Encoding;

@@ -15,6 +15,7 @@ const TemplateFileSchema = Type.Object({
   diskSizeMB: Type.Optional(Type.Integer({ minimum: 0 })),
   defaultUser: Type.Optional(Type.String({ minLength: 1 })),
   defaultWorkdir: Type.Optional(Type.String({ minLength: 1 })),
+  description: Type.Optional(Type.String()),
 });
 
 type TemplateFile = Static<typeof TemplateFileSchema>;
@@ -61,7 +62,8 @@ async function readTemplateFile(path: string): Promise<TemplateFile> {
 async function seedTemplate(store: Store, file: TemplateFile, owner: { readonly teamId: string; readonly now: number }): Promise<void> {
   const { templates } = store;
   const { now } = owner;
-  await templates.putTemplate({ id: file.templateId, teamId: owner.teamId, isPublic: true, now });
+  const { templateId: id, description } = file;
+  await templates.putTemplate({ id, teamId: owner.teamId, isPublic: true, isDefault: true, description, now });
   await templates.putAlias({ namespace: GLOBAL_NAMESPACE, alias: file.alias, templateId: file.templateId, now });
   const build = {
     id: file.buildId,

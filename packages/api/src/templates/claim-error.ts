@@ -14,7 +14,7 @@ export function claimError(
     case "name-taken":
       return publicError("forbidden", `Alias '${alias}' already used`);
     case "not-found":
-      return publicError("not_found", `Template '${templateId}' not found`);
+      return publicError("not_found", `Template ${templateId} not found`);
     case "deleted":
       return publicError("not_found", `Template '${templateId}' has been deleted and cannot be rebuilt`);
     case "foreign":

@@ -61,11 +61,15 @@ export function assertOwnNamespace(namespace: string | undefined, team: Team): v
   if (namespace !== undefined && namespace !== team.slug) throw invalid(`namespace '${namespace}' must match your team '${team.slug}'`);
 }
 
-function parseTag(text: string): string {
+/** Reads a tag that may exist. */
+export function normalizeTag(text: string): string {
   const tag = text.trim().toLowerCase();
-  if (!TAG.test(tag) || tag.length > MAX_NAME) {
-    throw invalid(`Invalid tag: it must be of a-z, 0-9, '-', '_' and '.', and of at most ${MAX_NAME} characters`);
-  }
+  if (TAG.test(tag) && tag.length <= MAX_NAME) return tag;
+  throw invalid(`Invalid tag: it must be of a-z, 0-9, '-', '_' and '.', and of at most ${MAX_NAME} characters`);
+}
+
+function parseTag(text: string): string {
+  const tag = normalizeTag(text);
   if (isUuid(tag)) throw invalid("Invalid tag: it must not look like a build's id");
   return tag;
 }

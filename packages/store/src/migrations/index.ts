@@ -5,6 +5,7 @@ import { processes } from "./003-processes.ts";
 import { kept } from "./004-kept.ts";
 import { options } from "./005-options.ts";
 import { builds } from "./006-builds.ts";
+import { templates } from "./007-templates.ts";
 
 /** In order, never edited after a release; a new step is a new file. */
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -14,4 +15,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "004-kept": kept,
   "005-options": options,
   "006-builds": builds,
+  "007-templates": templates,
 };

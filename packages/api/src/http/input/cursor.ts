@@ -18,7 +18,7 @@ export interface Cursor {
   readonly id: string;
 }
 
-const CURSOR = /^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z)__([a-z0-9]{1,64})(__asc)?$/;
+const CURSOR = /^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z)__([a-z0-9-]{1,64})(__asc)?$/;
 
 export function encodeCursor(cursor: Cursor, order: "asc" | "desc"): string {
   const text = `${new Date(cursor.startedAt).toISOString()}__${cursor.id}${order === "asc" ? "__asc" : ""}`;

@@ -5,6 +5,7 @@ import { MEMORY_LOST_HEADER } from "./encode-sandbox.ts";
 const TEXT: Readonly<Record<number, string>> = {
   400: "The request is not valid.",
   401: "The credentials are missing or wrong.",
+  403: "The object belongs to another team.",
   404: "The object does not exist, or it belongs to another team.",
   409: "Another operation is changing its state.",
   413: "The body is larger than 16 MiB.",

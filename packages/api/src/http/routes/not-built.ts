@@ -9,7 +9,6 @@ import { ErrorSchema } from "../schemas.ts";
 type Row = readonly [id: string, method: Operation["method"], path: string, tag: OperationTag, what: string, auth: readonly AuthScheme[]];
 
 const KEY = ["apiKey"] as const;
-const KEY_OR_TOKEN = ["apiKey", "accessToken"] as const;
 const TOKEN = ["accessToken"] as const;
 const ADMIN = ["admin"] as const;
 
@@ -19,14 +18,6 @@ const ROWS: readonly Row[] = [
   ["listSandboxMetrics", "GET", "/sandboxes/metrics", "sandboxes", "reading metrics of several sandboxes", KEY],
   ["getSandboxLogs", "GET", "/v2/sandboxes/{sandboxID}/logs", "sandboxes", "reading a sandbox's logs", KEY],
   ["getSandboxLogsV1", "GET", "/sandboxes/{sandboxID}/logs", "sandboxes", "reading a sandbox's logs", KEY],
-  ["listTemplatesV2", "GET", "/v2/templates", "templates", "listing templates in pages", KEY_OR_TOKEN],
-  ["getTemplate", "GET", "/templates/{templateID}", "templates", "reading one template", KEY],
-  ["updateTemplate", "PATCH", "/v2/templates/{templateID}", "templates", "changing a template", KEY_OR_TOKEN],
-  ["updateTemplateV1", "PATCH", "/templates/{templateID}", "templates", "changing a template", KEY_OR_TOKEN],
-  ["getTemplateAlias", "GET", "/templates/aliases/{alias}", "templates", "looking up a template's name", KEY],
-  ["assignTags", "POST", "/templates/tags", "templates", "assigning tags", KEY],
-  ["removeTags", "DELETE", "/templates/tags", "templates", "removing tags", KEY],
-  ["listTags", "GET", "/templates/{templateID}/tags", "templates", "listing tags", KEY],
   ["getTeamMetrics", "GET", "/teams/{teamID}/metrics", "teams", "reading a team's metrics", KEY],
   ["getTeamMaxMetrics", "GET", "/teams/{teamID}/metrics/max", "teams", "reading a team's metrics", KEY],
   ["listApiKeys", "GET", "/api-keys", "teams", "managing API keys", KEY],
