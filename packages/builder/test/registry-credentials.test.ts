@@ -93,10 +93,7 @@ describe("the login of Amazon ECR", () => {
 });
 
 /** Signature Version 4, as AWS describes it, for a POST of "{}" to "/". */
-function signatureOf(
-  headers: IncomingHttpHeaders,
-  keys: { accessKeyId: string; secretAccessKey: string; region: string },
-): string {
+function signatureOf(headers: IncomingHttpHeaders, keys: { accessKeyId: string; secretAccessKey: string; region: string }): string {
   const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
   const hmac = (key: string | Buffer, text: string) => createHmac("sha256", key).update(text).digest();
   const names = /SignedHeaders=([^,]+)/.exec(headers.authorization ?? "")?.[1] ?? "";

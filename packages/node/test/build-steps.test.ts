@@ -1,10 +1,12 @@
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { gzipSync } from "node:zlib";
 import { type BuildDeps, BuildFailure, CHAIN_LIMITS } from "@skerry/builder";
+import { tarArchive } from "@skerry/testkit";
 import { runtimesFor, scaled } from "@skerry/testkit/depth";
 import { DISK_FULL_MESSAGE } from "@skerry/wire";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type BuildsUnderTest, startBuilds, step, type TestBuild } from "./build-under-test.ts";
+import { type BuildsUnderTest, type StepFields, startBuilds, step, type TestBuild } from "./build-under-test.ts";
 import { areasInUse } from "./node-under-test.ts";
 
 describe.each(runtimesFor("steps of builds", "runc"))("steps of builds on %s", (runtime) => {
@@ -138,6 +140,55 @@ describe.each(runtimesFor("steps of builds", "runc"))("steps of builds on %s", (
     expect(build.built?.context).toMatchObject({ user: "user4321", workdir: "/home/user4321/work" });
   });
 
+  it("place uploaded files, and again only when the files change", async () => {
+    const upload = async (content: string, filesHash: string) => {
+      const archive = tarArchive([
+        { path: "app/" },
+        { path: "app/main", content, mode: 0o640 },
+        { path: "app/sub/" },
+        { path: "app/sub/.env", content },
+      ]);
+      return {
+        filesHash,
+        archive: await builds.deps.blobs.put(
+          (async function* () {
+            yield gzipSync(archive);
+          })(),
+        ),
+      };
+    };
+    const one = await upload("one\n", "1".repeat(64));
+    const copy = (files: Pick<StepFields, "filesHash" | "archive">, ...args: string[]) => ({ type: "COPY", args, ...files });
+    const copies = (files: Pick<StepFields, "filesHash" | "archive">) => [
+      step("ENV", "TARGET", "/srv"),
+      copy(files, "app", `\${TARGET}/app`, "", ""),
+      copy(files, "app/*", "here", "root:user", "0750"),
+      step("RUN", "cat /srv/app/main here/sub/.env; stat -c '%U:%G %a' /srv/app/main here/main"),
+    ];
+    const first = await builds.build(copies(one), { templateId: "copies" });
+    expect(reason(first)).toBeUndefined();
+    // The last one is below the home directory, which belongs to its user in the end.
+    expect(output(first)).toEqual(["one", "one", "user:user 640", "root:user 750"]);
+    const same = await builds.build(copies({ ...one, archive: `sha256:${"0".repeat(64)}` }), { templateId: "copies" });
+    expect(same.sandboxes).toBe(0);
+    const changed = await builds.build(copies(await upload("two\n", "2".repeat(64))), { templateId: "copies" });
+    expect(of(changed, "not cached")[0]).toBe("info 2 [builder 2/4] not cached: the files changed");
+    expect(output(changed).slice(0, 2)).toEqual(["two", "two"]);
+
+    const fails = async (...args: Parameters<typeof copy>) => reason(await builds.build([copy(...args)]))?.message;
+    expect(await fails(one, "missing", "/x")).toMatch(/^failed to move files in sandbox: /);
+    expect(await fails({ filesHash: "3".repeat(64), archive: "" }, "app", "/x")).toMatch(/^the files of this step were not uploaded/);
+    expect(await fails({ filesHash: "3".repeat(64), archive: `sha256:${"0".repeat(64)}` }, "app", "/x")).toMatch(
+      /^the files of this step are gone/,
+    );
+    const garbage = await builds.deps.blobs.put(
+      (async function* () {
+        yield Buffer.alloc(5_000, "x");
+      })(),
+    );
+    expect(await fails({ filesHash: "4".repeat(64), archive: garbage }, "app", "/x")).toMatch(/^failed to extract files: /);
+  });
+
   it("end as a template that sandboxes can use: home, /code and /usr/local belong to everybody", async () => {
     const prepare =
       "mkdir -p /etc/skel/more /usr/local/x/y && echo skel > /etc/skel/more/a && touch /home/user/of-root /usr/local/x/file && chmod 750 /usr/local/x && truncate -s 100M /home/user/large";
@@ -189,7 +240,7 @@ describe.each(runtimesFor("steps of builds", "runc"))("steps of builds on %s", (
     const again = await builds.build([...steps, step("RUN", "ls; wc -l < all; ls d")], {}, { chainLimits });
     expect(output(again)).toEqual(["all", "d", `n${count - 2}`, `n${count - 1}`, String(count), String(count - 1)]);
     expect(of(again, "CACHED [builder")).toHaveLength(count);
-  });
+  }, 900_000);
 
   it("that write without end fill neither memory nor the log", async () => {
     const build = await builds.build([

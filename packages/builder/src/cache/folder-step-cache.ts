@@ -34,6 +34,8 @@ class FolderStepCache implements StepCache {
   readonly #options: StepCacheOptions;
   /** The layers of each result, by its file. */
   readonly #results = new Map<string, readonly LayerDigest[]>();
+  /** Of all results; undefined after a change. */
+  #layers: ReadonlySet<string> | undefined;
 
   constructor(options: StepCacheOptions) {
     this.#options = options;
@@ -68,7 +70,7 @@ class FolderStepCache implements StepCache {
   async put(scope: string, key: string, { layers, context }: CachedStep): Promise<void> {
     const file = this.#fileOf(scope, key);
     // Before the file: a layer that is removed in between would be a layer that a result needs.
-    this.#results.set(file, layers);
+    this.#note(file, layers);
     const { user, workdir, env } = context;
     await this.#write(file, { version: VERSION, layers, context: { user, workdir, env }, createdAt: this.#options.clock.now() });
   }
@@ -86,7 +88,14 @@ class FolderStepCache implements StepCache {
   }
 
   layers(): ReadonlySet<string> {
-    return new Set([...this.#results.values()].flat());
+    this.#layers ??= new Set([...this.#results.values()].flat());
+    return this.#layers;
+  }
+
+  #note(file: string, layers: readonly LayerDigest[] | undefined): void {
+    this.#layers = undefined;
+    if (layers) this.#results.set(file, layers);
+    else this.#results.delete(file);
   }
 
   async evict(): Promise<void> {
@@ -105,13 +114,13 @@ class FolderStepCache implements StepCache {
   async #read(file: string): Promise<CachedStep | undefined> {
     const found = await readJson(file);
     const step = found === undefined ? undefined : asCachedStep(found);
-    if (step) this.#results.set(file, step.layers);
+    if (step) this.#note(file, step.layers);
     else await this.#forget(file);
     return step;
   }
 
   async #forget(file: string): Promise<void> {
-    this.#results.delete(file);
+    this.#note(file, undefined);
     await rm(file, { recursive: true, force: true }).catch(() => {});
   }
 
@@ -134,7 +143,7 @@ class FolderStepCache implements StepCache {
       await this.#touch(file);
     } catch (error) {
       // A full disk: the build goes on, and the next one runs the step again.
-      this.#results.delete(file);
+      this.#note(file, undefined);
       await rm(unfinished, { force: true }).catch(() => {});
       this.#options.logger.warn({ err: asError(error), file }, "the result of a build step could not be cached");
     }
