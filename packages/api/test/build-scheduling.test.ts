@@ -292,3 +292,34 @@ describeOnEachDatabase("what a build is based on", { inSample: "sqlite", nodes: 
     }
   });
 });
+
+describeOnEachDatabase("builds of several API processes", { inSample: "both", timing: { beatMs: 50, deadAfterMs: 400 } }, (api) => {
+  it("are followed by one process, and by another one when that has ended", async () => {
+    const { builds } = api().node;
+    builds.holds = true;
+    await using second = await api().createSecond({ timing: { beatMs: 50, deadAfterMs: 400, buildRoundMs: 20, buildRetryMs: 20 } });
+    await second.listen();
+    const ids = await startBuild(api(), "web");
+    const queued = await requestBuild(api(), "queued");
+    await begun(api(), ids);
+    builds.say(ids.buildID, "one");
+    await waitUntil("it is stored", async () => (await statusOf(api(), ids)).logEntries.length === 1);
+    const before = (await api().store.builds.find(ids.buildID))?.owner;
+    for (let round = 0; round < 20; round += 1) await second.buildRound();
+    expect(builds.mostWatchers).toBe(1);
+    expect((await api().store.builds.find(ids.buildID))?.owner).toBe(before);
+    builds.room = 1;
+    await trigger(api(), queued);
+    await api().api.close();
+    await waitUntil("the other process follows it", async () => (await api().store.builds.find(ids.buildID))?.owner !== before);
+    builds.say(ids.buildID, "two");
+    builds.succeed(ids.buildID);
+    await waitUntil("it is ready", async () => (await api().store.builds.find(ids.buildID))?.status === "ready");
+    const lines = await api().store.buildLogs.page(ids.buildID, { minLevel: "debug", offset: 0, limit: 9 });
+    expect(lines.map(({ message }) => message)).toEqual(["one", "two"]);
+    await begun(api(), queued);
+    builds.succeed(queued.buildID);
+    await waitUntil("the other one is ready", async () => (await api().store.builds.find(queued.buildID))?.status === "ready");
+    expect(builds.mostWatchers).toBe(1);
+  });
+});

@@ -32,8 +32,17 @@ export class FakeBuilds {
   refusal: ConnectError | undefined;
   /** Starts that are carried out, and whose answer is lost. */
   losesStarts = 0;
+  /** Starts, or requests to forget a build, that hang until `release()`: before they do anything, or after. */
+  hangs: "start" | "started" | "forget" | undefined;
+  /** How many calls hang. */
+  hanging = 0;
+  /** By build: how many watch it now. */
+  readonly watchers = new Map<string, number>();
+  /** The most that watched a build at the same time. */
+  mostWatchers = 0;
   /** What watching fails with. */
   silence: ConnectError | undefined;
+  #released = Promise.withResolvers<void>();
   #changed = Promise.withResolvers<void>();
 
   get running(): number {
@@ -74,6 +83,13 @@ export class FakeBuilds {
     this.#changed.promise.catch(() => {});
   }
 
+  /** Lets all hanging calls continue. */
+  release(): void {
+    this.hangs = undefined;
+    this.#released.resolve();
+    this.#released = Promise.withResolvers<void>();
+  }
+
   /** A restart of the node: it knows no build any more. */
   restart(): void {
     this.held.clear();
@@ -82,7 +98,12 @@ export class FakeBuilds {
 
   get calls(): Pick<ServiceImpl<typeof NodeService>, "startBuild" | "watchBuild" | "cancelBuild" | "forgetBuild"> {
     return {
-      startBuild: ({ spec }) => this.#start(spec),
+      startBuild: async ({ spec }, { signal }) => {
+        await this.#hang("start", signal);
+        const started = this.#start(spec);
+        await this.#hang("started", signal);
+        return started;
+      },
       watchBuild: ({ buildId, from }, context) => this.#watch(buildId, Number(from), context),
       cancelBuild: ({ buildId }) => {
         const build = this.held.get(buildId);
@@ -90,7 +111,8 @@ export class FakeBuilds {
         this.cancelled.push(buildId);
         return {};
       },
-      forgetBuild: ({ buildId }) => {
+      forgetBuild: async ({ buildId }, { signal }) => {
+        await this.#hang("forget", signal);
         this.held.delete(buildId);
         this.forgotten.push(buildId);
         return {};
@@ -119,6 +141,34 @@ export class FakeBuilds {
 
   async *#watch(buildId: string, from: number, { signal }: HandlerContext): AsyncGenerator<Event> {
     if (this.silence) throw this.silence;
+    this.#count(buildId, 1);
+    try {
+      yield* this.#events(buildId, from, signal);
+    } finally {
+      this.#count(buildId, -1);
+    }
+  }
+
+  #count(buildId: string, change: number): void {
+    const watchers = (this.watchers.get(buildId) ?? 0) + change;
+    this.watchers.set(buildId, watchers);
+    this.mostWatchers = Math.max(this.mostWatchers, watchers);
+  }
+
+  async #hang(at: FakeBuilds["hangs"], signal: AbortSignal): Promise<void> {
+    if (this.hangs !== at) return;
+    const aborted = Promise.withResolvers<never>();
+    const abort = () => aborted.reject(new ConnectError("aborted", Code.Aborted));
+    signal.addEventListener("abort", abort, { once: true });
+    this.hanging += 1;
+    try {
+      await Promise.race([this.#released.promise, aborted.promise]);
+    } finally {
+      this.hanging -= 1;
+    }
+  }
+
+  async *#events(buildId: string, from: number, signal: AbortSignal): AsyncGenerator<Event> {
     const aborted = Promise.withResolvers<void>();
     signal.addEventListener("abort", () => aborted.resolve(), { once: true });
     for (let next = from; !signal.aborted; ) {

@@ -142,7 +142,7 @@ export class BuildScheduler {
       atOnce: config.buildsAtOnce,
       nodeOf: ({ id }) => {
         const base = bases.get(id);
-        return base?.kind === "template" ? base.nodeId : undefined;
+        return base?.kind === "template" && nodes.list().length > 1 ? base.nodeId : undefined;
       },
     });
     for (const turn of turns) {

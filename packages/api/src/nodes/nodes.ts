@@ -22,6 +22,16 @@ export class Nodes {
     return answering.length > 0 ? answering : all;
   }
 
+  /**
+   * Those of the candidates that have layers of which only one node is known to have them. An only node is a candidate in any case: its name
+   * changes with the name of its host.
+   */
+  candidatesWith(layersNodeId: string | undefined): readonly NodeHandle[] {
+    if (layersNodeId === undefined || this.list().length === 1) return this.candidates();
+    const node = this.find(layersNodeId);
+    return node ? [node] : [];
+  }
+
   find(nodeId: string): NodeHandle | undefined {
     return this.list().find((node) => node.nodeId === nodeId);
   }

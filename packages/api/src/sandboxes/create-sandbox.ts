@@ -40,7 +40,7 @@ export interface CreateRequest {
 
 export async function createSandbox(deps: SandboxDeps, request: CreateRequest): Promise<Started> {
   const { build, alias, template } = request.template;
-  const node = build.image ? imageNode(deps, build.image.nodeId) : await pickNode(deps);
+  const node = build.image ? imageNode(deps, build.image.nodeId) : await pickNode(deps, build.layersNodeId);
   const entry: NewSandbox = {
     id: request.id ?? newSandboxId(),
     teamId: request.by.teamId,
@@ -102,8 +102,9 @@ export async function startNew(deps: SandboxDeps, start: NewStart): Promise<Star
   });
 }
 
-async function pickNode(deps: SandboxDeps): Promise<NodeHandle> {
-  const nodes = deps.nodes.candidates();
+/** The node with the fewest sandboxes, of those that have the layers. */
+async function pickNode(deps: SandboxDeps, layersNodeId: string | undefined): Promise<NodeHandle> {
+  const nodes = deps.nodes.candidatesWith(layersNodeId);
   const counts = nodes.length > 1 ? await deps.store.sandboxes.countByNode() : undefined;
   const candidates = nodes.map((node) => ({ nodeId: node.nodeId, sandboxCount: counts?.get(node.nodeId) ?? 0, node }));
   const picked = placeSandbox(candidates)?.node;
