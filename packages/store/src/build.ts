@@ -19,8 +19,6 @@ export interface BuildRequest {
   readonly readyCommand?: string;
   /** The client is older than 2.3.0. */
   readonly withoutDefaultUser: boolean;
-  /** The client reads the log as strings. */
-  readonly isLegacy: boolean;
 }
 
 export interface BuildRequestStep {
@@ -42,7 +40,7 @@ export interface BuildReason {
 
 /** A build with its request. */
 export interface BuildJob extends BuildEntry {
-  /** Undefined until the client starts the build. */
+  /** Undefined until the client starts the build, and when it has ended. */
   readonly request: BuildRequest | undefined;
 }
 
@@ -68,6 +66,8 @@ export interface BuildEntry {
   readonly attempts: number;
   /** How many events of the node have been stored. */
   readonly eventsRead: number;
+  /** The client reads the log as strings. */
+  readonly isLegacy: boolean;
 }
 
 /** What a build left. */
@@ -97,7 +97,8 @@ type EntryColumn =
   | "started_at"
   | "began_at"
   | "attempts"
-  | "events_read";
+  | "events_read"
+  | "is_legacy";
 
 export type EntryRow = Pick<Selectable<BuildTable>, EntryColumn> & { readonly team_id: string; readonly deleted_at: number | null };
 
@@ -123,5 +124,6 @@ export function entryFrom(row: EntryRow): BuildEntry {
     beganAt: row.began_at ?? undefined,
     attempts: row.attempts,
     eventsRead: row.events_read,
+    isLegacy: row.is_legacy === 1,
   };
 }

@@ -35,6 +35,7 @@ export type RegisteredBuild =
 
 export interface BuildStartRequest {
   readonly request: BuildRequest;
+  readonly isLegacy: boolean;
   readonly owner: string;
   readonly maxBuilds: number;
   /** What running builds end with that this one replaces. */
@@ -93,7 +94,7 @@ export class BuildRepository {
   /** Moves a waiting build to `building`: it is queued. Running builds of the same template and tag end. */
   async start(
     job: Pick<BuildJob, "id" | "teamId" | "templateId">,
-    { request, owner, maxBuilds, superseded, now }: BuildStartRequest,
+    { request, isLegacy, owner, maxBuilds, superseded, now }: BuildStartRequest,
   ): Promise<StartedBuild> {
     return await this.#db.transaction().execute(async (tx) => {
       await lockTeam(tx, this.#dialect, job.teamId);
@@ -106,11 +107,24 @@ export class BuildRepository {
       for (const id of replaced) await fail(tx, id, { from: "building", reason: superseded, now });
       await tx
         .updateTable("builds")
-        .set({ status: "building", request: JSON.stringify(request), owner, started_at: now, updated_at: now })
+        .set({
+          status: "building",
+          request: JSON.stringify(request),
+          is_legacy: Number(isLegacy),
+          owner,
+          started_at: now,
+          updated_at: now,
+        })
         .where("id", "=", job.id)
         .execute();
       return { kind: "started", superseded: replaced };
     });
+  }
+
+  /** A build without its request, which may be large. */
+  async findEntry(buildId: string): Promise<BuildEntry | undefined> {
+    const row = await entries(this.#db).where("builds.id", "=", buildId).executeTakeFirst();
+    return row && entryFrom(row);
   }
 
   async find(buildId: string): Promise<BuildJob | undefined> {
@@ -203,6 +217,7 @@ export class BuildRepository {
         .updateTable("builds")
         .set({
           status: "ready",
+          request: null,
           layers: JSON.stringify(outcome.layers),
           layers_node_id: outcome.layersNodeId,
           context: JSON.stringify(outcome.context),
@@ -282,7 +297,7 @@ function entries(db: Kysely<Database>) {
     .innerJoin("templates", "templates.id", "builds.template_id")
     .select(["builds.id", "builds.template_id", "builds.status", "builds.cpu_count", "builds.memory_mb", "builds.disk_size_mb"])
     .select(["builds.created_at", "builds.reason", "builds.owner", "builds.builder_node_id", "builds.started_at", "builds.began_at"])
-    .select(["builds.attempts", "builds.events_read", "templates.team_id", "templates.deleted_at"]);
+    .select(["builds.attempts", "builds.events_read", "builds.is_legacy", "templates.team_id", "templates.deleted_at"]);
 }
 
 async function countBuilding(tx: Kysely<Database>, teamId: string): Promise<number> {
@@ -321,7 +336,7 @@ async function fail(
 ): Promise<boolean> {
   let query = tx
     .updateTable("builds")
-    .set({ status: "error", reason: JSON.stringify(reason), updated_at: now, finished_at: now })
+    .set({ status: "error", request: null, reason: JSON.stringify(reason), updated_at: now, finished_at: now })
     .where("id", "=", id)
     .where("status", "=", from);
   if (owner !== undefined) query = query.where("owner", "=", owner);

@@ -77,6 +77,7 @@ export interface BuildTable {
   layers_node_id: string | null;
   attempts: number;
   events_read: number;
+  is_legacy: number;
 }
 
 export interface BuildLogTable {

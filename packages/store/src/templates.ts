@@ -343,6 +343,7 @@ export function buildRow(build: Build): Selectable<BuildTable> {
     layers_node_id: build.layersNodeId ?? null,
     attempts: 0,
     events_read: 0,
+    is_legacy: 0,
   };
 }
 

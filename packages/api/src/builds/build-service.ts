@@ -3,8 +3,8 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import type { Clock } from "@skerry/base";
 import type {
+  BuildEntry,
   BuildFileRepository,
-  BuildJob,
   BuildLogLine,
   BuildLogRepository,
   BuildLogWindow,
@@ -60,6 +60,8 @@ export interface BuildStart extends Omit<BuildRequest, "steps" | "source"> {
     | { readonly kind: "image"; readonly reference: string; readonly credentials: RegistryCredentials | undefined }
     | { readonly kind: "template"; readonly reference: string };
   readonly steps: readonly GivenStep[];
+  /** The client reads the log as strings. */
+  readonly isLegacy: boolean;
 }
 
 export class BuildService {
@@ -95,9 +97,9 @@ export class BuildService {
   }
 
   /** Starts a waiting build. It is carried out in the background. */
-  async start(job: BuildJob, start: BuildStart): Promise<void> {
+  async start(job: BuildEntry, start: BuildStart): Promise<void> {
     const { builds, limits, clock, scheduler } = this.#deps;
-    const { source, steps, ...rest } = start;
+    const { source, steps, isLegacy, ...rest } = start;
     const credentials = source.kind === "image" ? source.credentials : undefined;
     // Before the build is in the queue, so that it is never begun without them.
     const credentialsId = credentials && scheduler.credentials.keep(credentials);
@@ -108,7 +110,7 @@ export class BuildService {
     };
     let started: StartedBuild["kind"] | undefined;
     try {
-      const change = { request, owner: scheduler.owner, superseded: CANCELLED, now: clock.now() };
+      const change = { request, isLegacy, owner: scheduler.owner, superseded: CANCELLED, now: clock.now() };
       started = (await limits.admitBuild(job.teamId, (maxBuilds) => builds.start(job, { ...change, maxBuilds }))).kind;
     } finally {
       if (started !== "started") scheduler.credentials.drop(credentialsId);
@@ -120,7 +122,7 @@ export class BuildService {
   /** Requests a build and starts it at once. */
   async requestAndStart(asked: NewBuildRequest, start: BuildStart): Promise<RequestedBuild> {
     const requested = await this.request(asked);
-    const job = await this.#deps.builds.find(requested.buildId);
+    const job = await this.#deps.builds.findEntry(requested.buildId);
     if (job) await this.start(job, start);
     return requested;
   }
@@ -132,12 +134,12 @@ export class BuildService {
   }
 
   /** Fails a waiting build whose start was refused for good. */
-  async refuse(job: BuildJob, message: string): Promise<void> {
+  async refuse(job: BuildEntry, message: string): Promise<void> {
     await this.#deps.builds.fail(job.id, { from: "waiting", reason: { message }, now: this.#deps.clock.now() });
   }
 
   /** A build of one of the teams, to be started. */
-  async findToStart(teams: readonly Team[], ids: { readonly templateId: string; readonly buildId: string }): Promise<BuildJob> {
+  async findToStart(teams: readonly Team[], ids: { readonly templateId: string; readonly buildId: string }): Promise<BuildEntry> {
     if (!isUuid(ids.buildId)) throw invalid(`Invalid build ID: ${ids.buildId}`);
     const job = await this.#find(ids);
     if (!job || job.templateIsDeleted)
@@ -147,7 +149,7 @@ export class BuildService {
   }
 
   /** A build of one of the teams, to be read. */
-  async findToRead(teams: readonly Team[], ids: { readonly templateId: string; readonly buildId: string }): Promise<BuildJob> {
+  async findToRead(teams: readonly Team[], ids: { readonly templateId: string; readonly buildId: string }): Promise<BuildEntry> {
     if (!isUuid(ids.buildId)) throw invalid("Invalid build id");
     const job = await this.#find(ids);
     if (!job) throw invalid(`Build '${ids.buildId}' not found`);
@@ -156,11 +158,11 @@ export class BuildService {
   }
 
   /** Lines of the log. Precondition: the build was read before, so that the lines of the state that it is in are there. */
-  async readLog(job: BuildJob, page: Parameters<BuildLogRepository["page"]>[1]): Promise<readonly BuildLogLine[]> {
+  async readLog(job: BuildEntry, page: Parameters<BuildLogRepository["page"]>[1]): Promise<readonly BuildLogLine[]> {
     return await this.#deps.buildLogs.page(job.id, page);
   }
 
-  async readLogAround(job: BuildJob, window: BuildLogWindow): Promise<readonly BuildLogLine[]> {
+  async readLogAround(job: BuildEntry, window: BuildLogWindow): Promise<readonly BuildLogLine[]> {
     return await this.#deps.buildLogs.window(job.id, window);
   }
 
@@ -181,8 +183,8 @@ export class BuildService {
     return counts;
   }
 
-  async #find({ templateId, buildId }: { readonly templateId: string; readonly buildId: string }): Promise<BuildJob | undefined> {
-    const job = await this.#deps.builds.find(buildId.toLowerCase());
+  async #find({ templateId, buildId }: { readonly templateId: string; readonly buildId: string }): Promise<BuildEntry | undefined> {
+    const job = await this.#deps.builds.findEntry(buildId.toLowerCase());
     return job?.templateId === templateId ? job : undefined;
   }
 
@@ -197,6 +199,6 @@ export class BuildService {
   }
 }
 
-function isOf(job: BuildJob, teams: readonly Team[]): boolean {
+function isOf(job: BuildEntry, teams: readonly Team[]): boolean {
   return teams.some(({ id }) => id === job.teamId);
 }

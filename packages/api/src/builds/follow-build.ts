@@ -73,7 +73,7 @@ export async function followBuild(deps: BuildDeps, { job, node, signal }: Follow
   while (!signal.aborted) {
     try {
       // Read again after a failure: it may have been stored although the database did not answer.
-      const now = await store.builds.find(job.id);
+      const now = await store.builds.findEntry(job.id);
       if (now?.status !== "building" || now.owner !== moves.owner) return;
       const from = now.eventsRead;
       for await (const batch of watchBuild(node, { buildId: job.id, from, signal })) {

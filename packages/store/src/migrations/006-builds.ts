@@ -33,7 +33,7 @@ export const builds: Migration = {
 
 async function extendBuilds(db: Kysely<unknown>): Promise<void> {
   const columns = [
-    // JSON. What the client asked for when it started the build, without credentials; null before that.
+    // JSON. What the client asked for when it started the build, without credentials. Null before that and after the end: it may be large.
     ["request", "text"],
     // JSON of `BuildContext` and `StartCommand`: what builds on top of this one, and sandboxes, go on from. Null for snapshots.
     ["context", "text"],
@@ -50,8 +50,8 @@ async function extendBuilds(db: Kysely<unknown>): Promise<void> {
     ["layers_node_id", "text"],
   ] as const;
   for (const [name, type] of columns) await db.schema.alterTable("builds").addColumn(name, type).execute();
-  // `events_read`: how many events of its node have been stored.
-  for (const name of ["attempts", "events_read"]) {
+  // `events_read`: how many events of its node have been stored. `is_legacy`: the client reads the log as strings.
+  for (const name of ["attempts", "events_read", "is_legacy"]) {
     await db.schema
       .alterTable("builds")
       .addColumn(name, "integer", (column) => column.notNull().defaultTo(0))

@@ -55,7 +55,7 @@ export const getBuildStatus = defineOperation({
         templateID: job.templateId,
         buildID: job.id,
         status: job.status,
-        logs: job.request?.isLegacy ? lines.map(asText) : [],
+        logs: job.isLegacy ? lines.map(asText) : [],
         logEntries: lines.map(encodeLogLine),
         ...(job.status === "error" && reason ? { reason: { ...reason, logEntries: linesOfFailure(lines, reason.step) } } : {}),
       } satisfies Static<typeof BuildInfoSchema>,

@@ -18,7 +18,7 @@ export const startBuildV1 = defineOperation({
   handle: async (services, { caller, params }) => {
     const ids = { templateId: params.templateID, buildId: params.buildID };
     const job = await services.builds.findToStart(await services.teams.teamsOf(caller), ids);
-    if (job.request?.isLegacy) return { status: 202 };
+    if (job.isLegacy) return { status: 202 };
     throw invalid("images cannot be pushed to this platform: start the build with POST /v2/templates/{templateID}/builds/{buildID}");
   },
 });
