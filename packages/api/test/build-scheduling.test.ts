@@ -1,4 +1,5 @@
 import { Code, ConnectError } from "@connectrpc/connect";
+import { refusalOf } from "@skerry/testkit/fake-builds";
 import { waitUntil } from "@skerry/testkit/wait-until";
 import { expect, it } from "vitest";
 import { begun, ended, type Ids, requestBuild, startBuild, statusOf, trigger } from "./build-calls.ts";
@@ -250,21 +251,16 @@ describeOnEachDatabase("what a build is based on", { inSample: "sqlite", nodes: 
   });
 
   it.each([
-    [Code.FailedPrecondition, { fromTemplate: "base" }, "error getting base template, you may need to rebuild it first", "base"],
+    ["layer_missing", { fromTemplate: "base" }, "error getting base template, you may need to rebuild it first", "base"],
+    ["internal", { fromTemplate: "base" }, "An internal error occurred. Please try again or contact support with the build ID.", undefined],
     [
-      Code.Internal,
-      { fromTemplate: "base" },
-      "An internal error occurred. Please try again or contact support with the build ID.",
-      undefined,
-    ],
-    [
-      Code.InvalidArgument,
+      "invalid_argument",
       { fromImage: "x" },
       "An internal error occurred. Please try again or contact support with the build ID.",
       undefined,
     ],
-  ])("fails the build when its node refuses it with %s", async (code, source, message, step) => {
-    for (const { builds } of api().nodes) builds.refusal = new ConnectError("/secret/path", code);
+  ] as const)("fails the build when its node refuses it with %s", async (code, source, message, step) => {
+    for (const { builds } of api().nodes) builds.refusal = refusalOf(code);
     const { reason } = await ended(api(), await startBuild(api(), "web", source));
     expect({ message: reason.message, step: reason.step }).toEqual({ message, step });
   });

@@ -1,6 +1,6 @@
 import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
-import { AGENT_VERSION } from "@skerry/wire";
-import type { BuildEvent, BuildSpec, NodeService } from "@skerry/wire/node";
+import { AGENT_VERSION, NODE_ERRORS, type NodeErrorCode } from "@skerry/wire";
+import { type BuildEvent, type BuildSpec, ErrorDetailSchema, type NodeService } from "@skerry/wire/node";
 
 type Event = Omit<BuildEvent, "$typeName" | "$unknown">;
 type EventCase = { readonly [K in "line" | "succeeded" | "failed"]: Extract<BuildEvent["event"], { case: K }> }[
@@ -198,4 +198,11 @@ export class FakeBuilds {
     this.#changed = Promise.withResolvers<void>();
     this.#changed.promise.catch(() => {});
   }
+}
+
+/** A failure with the node's own code. */
+export function refusalOf(code: NodeErrorCode): ConnectError {
+  return new ConnectError("the fake node was told to refuse: /secret/path", NODE_ERRORS[code], undefined, [
+    { desc: ErrorDetailSchema, value: { code } },
+  ]);
 }

@@ -9,6 +9,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import type { BuildJob, BuildOutcome, BuildReason } from "@skerry/store";
 import type { BuildResult } from "@skerry/wire/node";
 import type { NodeHandle } from "../nodes/directory.ts";
+import { nodeCodeOf } from "../nodes/node-error.ts";
 import { type BuildBase, buildSpecOf } from "./build-spec.ts";
 import type { BuildDeps } from "./deps.ts";
 import { LogLimit } from "./log-limit.ts";
@@ -53,9 +54,9 @@ export async function beginBuild(
         await store.builds.requeue(job.id, { owner: moves.owner, lines: [], now: clock.now(), began: false });
         return "busy";
       }
-      if (!isUncertain(code)) {
+      if (!isUncertain(error)) {
         logger.warn({ err: error, ...facts }, "a node refused a build");
-        const isBaseGone = base.kind === "template" && (code === Code.FailedPrecondition || code === Code.NotFound);
+        const isBaseGone = ["layer_missing", "image_missing"].includes(nodeCodeOf(error) ?? "");
         await endWith(deps, job, isBaseGone ? BASE_GONE : INTERNAL);
         return "over";
       }
@@ -162,8 +163,10 @@ function logEnd(
   logger.info(facts, "build ended");
 }
 
-/** Whether the node may have accepted a build although the call failed. */
-function isUncertain(code: Code): boolean {
+/** Whether the node may have accepted a build although the call failed, or refuses all calls now, because it holds another cluster's sandboxes. */
+function isUncertain(error: unknown): boolean {
+  const { code } = ConnectError.from(error);
+  if (code === Code.FailedPrecondition) return nodeCodeOf(error) === undefined;
   return [Code.Unavailable, Code.DeadlineExceeded, Code.Unknown, Code.Canceled, Code.Aborted].includes(code);
 }
 

@@ -18,7 +18,7 @@ function scarcityFrom(error: unknown, about: { readonly detailCode?: string } = 
 }
 
 /** The code that the node gave; undefined for a transport failure. A code of a later version is not in the union and matches nothing. */
-function nodeCodeOf(error: unknown): NodeErrorCode | undefined {
+export function nodeCodeOf(error: unknown): NodeErrorCode | undefined {
   return ConnectError.from(error).findDetails(ErrorDetailSchema)[0]?.code as NodeErrorCode | undefined;
 }
 
