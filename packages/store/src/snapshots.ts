@@ -2,7 +2,7 @@ import { type Kysely, sql } from "kysely";
 import { type DialectName, lockTeam } from "./dialect/lock-team.ts";
 import { changeImage } from "./sandbox-transition.ts";
 import type { Database } from "./tables.ts";
-import { findHolder, insertAlias, insertTemplate } from "./template-claims.ts";
+import { findHolder, insertAlias, insertTemplate, isTemplateId } from "./template-claims.ts";
 import { assignTag, type Build, buildFrom, buildRow, type Template, type TemplateAlias, templateFrom, touchTemplate } from "./templates.ts";
 
 export interface NewSnapshot {
@@ -44,7 +44,7 @@ export class SnapshotRepository {
     this.#dialect = dialect;
   }
 
-  /** Makes a complete image a build that sandboxes can start from, in one transaction. "taken": another template has the name. */
+  /** Makes a complete image a build that sandboxes can start from, in one transaction. "taken": another template has the name, or its id. */
   async add(snapshot: NewSnapshot): Promise<Snapshot | "taken"> {
     const { build, alias, teamId } = snapshot;
     const now = build.createdAt;
@@ -52,6 +52,7 @@ export class SnapshotRepository {
       await lockTeam(tx, this.#dialect, teamId);
       const named = alias && (await findHolder(tx, alias));
       if (named && (named.teamId !== teamId || named.kind !== "snapshot")) return "taken";
+      if (alias && !named && (await isTemplateId(tx, alias.alias))) return "taken";
       const template = named ?? (await insertTemplate(tx, { id: build.templateId, teamId, kind: "snapshot", now }));
       if (alias && !named) await insertAlias(tx, alias, { templateId: template.id, now });
       const kept = { ...build, templateId: template.id };

@@ -65,7 +65,7 @@ function isBuildable(template: Template, claim: TemplateClaim): boolean {
 }
 
 /** Ids of deleted templates count too: an id never means something else later. */
-async function isTemplateId(tx: Kysely<Database>, text: string): Promise<boolean> {
+export async function isTemplateId(tx: Kysely<Database>, text: string): Promise<boolean> {
   return (await tx.selectFrom("templates").where("id", "=", text).select("id").executeTakeFirst()) !== undefined;
 }
 

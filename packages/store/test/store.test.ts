@@ -14,6 +14,7 @@ import type { Database } from "../src/tables.ts";
 import { imageContract } from "./image-contract.ts";
 import { NOT_STARTED, sandboxContract } from "./sandbox-contract.ts";
 import { identityContract, newSandbox, templateContract } from "./store-contract.ts";
+import { templateNameContract } from "./template-name-contract.ts";
 
 describe.each(["sqlite", "postgres"] as const)("the store on %s", (kind) => {
   let folder: string;
@@ -58,6 +59,7 @@ describe.each(["sqlite", "postgres"] as const)("the store on %s", (kind) => {
 
   describe("identity", () => identityContract(context));
   describe("templates", () => templateContract(context));
+  describe("names, visibility and tags", () => templateNameContract(context));
   describe("sandboxes", () => sandboxContract(context));
   describe("images, snapshots and keys", () => imageContract(context));
 

@@ -59,7 +59,9 @@ export async function snapshotSandbox(deps: SandboxDeps, sandbox: Sandbox, optio
 
 /** Checks the name before the sandbox stands still in vain. The commit checks it again. */
 async function assertFree(deps: SandboxDeps, teamId: string, alias: NonNullable<SnapshotName["alias"]>): Promise<void> {
-  const holder = await deps.store.templates.findAlias(alias);
+  const { templates } = deps.store;
+  const holder = await templates.findAlias(alias);
+  if (!holder && (await templates.findTemplate(alias.alias))) throw nameTaken(alias.alias);
   if (holder && (holder.teamId !== teamId || holder.kind !== "snapshot")) throw nameTaken(alias.alias);
 }
 
