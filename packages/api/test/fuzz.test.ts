@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { Value } from "typebox/value";
 import { expect, it } from "vitest";
 import { ErrorSchema } from "../src/http/schemas.ts";
+import { addTemplate } from "./add-template.ts";
 import type { Answer } from "./api-harness.ts";
 import { describeOnEachDatabase } from "./each-database.ts";
 
@@ -67,5 +68,39 @@ describeOnEachDatabase("whatever is sent", { inSample: "sqlite" }, (api) => {
       ),
       { numRuns: 200 },
     );
+  });
+
+  it("about templates and tags is answered in order", async () => {
+    const { id } = await addTemplate(api(), { alias: "web" });
+    const text = fc.oneof(
+      odd,
+      fc.constantFrom("web", "default/web:default", "web:v1", id, "other/web", ":", "a/b/c", "V1", " v1 ", "100", "0"),
+    );
+    const encoded = text.map((raw) => encodeURIComponent(raw.toWellFormed())).filter((part) => !/^(\.|%2e)*$/i.test(part));
+    const paths = ["", "/tags", "/tags/count", "/tags/exists", "/tags/groups", "/tags/v1/assignments", "/builds/x/status"];
+    const query = fc.array(
+      fc.tuple(fc.constantFrom("limit", "nextToken", "cursor", "tagsCursor", "search", "sort", "tag", "teamID", "tagsLimit"), encoded),
+    );
+    const bodies = fc.oneof(
+      fc.record({ target: text, tags: fc.array(text) }),
+      fc.record({ name: text, tags: fc.array(text) }),
+      fc.record({ public: value }),
+      fc.record({ name: value, tags: value, target: value }),
+    );
+    await fc.assert(
+      fc.asyncProperty(encoded, encoded, fc.constantFrom(...paths), query, bodies, async (reference, tag, path, pairs, sent) => {
+        const asked = pairs.map(([key, raw]) => `${key}=${raw}`).join("&");
+        for (const place of [`/templates/${reference}${path}`, `/templates/aliases/${reference}`, "/v2/templates", "/templates"]) {
+          expectOrderly(await api().call("GET", `${place}?${asked}`));
+        }
+        expectOrderly(await api().call("GET", `/templates/${id}/tags/${tag}/assignments?${asked}`));
+        expectOrderly(await api().call("POST", "/templates/tags", { body: sent }));
+        expectOrderly(await api().call("DELETE", "/templates/tags", { body: sent }));
+        expectOrderly(await api().call("PATCH", `/v2/templates/${reference}`, { body: sent }));
+      }),
+      { numRuns: 60 },
+    );
+    const listed = await api().call("GET", `/templates/${id}`);
+    expect(listed).toMatchObject({ status: 200, body: { names: ["default/web"] } });
   });
 });
