@@ -37,6 +37,7 @@ import { siteKey } from "./network/site-network.ts";
 import { SiteProxies } from "./network/site-proxies.ts";
 import { SlotPool } from "./network/slot-pool.privileged.ts";
 import { nodePaths } from "./paths.ts";
+import { TemplateImages } from "./pool/template-images.ts";
 import { WarmPool } from "./pool/warm-pool.ts";
 import type { SandboxRecord } from "./records/sandbox-record.ts";
 import { ClusterIdentity, forOwnCluster } from "./rpc/cluster-identity.privileged.ts";
@@ -193,18 +194,18 @@ async function assemble(
   const writer = new ImageWriter({ deps, images, containers, logger });
   const keeper = new Keeper({ deps, images, containers, logger });
   const snapshots = new Snapshots({ deps, images, containers, writer, uses, keeper, logger });
-  const warmPool = new WarmPool({
-    ...config.pool,
-    policy,
+  const templateImages = new TemplateImages({
+    settleMs: config.pool.settleMs,
     containers,
     images,
     starter,
     writer,
-    gate,
     fingerprintOf: (name) => runtimeOf(config, name).fingerprint + siteKey(config),
     keepsMemory: (name) => runtimeOf(config, name).capabilities.checkpoint,
     logger,
   });
+  const { current: agent } = config.agents;
+  const warmPool = new WarmPool({ ...config.pool, policy, containers, images, starter, templateImages, gate, agent, logger });
   const sandboxes = new Sandboxes({ deps, containers, images, starter, writer, snapshots, keeper, uses, pool: warmPool, gate, logger });
   for (const record of adopted.running) containers.add(record);
   for (const record of adopted.interrupted) sandboxes.continueSnapshot(containers.add(record));
@@ -213,7 +214,7 @@ async function assemble(
   for (const { imageId = "" } of adopted.running) if (images.get(imageId)?.kind === "pause") await containers.discardImage(imageId);
   sandboxes.watch();
   warmPool.start();
-  const buildHost = new NodeBuildHost({ deps, containers, starter, gate, logger });
+  const buildHost = new NodeBuildHost({ deps, containers, starter, templateImages, gate, logger });
   const builder = await openBuilder(config, buildHost, logger);
   const builds = new Builds({ layers: config.layers, builder, most: config.builds?.most ?? 0, logger });
   const cachedLayers = () => builder?.cache.layers() ?? new Set<string>();

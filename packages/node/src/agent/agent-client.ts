@@ -82,12 +82,17 @@ export async function untilHooksEnded(address: string, token: string): Promise<v
 }
 
 /** Waits until a new agent answers, and tells it what does not depend on its sandbox. Throws PlatformError("agent_failed"). */
-export async function awaitAgent(wait: AgentWait, site: Handshake["site"]): Promise<void> {
-  const first: AgentRequest = site ? { method: "POST", path: "/init", body: JSON.stringify(siteField(site)) } : HEALTH;
+export async function awaitAgent(
+  wait: AgentWait,
+  { site, memoryMb }: { readonly site: Handshake["site"]; readonly memoryMb?: number },
+): Promise<void> {
+  const told = { ...siteField(site), ...(memoryMb === undefined ? {} : limitFields(memoryMb)) };
+  const isTold = Object.keys(told).length > 0;
+  const first: AgentRequest = isTold ? { method: "POST", path: "/init", body: JSON.stringify(told) } : HEALTH;
   await whenListening(wait, async (socket) => {
     const { status } = await exchange(socket, first, { timeoutMs: ANSWER_TIMEOUT_MS });
-    if (site && !INITIALISED.includes(status))
-      throw new PlatformError("agent_failed", `the agent at ${wait.address} refused its site's settings with status ${status}`);
+    if (isTold && !INITIALISED.includes(status))
+      throw new PlatformError("agent_failed", `the agent at ${wait.address} refused its settings with status ${status}`);
   });
 }
 
@@ -120,6 +125,10 @@ async function whenListening(wait: AgentWait, talk: (socket: Socket) => Promise<
   }
 }
 
+function limitFields(memoryMb: number): { memoryMB: number; maxProcesses: number } {
+  return { memoryMB: memoryMb, maxProcesses: processLimit(memoryMb) };
+}
+
 function siteField(site: Handshake["site"]): { site?: SiteNetwork } {
   return site ? { site: site.reveal() } : {};
 }
@@ -130,7 +139,6 @@ function initRequest(
 ): AgentRequest {
   const { memoryMb, ...about } = identity;
   const when = { lifecycleID: lifecycleId, timestamp: new Date().toISOString() };
-  const limits = { memoryMB: memoryMb, maxProcesses: processLimit(memoryMb) };
-  const body = JSON.stringify({ ...about, ...limits, ...when, ...siteField(site) });
+  const body = JSON.stringify({ ...about, ...limitFields(memoryMb), ...when, ...siteField(site) });
   return { method: "POST", path: "/init", body, token: currentToken };
 }

@@ -83,7 +83,7 @@ export class NodeBuildSandbox implements BuildSandbox {
   }
 
   get #lost(): AbortSignal {
-    return this.#options.live.build?.lost.signal ?? AbortSignal.abort();
+    return this.#options.live.ended.signal;
   }
 
   #assertThere(): void {

@@ -8,6 +8,7 @@ import { asError } from "@skerry/base";
 import { type BuildCopy, copyFailed, sandboxLost } from "@skerry/builder";
 import { AGENT_COPY_PATH, AGENT_PORT } from "@skerry/wire";
 import { durationText } from "./duration-text.ts";
+import { ownConnection } from "./own-connection.ts";
 import type { CommandTarget } from "./run-command.ts";
 
 const MAX_ANSWER_BYTES = 256 * 1024;
@@ -39,10 +40,12 @@ async function send({ address, token }: CommandTarget, copy: BuildCopy, signal: 
   const query = new URLSearchParams({ source, destination, workdir, user, owner, mode });
   const path = `${AGENT_COPY_PATH}?${query}`;
   const headers = { "Content-Type": "application/x-tar", "X-Access-Token": token };
-  // A connection of its own: the address may belong to another sandbox later.
-  const outgoing = request({ host: address, port: AGENT_PORT, path, method: "POST", headers, agent: false, signal });
+  const agent = ownConnection();
+  const outgoing = request({ host: address, port: AGENT_PORT, path, method: "POST", headers, agent, signal });
   const answer = new Promise<Answer>((resolve, reject) => {
+    let isAnswered = false;
     outgoing.once("response", (response) => {
+      isAnswered = true;
       let text = "";
       response.setEncoding("utf8");
       response.on("data", (piece: string) => {
@@ -52,7 +55,9 @@ async function send({ address, token }: CommandTarget, copy: BuildCopy, signal: 
       finished(response).then(() => resolve({ status: response.statusCode ?? 0, text }), reject);
     });
     outgoing.once("error", reject);
-    outgoing.once("close", () => reject(new Error("the connection ended without an answer")));
+    outgoing.once("close", () => {
+      if (!isAnswered) reject(new Error("the connection ended without an answer"));
+    });
   });
   const body = Readable.from(copy.archive, { objectMode: false });
   let archiveError: unknown;
@@ -70,6 +75,7 @@ async function send({ address, token }: CommandTarget, copy: BuildCopy, signal: 
   } finally {
     body.destroy();
     outgoing.destroy();
+    agent.destroy();
   }
 }
 

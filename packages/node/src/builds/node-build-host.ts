@@ -2,14 +2,16 @@
 // of them, and the next start of the node releases those that are left.
 
 import { randomBytes } from "node:crypto";
-import type { Logger } from "@skerry/base";
+import { type Logger, PlatformError, type PlatformErrorCode } from "@skerry/base";
 import type { BuildHost, BuildSandbox, BuildSize } from "@skerry/builder";
 import type { LayerDigest } from "@skerry/layers";
 import type { AgentIdentity } from "../agent/agent-client.ts";
 import type { Containers } from "../containers/containers.ts";
 import { type HostDeps, runtimeOf } from "../containers/host.privileged.ts";
 import { assertHostMemory } from "../limits/host-memory.ts";
+import type { TemplateImages } from "../pool/template-images.ts";
 import type { SandboxMakeup } from "../records/sandbox-record.ts";
+import { startOf } from "../sandboxes/makeup.ts";
 import type { StartGate } from "../sandboxes/start-gate.ts";
 import type { Starter } from "../sandboxes/starter.ts";
 import { NodeBuildSandbox } from "./build-sandbox.ts";
@@ -18,10 +20,17 @@ export interface NodeBuildHostOptions {
   readonly deps: HostDeps;
   readonly containers: Containers;
   readonly starter: Starter;
+  readonly templateImages: TemplateImages;
   readonly gate: StartGate;
   readonly logger: Logger;
 }
 
+/** How long the ready command of a template may take. */
+const READY_MS = 600_000;
+/** What a process of a start command can have open that no image can keep. */
+const NOT_KEPT: readonly PlatformErrorCode[] = ["state_not_savable", "image_not_written", "links_not_kept"];
+
+type PrepareOptions = Parameters<BuildHost["prepareTemplate"]>[0];
 type StartOptions = Parameters<BuildHost["startSandbox"]>[0];
 
 export class NodeBuildHost implements BuildHost {
@@ -50,8 +59,20 @@ export class NodeBuildHost implements BuildHost {
     return sandbox;
   }
 
-  prepareTemplate(): Promise<void> {
-    return Promise.reject(new Error("start commands are not run yet"));
+  async prepareTemplate({ start, force, signal, log, ...options }: PrepareOptions): Promise<void> {
+    const { deps, templateImages } = this.#options;
+    const makeup = { ...this.#makeupOf(options), start: startOf(start) };
+    if (!force && templateImages.of(makeup)) return;
+    await deps.areas.assertRoom();
+    assertHostMemory();
+    try {
+      await templateImages.take(makeup, { readyMs: READY_MS, isForced: force, signal, log });
+    } catch (error) {
+      if (signal.aborted || !(error instanceof PlatformError) || !NOT_KEPT.includes(error.code)) throw error;
+      const why = error.publicMessage ?? "the reason is in the log of the node";
+      const message = `the started template cannot be kept in memory, so each sandbox will run the start command: ${why}`;
+      log({ level: "warn", step: "finalize", message });
+    }
   }
 
   layersOfImage(): Promise<readonly LayerDigest[]> {

@@ -1,7 +1,6 @@
 // Runs one command in the sandbox of a build, through the agent's process service. The guest may have taken over the agent, so its messages
 // are bounded in size and in time, and nothing that it sends is kept.
 
-import { Agent } from "node:http";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { type BuildCommand, type CommandEnd, commandRefused, sandboxLost } from "@skerry/builder";
@@ -9,6 +8,7 @@ import { AGENT_PORT } from "@skerry/wire";
 import { Process, type ProcessEvent } from "@skerry/wire/process";
 import { durationText } from "./duration-text.ts";
 import { Lines } from "./lines.ts";
+import { ownConnection } from "./own-connection.ts";
 
 /** The agent sends at most 32 KiB of output in one message. */
 const MAX_MESSAGE_BYTES = 256 * 1024;
@@ -30,15 +30,22 @@ export interface CommandTarget {
   readonly lost: AbortSignal;
 }
 
-/** Throws the reason of `command.signal` when that is aborted, and PlatformError("build_command_refused" | "build_sandbox_lost"). */
-export async function runCommandIn({ address, token, lost }: CommandTarget, command: BuildCommand): Promise<CommandEnd> {
+/**
+ * A `timeoutMs` of 0 is none: the process outlives its stream then. Calls `onStart` when the process runs. Throws the reason of `command.signal` when that is aborted, and
+ * PlatformError("build_command_refused" | "build_sandbox_lost").
+ */
+export async function runCommandIn(
+  { address, token, lost }: CommandTarget,
+  command: BuildCommand,
+  onStart?: () => void,
+): Promise<CommandEnd> {
   const { argv, user, workdir, env, timeoutMs, signal, onLine } = command;
   const [cmd = "", ...args] = argv;
   signal.throwIfAborted();
-  // A connection of its own: the address may belong to another sandbox later.
-  const agent = new Agent({ keepAlive: false });
-  const deadline = AbortSignal.timeout(timeoutMs + GRACE_MS);
-  const followed = new Followed(onLine);
+  const agent = ownConnection();
+  const limit = timeoutMs === 0 ? undefined : Math.max(1, Math.ceil(timeoutMs));
+  const deadline = limit === undefined ? lost : AbortSignal.timeout(limit + GRACE_MS);
+  const followed = new Followed(onLine, onStart);
   try {
     const transport = createConnectTransport({
       baseUrl: `http://${address}:${AGENT_PORT}`,
@@ -47,10 +54,13 @@ export async function runCommandIn({ address, token, lost }: CommandTarget, comm
       readMaxBytes: MAX_MESSAGE_BYTES,
       acceptCompression: [],
     });
-    const headers = { authorization: `Basic ${Buffer.from(`${user}:`).toString("base64")}`, "x-access-token": token };
+    const headers = {
+      authorization: `Basic ${Buffer.from(`${user}:`).toString("base64")}`,
+      ...(token === "" ? {} : { "x-access-token": token }),
+    };
     const events = createClient(Process, transport).start(
       { process: { cmd, args, envs: { ...env }, ...(workdir === "" ? {} : { cwd: workdir }) }, stdin: false },
-      { headers, timeoutMs, signal: AbortSignal.any([signal, lost, deadline]) },
+      { headers, ...(limit === undefined ? {} : { timeoutMs: limit }), signal: AbortSignal.any([signal, lost, deadline]) },
     );
     for await (const { event } of events) {
       const end = followed.take(event?.event);
@@ -76,7 +86,10 @@ class Followed {
   #bytes = 0;
   readonly #lines: Record<"stdout" | "stderr", Lines>;
 
-  constructor(onLine: BuildCommand["onLine"]) {
+  readonly #onStart: (() => void) | undefined;
+
+  constructor(onLine: BuildCommand["onLine"], onStart: (() => void) | undefined) {
+    this.#onStart = onStart;
     this.#lines = {
       stdout: new Lines((line) => onLine?.(line, "stdout")),
       stderr: new Lines((line) => onLine?.(line, "stderr")),
@@ -87,6 +100,7 @@ class Followed {
     switch (event?.case) {
       case "start":
         this.hasStarted = true;
+        this.#onStart?.();
         return undefined;
       case "data":
         return this.#output(event.value.output);

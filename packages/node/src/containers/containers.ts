@@ -27,6 +27,8 @@ export interface LiveContainer {
   record: SandboxRecord;
   /** Open connections from this node into the container. The node resets them at the end: nothing else tells their peers. */
   readonly connections: Set<RelaySocket>;
+  /** Aborted at the end of the container: nothing else tells the node while it waits for a command. */
+  readonly ended: AbortController;
   /** Set for a container that runs a step of a build. It belongs to no sandbox. */
   readonly build: BuildUse | undefined;
   /** Settles when the container answers again. It stands still while an image of it is written. */
@@ -44,8 +46,6 @@ export interface BuildUse {
   isCommitting: boolean;
   /** Why the node ended the container, for the caller. */
   endReason: string | undefined;
-  /** Aborted at the end of the container: nothing else tells the node while it waits for a command. */
-  readonly lost: AbortController;
 }
 
 /** Runs work during which the container does not answer. Callers that need the container wait until the work succeeds or fails. */
@@ -116,7 +116,8 @@ export class Containers {
     const live: LiveContainer = {
       record,
       connections: new Set(),
-      build: isBuild ? { isCommitting: false, endReason: undefined, lost: new AbortController() } : undefined,
+      ended: new AbortController(),
+      build: isBuild ? { isCommitting: false, endReason: undefined } : undefined,
       standstill: undefined,
       ending: undefined,
       hasSlot: true,
@@ -175,7 +176,7 @@ export class Containers {
     crashPoint("release.recorded");
     this.#guard.unwatch(record.containerId);
     for (const socket of live.connections) socket.resetAndDestroy();
-    live.build?.lost.abort();
+    live.ended.abort();
     await release(deps, record.containerId, record.runtime);
     await this.#releaseSlot(live, record);
     crashPoint("release.slot-released");

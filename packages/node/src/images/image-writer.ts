@@ -142,7 +142,7 @@ export class ImageWriter {
 /** The record of an image of a sandbox, whose topmost area is `area`. */
 export function imageOf(request: ImageRequest, memory: ImageRecord["memory"], area: string): ImageRecord {
   const { record, imageId, kind, agentUnresponsive, kept } = request;
-  const { runtime, templateId, buildId, size, layers, agent, options, identity, slot } = record;
+  const { runtime, templateId, buildId, size, layers, agent, start, options, identity, slot } = record;
   const frozenAreas = request.frozenAreas ?? record.frozenAreas;
   return {
     version: 2,
@@ -159,6 +159,7 @@ export function imageOf(request: ImageRequest, memory: ImageRecord["memory"], ar
     agentUnresponsive,
     createdAtMs: Date.now(),
     ...(memory ? { memory } : {}),
+    ...(start && kind === "template" ? { start } : {}),
     ...(kept === undefined ? {} : { kept }),
     local:
       kind === "pause"

@@ -10,15 +10,16 @@ import type { Containers } from "../containers/containers.ts";
 import { isSameProcess } from "../containers/process-identity.ts";
 import { crashPoint } from "../crash-points.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
-import type { ImageWriter } from "../images/image-writer.ts";
 import { hasHostMemory } from "../limits/host-memory.ts";
 import type { NetworkPolicy } from "../network/network-policy.ts";
 import type { ImageRecord } from "../records/image-record.ts";
 import type { SandboxMakeup, SandboxRecord } from "../records/sandbox-record.ts";
 import type { Owner } from "../sandboxes/owner.ts";
+import { bringUpBooted } from "../sandboxes/start-command.ts";
 import type { StartGate } from "../sandboxes/start-gate.ts";
 import type { Started, Starter } from "../sandboxes/starter.ts";
-import { nobody, poolKeyOf, templateImageId } from "./pool-key.ts";
+import { makeupOfImage, nobody, templateImageId } from "./pool-key.ts";
+import type { TemplateImages } from "./template-images.ts";
 
 /** How long a claimed agent may take to accept its identity. Then another ready sandbox is tried. */
 const CLAIM_TIMEOUT_MS = 5_000;
@@ -28,6 +29,8 @@ const RECENT_MS = 600_000;
 const GIVE_WAY_MS = 20;
 /** Pause after the pool could not be filled. */
 const RETRY_MS = 5_000;
+/** How long the ready command of a template may take when its image is taken again. */
+const READY_MS = 600_000;
 /** Memory of an idle sandbox, measured. The memory budget is divided by it. */
 const IDLE_BYTES = 40 * 1024 * 1024;
 
@@ -35,19 +38,14 @@ export interface WarmPoolOptions {
   /** Ready sandboxes for each recently used template. 0: no pool. */
   readonly size: number;
   readonly memoryBudgetBytes: number;
-  /**
-   * How long a sandbox is left idle before the image of its template is taken. An idle agent returns the memory of its start to the system after
-   * three seconds. In the image this memory would cost every sandbox space, and 50 ms of CPU time.
-   */
-  readonly settleMs: number;
   readonly policy: NetworkPolicy;
   readonly containers: Containers;
   readonly images: ImageStore;
   readonly starter: Starter;
-  readonly writer: ImageWriter;
+  readonly templateImages: TemplateImages;
   readonly gate: StartGate;
-  readonly fingerprintOf: (runtime: SandboxMakeup["runtime"]) => string;
-  readonly keepsMemory: (runtime: SandboxMakeup["runtime"]) => boolean;
+  /** The agent of new sandboxes. */
+  readonly agent: SandboxMakeup["agent"];
   readonly logger: Logger;
 }
 
@@ -57,6 +55,10 @@ interface Entry {
   readonly ready: SandboxRecord[];
   /** Monotonic clock. */
   lastUsedMs: number;
+  /** When its image could not be taken the last time. Monotonic clock. */
+  imageFailedMs: number;
+  /** Images of the same template that were made with another runtime or agent. They go when there is a new one. */
+  readonly formerImages: string[];
 }
 
 export class WarmPool {
@@ -76,21 +78,22 @@ export class WarmPool {
 
   /** Fills the pool for the templates that have images, as if each was used when its image was taken. */
   start(): void {
-    for (const image of this.#options.images.list()) {
+    const { images, templateImages, agent, size } = this.#options;
+    for (const image of images.list()) {
       if (image.kind !== "template") continue;
-      const entry = this.#entryOf(image);
-      if (templateImageId(entry.key) === image.imageId) entry.lastUsedMs = performance.now() - Math.max(0, Date.now() - image.createdAtMs);
-      else {
-        this.#entries.delete(entry.key);
-        void this.#options.containers.discardImage(image.imageId).catch((error: unknown) => this.#complain(error));
-      }
+      const makeup = { ...makeupOfImage(image), agent };
+      const isCurrent = templateImageId(templateImages.keyOf(makeup)) === image.imageId;
+      if (isCurrent && (size > 0 || image.start))
+        this.#entryOf(makeup).lastUsedMs = performance.now() - Math.max(0, Date.now() - image.createdAtMs);
+      else if (!isCurrent && image.start) this.#entryOf(makeup).formerImages.push(image.imageId);
+      else if (!isCurrent) void this.#discard(image.imageId).catch((error: unknown) => this.#complain(error));
     }
     this.#fill();
   }
 
   /** Assigns a ready sandbox to its owner. Returns undefined when there is none. Marks the template as used. */
   async claim(makeup: SandboxMakeup, owner: Owner): Promise<Started | undefined> {
-    if (this.#options.size === 0) return undefined;
+    if (this.#options.size === 0 && !makeup.start) return undefined;
     const entry = this.#entryOf(makeup);
     entry.lastUsedMs = performance.now();
     try {
@@ -117,8 +120,8 @@ export class WarmPool {
 
   /** The image from which a sandbox of this template can be restored; undefined when there is none. */
   imageFor(makeup: SandboxMakeup): ImageRecord | undefined {
-    if (this.#options.size === 0) return undefined;
-    return this.#options.images.get(templateImageId(poolKeyOf(makeup, this.#options.fingerprintOf(makeup.runtime))));
+    if (this.#options.size === 0 && !makeup.start) return undefined;
+    return this.#options.templateImages.of(makeup);
   }
 
   /** Resolves when the pool is full, or filling it has failed. */
@@ -172,17 +175,24 @@ export class WarmPool {
   }
 
   #entryOf(makeup: SandboxMakeup): Entry {
-    const key = poolKeyOf(makeup, this.#options.fingerprintOf(makeup.runtime));
+    const key = this.#options.templateImages.keyOf(makeup);
     let entry = this.#entries.get(key);
     if (!entry) {
-      entry = { key, makeup, ready: [], lastUsedMs: Number.NEGATIVE_INFINITY };
+      entry = {
+        key,
+        makeup,
+        ready: [],
+        lastUsedMs: Number.NEGATIVE_INFINITY,
+        imageFailedMs: Number.NEGATIVE_INFINITY,
+        formerImages: [],
+      };
       this.#entries.set(key, entry);
     }
     return entry;
   }
 
   #fill(): void {
-    if (this.#isClosed || this.#options.size === 0) return;
+    if (this.#isClosed) return;
     this.#filling ??= this.#work()
       .catch(async (error: unknown) => {
         this.#complain(error);
@@ -198,7 +208,7 @@ export class WarmPool {
       while (!this.#options.gate.isIdle && !this.#isClosed) await sleep(GIVE_WAY_MS);
       // Ready sandboxes must not take memory from running ones. The next create tries again.
       if (this.#isClosed || !hasHostMemory()) return;
-      if (this.#options.keepsMemory(entry.makeup.runtime) && !this.#image(entry)) await this.#takeImage(entry);
+      if (this.#lacksImage(entry)) await this.#takeImage(entry);
       else await this.#add(entry);
     }
     await this.#drain();
@@ -207,8 +217,20 @@ export class WarmPool {
   /** The recently used template that has the fewest ready sandboxes and needs more. */
   #next(): Entry | undefined {
     return [...this.#entries.values()]
-      .filter((entry) => entry.ready.length < this.#target(entry))
+      .filter((entry) => entry.ready.length < this.#target(entry) || this.#needsImage(entry))
       .sort((a, b) => a.ready.length - b.ready.length || b.lastUsedMs - a.lastUsedMs)[0];
+  }
+
+  /** An image that could not be taken is not tried again for a while if that runs a command of the template. */
+  #lacksImage({ makeup, imageFailedMs }: Entry): boolean {
+    const { templateImages } = this.#options;
+    if (!templateImages.keepsMemory(makeup) || templateImages.of(makeup)) return false;
+    return !makeup.start || performance.now() - imageFailedMs > RECENT_MS;
+  }
+
+  /** A template with a start command has an image even if no sandbox of it is kept ready: booting it takes long. */
+  #needsImage(entry: Entry): boolean {
+    return entry.makeup.start !== undefined && this.#lacksImage(entry);
   }
 
   /** How many sandboxes of a template should be ready. Recently used templates share the memory budget. */
@@ -219,13 +241,14 @@ export class WarmPool {
     const affordable = Math.floor(memoryBudgetBytes / IDLE_BYTES / Math.max(1, recent.length));
     if (recent.includes(entry)) return Math.min(size, affordable);
     const latest = Math.max(...[...this.#entries.values()].map(({ lastUsedMs }) => lastUsedMs));
-    return recent.length === 0 && entry.lastUsedMs === latest ? Math.min(1, affordable) : 0;
+    return recent.length === 0 && entry.lastUsedMs === latest ? Math.min(1, size, affordable) : 0;
   }
 
   async #drain(): Promise<void> {
     for (const entry of this.#entries.values()) {
       for (const record of entry.ready.splice(this.#target(entry))) await this.#options.containers.tryToGiveBack(record);
-      if (this.#target(entry) === 0 && performance.now() - entry.lastUsedMs > RECENT_MS) this.#entries.delete(entry.key);
+      if (this.#target(entry) === 0 && !this.#needsImage(entry) && performance.now() - entry.lastUsedMs > RECENT_MS)
+        this.#entries.delete(entry.key);
     }
   }
 
@@ -238,14 +261,11 @@ export class WarmPool {
     await sleep(ms, undefined, { ref: false, signal: this.#closing.signal }).catch(() => undefined);
   }
 
-  #image(entry: Entry): ImageRecord | undefined {
-    return this.#options.images.get(templateImageId(entry.key));
-  }
-
   async #add(entry: Entry): Promise<void> {
-    const image = this.#image(entry);
-    const { record, memoryLostReason } = await this.#start(entry, image);
+    const image = this.#options.templateImages.of(entry.makeup);
+    const { record, kind, memoryLostReason } = await this.#start(entry, image);
     if (image && memoryLostReason !== "") await this.#options.containers.discardImage(image.imageId);
+    if (kind === "boot") await bringUpBooted(this.#options, record);
     if (this.#entries.get(entry.key) !== entry) return await this.#options.containers.tryToGiveBack(record);
     entry.ready.push(record);
     this.#options.logger.debug(
@@ -255,16 +275,18 @@ export class WarmPool {
   }
 
   async #takeImage(entry: Entry): Promise<void> {
-    const { writer, containers, logger } = this.#options;
-    const { record } = await this.#start(entry, undefined);
     try {
-      await this.#rest(this.#options.settleMs);
+      await this.#options.templateImages.take(entry.makeup, { readyMs: READY_MS, signal: this.#closing.signal });
+    } catch (error) {
       if (this.#isClosed) return;
-      await writer.write({ record, imageId: templateImageId(entry.key), kind: "template", withMemory: true, agentUnresponsive: false });
-      logger.info({ template_id: entry.makeup.templateId, build_id: entry.makeup.buildId }, "image of a template taken");
-    } finally {
-      await containers.tryToGiveBack(record);
+      entry.imageFailedMs = performance.now();
+      throw error;
     }
+    for (const imageId of entry.formerImages.splice(0)) await this.#discard(imageId);
+  }
+
+  #discard(imageId: string): Promise<void> {
+    return this.#options.containers.discardImage(imageId);
   }
 
   #start(entry: Entry, image: ImageRecord | undefined): Promise<Started> {

@@ -3,7 +3,18 @@
 import { basename } from "node:path";
 import { type EarlierRecord, type RecordKind, type RecordOf, recordParser } from "@skerry/base/records";
 import { parseOptions, type SandboxOptions } from "@skerry/wire/node";
-import { Type } from "typebox";
+import { type Static, Type } from "typebox";
+
+/** What every sandbox of a template has running: see the message of spec/node/node.proto. */
+const START = Type.Object({
+  command: Type.String(),
+  ready: Type.String(),
+  user: Type.String(),
+  workdir: Type.String(),
+  env: Type.Record(Type.String(), Type.String()),
+});
+
+export type StartOfTemplate = Static<typeof START>;
 
 /** What a sandbox is made of, whether it runs, waits in the pool or is an image. Nothing in it depends on the host. */
 export const MAKEUP = {
@@ -15,6 +26,8 @@ export const MAKEUP = {
   layers: Type.Array(Type.String()),
   /** The tree of the agent, which is named after its digest. A process in an image has files of this tree open. */
   agent: Type.Object({ digest: Type.String(), version: Type.String() }),
+  /** Of a template with a start command. Earlier versions had none, and ignore it. */
+  start: Type.Optional(START),
 };
 
 export const IDENTITY = Type.Object({

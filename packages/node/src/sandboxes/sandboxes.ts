@@ -24,9 +24,11 @@ import type { SandboxMakeup } from "../records/sandbox-record.ts";
 import { DiskPauses } from "./disk-pauses.ts";
 import { EndWatch } from "./end-watch.ts";
 import type { Keeper } from "./keeper.privileged.ts";
+import { makeupOf } from "./makeup.ts";
 import { checkedId, ownerOf } from "./owner.ts";
 import { Phases } from "./phases.ts";
 import type { SnapshotRequest, Snapshots, Taken } from "./snapshots.ts";
+import { bringUpBooted } from "./start-command.ts";
 import type { StartGate } from "./start-gate.ts";
 import { afterHooks, type Started, type Starter } from "./starter.ts";
 
@@ -110,7 +112,9 @@ export class Sandboxes {
       if (this.#live(spec.sandboxId)) throw new PlatformError("already_exists", `sandbox ${spec.sandboxId} exists`);
       return this.#create(spec);
     });
-    return afterHooks(await made);
+    const started = await afterHooks(await made);
+    if (started.kind === "boot") await bringUpBooted(this.#options, started.record);
+    return started;
   }
 
   async #create(spec: SandboxSpec): Promise<Started> {
@@ -120,7 +124,7 @@ export class Sandboxes {
     assertHostMemory();
     if (spec.imageId !== "") return gate.run(() => this.#start(spec, this.#imageOf(spec), "sandbox created"));
     const phases = new Phases();
-    const makeup = this.#makeupOf(spec, undefined);
+    const makeup = makeupOf(this.#options.deps.config, spec, undefined);
     const claimed = await pool.claim(makeup, ownerOf(spec, undefined));
     if (!claimed) return gate.run(() => this.#startAnew(spec, makeup));
     const facts = { sandbox_id: spec.sandboxId, template_id: spec.templateId, runtime: makeup.runtime, start_kind: claimed.kind };
@@ -169,7 +173,7 @@ export class Sandboxes {
     const { starter, logger } = this.#options;
     const { sandboxId } = spec;
     const phases = new Phases();
-    const makeup = this.#makeupOf(spec, image);
+    const makeup = makeupOf(this.#options.deps.config, spec, image);
     const facts = { sandbox_id: sandboxId, template_id: spec.templateId, runtime: makeup.runtime };
     try {
       assertHostMemory(image && !spec.withoutMemory ? memoryBytes(image) : 0);
@@ -367,31 +371,5 @@ export class Sandboxes {
     if (images.damaged.has(spec.imageId)) throw new PlatformError("image_damaged", `the record of image ${spec.imageId} can't be read`);
     if (!image) throw new PlatformError("image_missing", `image ${spec.imageId} is not on this machine`);
     return image;
-  }
-
-  #makeupOf(spec: SandboxSpec, image: ImageRecord | undefined): SandboxMakeup {
-    const { current } = this.#options.deps.config.agents;
-    const { templateId, buildId } = spec;
-    if (image) {
-      const { runtime, size, layers } = image;
-      const restores = image.memory !== undefined && !spec.withoutMemory;
-      return {
-        runtime,
-        templateId,
-        buildId,
-        size,
-        layers,
-        // Processes in an image have files of its agent open. A boot gets the current agent.
-        agent: restores ? image.agent : current,
-      };
-    }
-    return {
-      runtime: runtimeOf(this.#options.deps.config, spec.runtime).name,
-      templateId,
-      buildId,
-      size: { cpuCount: spec.cpuCount, memoryMb: spec.memoryMb, diskSizeMb: spec.diskSizeMb },
-      layers: spec.layers,
-      agent: current,
-    };
   }
 }

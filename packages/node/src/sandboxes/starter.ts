@@ -130,7 +130,8 @@ export class Starter {
     const site = siteFor(this.#options.deps.config, { image, isRestored: memory !== undefined });
     let hooksRun = false;
     if (sandboxId === "" && !isBuild) {
-      await awaitAgent(wait, site);
+      // The start command of a template is limited like any other.
+      await awaitAgent(wait, { site, ...(record.start && !memory ? { memoryMb: record.size.memoryMb } : {}) });
       await warmUp(wait.address);
     } else {
       const currentToken = memory ? (image?.identity.accessToken ?? "") : "";
@@ -164,6 +165,7 @@ export class Starter {
       size: makeup.size,
       layers: makeup.layers,
       agent: makeup.agent,
+      ...(makeup.start ? { start: makeup.start } : {}),
       area: image?.local.area ?? newAreaId(),
       frozenAreas: image?.local.frozenAreas ?? [],
       slot,
