@@ -2,6 +2,7 @@
 
 import { PlatformError } from "@skerry/base";
 import type { BuildSandbox, CommandEnd } from "../build-host.ts";
+import { StepOutput } from "../log/step-output.ts";
 import { SYSTEM_PATH } from "./login-shell.ts";
 import { StepFailure, type StepTools } from "./step.ts";
 
@@ -23,7 +24,7 @@ export interface ScriptOptions {
   readonly isLogin?: boolean;
 }
 
-/** Runs a script of the builder, and returns what it printed after `begin`. Its other output is logged. */
+/** Runs a script of the builder, and returns the beginning of what it printed. Its errors are logged. */
 export async function runScript(
   tools: Pick<StepTools, "signal" | "log">,
   sandbox: BuildSandbox,
@@ -32,6 +33,7 @@ export async function runScript(
 ): Promise<CommandEnd & { readonly output: string }> {
   const lines: string[] = [];
   let length = 0;
+  const errors = new StepOutput((message) => tools.log("debug", message));
   const end = await sandbox.run({
     argv: ["/bin/bash", ...(isLogin ? ["-l"] : []), "-c", script, "bash", ...args],
     user,
@@ -40,12 +42,14 @@ export async function runScript(
     timeoutMs: SCRIPT_TIMEOUT_MS,
     signal: tools.signal,
     onLine: (line, stream) => {
-      if (stream === "stderr" && line.trim() !== "") tools.log("debug", `[stderr]: ${line.trim().slice(0, 1_000)}`);
+      if (stream === "stderr") errors.add(line, stream);
+      // Login profiles of the image print what they like.
       if (stream === "stderr" || length > MOST_OUTPUT) return;
-      length += line.length;
+      length += line.length + 1;
       lines.push(line);
     },
   });
+  errors.end();
   return { ...end, output: lines.join("\n") };
 }
 
