@@ -55,6 +55,13 @@ test("without a platform, env and status say so", async () => {
   }
 });
 
+test.each([[["templates"]], [["templates", "build", "x", "."]], [["templates", "delete", "x"]]])(
+  "%j takes the data folder after its name",
+  async (command) => {
+    expect((await run(...command, "--data", "/nonexistent/other")).output).toContain("/nonexistent/other");
+  },
+);
+
 test("status is JSON for programs", async () => {
   const { output } = await run("status", "--json");
   expect(JSON.parse(output)).toMatchObject({ running: false, healthy: false, dataDir: "/nonexistent/data" });

@@ -17,6 +17,8 @@ export async function runOperator(context: OperatorContext, args: readonly strin
 
 function createProgram(context: OperatorContext): Command {
   const program = new Command("skerry")
+    // A command's own --data is not one of its parent.
+    .enablePositionalOptions()
     .description("Runs sandboxes for untrusted code on this host, compatible with E2B's API and isolated by gVisor.")
     .version(context.version)
     .exitOverride()
