@@ -37,7 +37,9 @@ interface Store {
 export class SiteAccess {
   readonly #paths: SitePaths;
   #site: SiteNetwork = NO_SITE;
-  /** The stores when they were last written or read. */
+  /** The stores that the image has, by their real paths. */
+  #real: readonly string[] = [];
+  /** Those when they were last written or read. */
   #seen = "";
 
   constructor(paths: SitePaths = SITE_PATHS) {
@@ -108,16 +110,18 @@ export class SiteAccess {
 
   /** The stores of the image, each once, also if several names lead to it. */
   #readStores(): Store[] {
-    const real = new Set(this.#paths.stores.flatMap((path) => realPath(path) ?? []));
-    return [...real].flatMap((path) => {
+    this.#real = [...new Set(this.#paths.stores.flatMap((path) => realPath(path) ?? []))];
+    return this.#real.flatMap((path) => {
       const about = statSync(path);
       if (!about.isFile() || about.size > MAX_STORE_BYTES) return [];
       return [{ path, text: readFileSync(path, "latin1"), mode: about.mode & 0o777 }];
     });
   }
 
+  /** Every process start waits for this: a look at each name that an image may have costs gVisor milliseconds. */
   #stores(): string {
-    return this.#paths.stores.map((path) => identityOf(path)).join(" ");
+    const looked = this.#real.length > 0 ? this.#real : this.#paths.stores;
+    return looked.map((path) => identityOf(path)).join(" ");
   }
 }
 
