@@ -3,9 +3,13 @@ import { dirname, join } from "node:path";
 import { hostArch, koffiAddon } from "@skerry/agent/assemble";
 import { runCommand, SubprocessError } from "@skerry/base";
 import type { Distribution } from "./distribution.ts";
-import { PROFILE, ROOT_PROFILE, SUDOERS } from "./recipe.ts";
-import { RESEED_ADDON, RESEED_FILES, RESEED_PYTHON } from "./reseed.ts";
+import { BASE_FILES, RESEED_PYTHON } from "./recipe.ts";
 import { SETUP_PATH, type Tree } from "./tree.privileged.ts";
+
+/** The addon through which reseed.cjs calls a function of OpenSSL that Node.js does not export. */
+const RESEED_ADDON = "usr/local/lib/skerry/koffi.node";
+/** sudo refuses a file that others than root may write. */
+const MODES: Readonly<Record<string, number>> = { "etc/sudoers.d/user": 0o440 };
 
 export interface ApplyOptions {
   readonly tree: Tree;
@@ -51,22 +55,19 @@ async function nameOf(tree: Tree, uid: string): Promise<string | undefined> {
 
 /** Writes our own files as a tree that is extracted over the template's. */
 async function writeFiles(dir: string, { distribution, nodeBinary, npmDir }: ApplyOptions): Promise<void> {
-  const files: Readonly<Record<string, { text: string; mode?: number }>> = {
-    "etc/sudoers.d/user": { text: SUDOERS, mode: 0o440 },
-    "etc/profile": { text: PROFILE },
-    "root/.profile": { text: ROOT_PROFILE },
-    "etc/hostname": { text: "sandbox\n" },
+  const files: Readonly<Record<string, string>> = {
+    ...BASE_FILES,
+    "etc/hostname": "sandbox\n",
     // The runtime mounts each sandbox's own files over these two.
-    "etc/hosts": { text: "127.0.0.1 localhost\n::1 localhost\n" },
-    "etc/resolv.conf": { text: "" },
-    "etc/machine-id": { text: "" },
-    "etc/apt/sources.list": { text: `${distribution.guestSources.join("\n")}\n` },
-    "etc/apt/apt.conf.d/90sandbox": { text: 'APT::Install-Recommends "false";\nAcquire::Languages "none";\n' },
+    "etc/hosts": "127.0.0.1 localhost\n::1 localhost\n",
+    "etc/resolv.conf": "",
+    "etc/machine-id": "",
+    "etc/apt/sources.list": `${distribution.guestSources.join("\n")}\n`,
+    "etc/apt/apt.conf.d/90sandbox": 'APT::Install-Recommends "false";\nAcquire::Languages "none";\n',
   };
-  const reseed = Object.entries(RESEED_FILES).map(([path, text]) => [path, { text, mode: 0o644 }] as const);
-  for (const [path, { text, mode = 0o644 }] of [...Object.entries(files), ...reseed]) {
+  for (const [path, text] of Object.entries(files)) {
     await mkdir(dirname(join(dir, path)), { recursive: true });
-    await writeFile(join(dir, path), text, { mode });
+    await writeFile(join(dir, path), text, { mode: MODES[path] ?? 0o644 });
   }
   await cp(koffiAddon(hostArch()), join(dir, RESEED_ADDON));
   await chmod(join(dir, RESEED_ADDON), 0o644);

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { parseOsRelease } from "./distribution.ts";
-import { BASE_PACKAGES, PROFILE, recipeHash } from "./recipe.ts";
+import { BASE_FILES, BASE_PACKAGES, recipeHash } from "./recipe.ts";
 
 const INPUTS = { distribution: "debian bookworm", arch: "x64", nodeVersion: "v24.21.0", npmVersion: "11.21.2", koffiDigest: "0" };
 
@@ -14,13 +14,14 @@ test("the same recipe has the same hash, another one another", () => {
 });
 
 test("every package says what a user would miss", () => {
+  expect(Object.keys(BASE_PACKAGES)).toContain("python3");
   expect(Object.entries(BASE_PACKAGES).filter(([, why]) => why.length < 3)).toEqual([]);
 });
 
 test.each(["sh", "bash"])("%s reads the login profile without complaint", (shell) => {
   const dir = mkdtempSync(join(tmpdir(), "profile-"));
   try {
-    writeFileSync(join(dir, "profile"), PROFILE);
+    writeFileSync(join(dir, "profile"), BASE_FILES["etc/profile"] ?? "");
     const output = execFileSync(shell, ["-c", `. ${dir}/profile; echo "$PATH"`], { encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
     expect(output).toMatch(/\/usr\/local\/bin:.*\/usr\/bin/);
   } finally {

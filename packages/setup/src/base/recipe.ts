@@ -1,59 +1,42 @@
+// The definition of the base template, in templates/base of the repository.
+
 import { createHash } from "node:crypto";
-import { RESEED_FILES, RESEED_PROFILE, RESEED_PYTHON } from "./reseed.ts";
+import { readdirSync, readFileSync } from "node:fs";
+import { join, relative } from "node:path";
 
 /** Increment it when the steps in build-base.ts change in a way that the data below does not show. */
 const REVISION = 1;
 
+export const DEFINITION_DIR = join(import.meta.dirname, "../../../../templates/base");
+
+const read = (name: string): string => readFileSync(join(DEFINITION_DIR, name), "utf8");
+const lines = (name: string): string[] =>
+  read(name)
+    .split("\n")
+    .filter((line) => line !== "");
+
 /** Debian packages of the base template, with what users need them for. */
-export const BASE_PACKAGES: Readonly<Record<string, string>> = {
-  bash: "the shell that commands run in",
-  "ca-certificates": "TLS",
-  coreutils: "the everyday commands",
-  curl: "downloads",
-  git: "repositories",
-  iproute2: "ss: which ports are open",
-  "ncurses-bin": "tput and terminal descriptions",
-  netbase: "names of ports and protocols",
-  procps: "ps, top, kill",
-  python3: "Python",
-  "python3-pip": "pip",
-  "python3-venv": "virtual environments",
-  "python-is-python3": "`python` is Python 3",
-  sudo: "root without a password",
-  tzdata: "time zones",
-  "util-linux": "findmnt, setsid and friends",
-};
+export const BASE_PACKAGES: Readonly<Record<string, string>> = Object.fromEntries(
+  lines("packages").map((line) => {
+    const [name = "", ...why] = line.split("#");
+    return [name.trim(), why.join("#").trim()];
+  }),
+);
 
 /** Paths that are left out: not needed in a sandbox, and a third of the size. */
-export const LEFT_OUT = ["/usr/share/man/*", "/usr/share/info/*", "/usr/share/doc/*", "/usr/share/locale/*", "/usr/share/lintian/*"];
+export const LEFT_OUT = lines("left-out");
 
-/**
- * The login profile. Every command of a client runs through `bash -l`. Debian's profile starts `id` and other processes each time; this
- * one starts none.
- */
-export const PROFILE = `# System-wide login profile. Nothing here may start a process: every command runs through it.
-if [ "\${EUID:-1000}" = 0 ]; then
-  PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-else
-  PATH=/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin
-fi
-export PATH
-if [ -n "\${PS1-}" ] && [ -n "\${BASH-}" ] && [ "$BASH" != /bin/sh ]; then
-  [ -f /etc/bash.bashrc ] && . /etc/bash.bashrc
-fi
-for profile in /etc/profile.d/*.sh; do
-  [ -r "$profile" ] && . "$profile"
-done
-unset profile
-${RESEED_PROFILE}`;
+/** Files of the template, by path. */
+export const BASE_FILES: Readonly<Record<string, string>> = Object.fromEntries(
+  readdirSync(join(DEFINITION_DIR, "files"), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(join(DEFINITION_DIR, "files"), join(entry.parentPath, entry.name)))
+    .toSorted()
+    .map((path) => [path, read(join("files", path))]),
+);
 
-export const ROOT_PROFILE = `[ -n "\${BASH-}" ] && [ -f ~/.bashrc ] && . ~/.bashrc
-`;
-
-/** Keeps NODE_OPTIONS, so that programs under sudo are reseeded as well (reseed.ts). */
-export const SUDOERS = `Defaults env_keep += "NODE_OPTIONS"
-user ALL=(ALL:ALL) NOPASSWD: ALL
-`;
+/** Run in the template. Adds sitecustomize.py to each installed Python 3 and compiles it, so that no start has to. */
+export const RESEED_PYTHON = read("reseed-python.sh");
 
 /** Identifies the template that build-base.ts would build now. */
 export function recipeHash(inputs: {
@@ -63,7 +46,9 @@ export function recipeHash(inputs: {
   npmVersion: string;
   koffiDigest: string;
 }): string {
+  // In the order of earlier versions, so that an unchanged template is not built again.
+  const { "etc/profile": profile, "root/.profile": rootProfile, "etc/sudoers.d/user": sudoers, ...others } = BASE_FILES;
   return createHash("sha256")
-    .update(JSON.stringify([REVISION, BASE_PACKAGES, LEFT_OUT, PROFILE, ROOT_PROFILE, SUDOERS, RESEED_FILES, RESEED_PYTHON, inputs]))
+    .update(JSON.stringify([REVISION, BASE_PACKAGES, LEFT_OUT, profile, rootProfile, sudoers, others, RESEED_PYTHON, inputs]))
     .digest("hex");
 }

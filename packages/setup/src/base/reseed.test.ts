@@ -4,7 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { hostArch, koffiAddon } from "@skerry/agent/assemble";
 import { afterAll, describe, expect, it } from "vitest";
-import { RESEED_ADDON, RESEED_FILES, RESEED_PROFILE } from "./reseed.ts";
+import { BASE_FILES } from "./recipe.ts";
+
+const ADDON = "/usr/local/lib/skerry/koffi.node";
 
 const dir = mkdtempSync(join(tmpdir(), "skerry-reseed-"));
 afterAll(() => rmSync(dir, { recursive: true, force: true }));
@@ -12,7 +14,7 @@ afterAll(() => rmSync(dir, { recursive: true, force: true }));
 /** A file of the template, with the addon where this machine has it. */
 function place(name: string, addon: string): string {
   const path = join(dir, name);
-  writeFileSync(path, (RESEED_FILES[`usr/local/lib/skerry/${name}`] ?? "").replace(`/${RESEED_ADDON}`, addon));
+  writeFileSync(path, (BASE_FILES[`usr/local/lib/skerry/${name}`] ?? "").replace(ADDON, addon));
   return path;
 }
 
@@ -117,7 +119,8 @@ print(random.random() == first)`;
 
 it.each(["sh", "bash"])("%s adds the preload once to what NODE_OPTIONS has", (shell) => {
   const file = join(dir, "profile");
-  writeFileSync(file, RESEED_PROFILE);
+  const profile = BASE_FILES["etc/profile"] ?? "";
+  writeFileSync(file, profile.slice(profile.indexOf('case " ${NODE_OPTIONS')));
   const preload = "--require=/usr/local/lib/skerry/reseed.cjs";
   const after = (before: string) =>
     execFileSync(shell, ["-euc", `${before}. ${file}; . ${file}; sh -c 'echo "$NODE_OPTIONS"'`], {
