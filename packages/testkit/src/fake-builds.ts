@@ -121,7 +121,7 @@ export class FakeBuilds {
   }
 
   #start(spec: BuildSpec | undefined) {
-    if (!spec || spec.buildId === "") throw new ConnectError("no spec", Code.InvalidArgument);
+    if (!spec || !/^[a-z0-9][a-z0-9-]{0,79}$/.test(spec.buildId)) throw refusalOf("invalid_argument");
     this.asked += 1;
     if (this.refusal) throw this.refusal;
     if (this.held.has(spec.buildId)) return {};

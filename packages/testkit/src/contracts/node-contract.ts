@@ -8,6 +8,7 @@ import { type Client, Code, ConnectError } from "@connectrpc/connect";
 import { NODE_ERRORS, type NodeErrorCode } from "@skerry/wire";
 import { ErrorDetailSchema, type NodeService, type SandboxSpecSchema, StartKind } from "@skerry/wire/node";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { testBuilds } from "./build-contract.ts";
 
 type SpecInit = Exclude<MessageInitShape<typeof SandboxSpecSchema>, Message>;
 
@@ -43,6 +44,7 @@ export function nodeContract(options: NodeContractOptions): void {
     describe("snapshots", () => testSnapshots(node));
     describe("refusals", () => testRefusals(node));
     describe("calls for one sandbox at once", () => testTurns(node));
+    describe("builds", () => testBuilds(node));
   });
 }
 
@@ -143,12 +145,10 @@ class Caller {
 
 /** The code of a call that fails; undefined when the call succeeds. */
 async function codeOf(call: Promise<unknown>): Promise<Code | undefined> {
-  try {
-    await call;
-    return undefined;
-  } catch (error) {
-    return ConnectError.from(error).code;
-  }
+  return await call.then(
+    () => undefined,
+    (error: unknown) => ConnectError.from(error).code,
+  );
 }
 
 function testCreateAndKill(node: Caller): void {
