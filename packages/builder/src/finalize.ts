@@ -74,10 +74,13 @@ async function configure(build: BuildState, sandbox: BuildSandbox): Promise<void
 }
 
 /** The start and ready commands of the template: its own, or those of the template that it is based on. */
-export function startCommandOf(build: BuildState, inherited: StartCommand | undefined): Omit<StartCommand, "$typeName"> | undefined {
-  const { startCommand: command = "", readyCommand: ready = "" } = build.spec;
+export function startCommandOf(
+  { spec, context }: Pick<BuildState, "spec" | "context">,
+  inherited: StartCommand | undefined,
+): Omit<StartCommand, "$typeName"> | undefined {
+  const { startCommand: command = "", readyCommand: ready = "" } = spec;
   if (command === "" && ready === "") return inherited;
-  return { command, ready: ready === "" ? READY_BY_DEFAULT : ready, ...build.context };
+  return { command, ready: ready === "" ? READY_BY_DEFAULT : ready, ...context, env: { ...context.env } };
 }
 
 const READY_BY_DEFAULT = "sleep 20";

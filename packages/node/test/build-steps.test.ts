@@ -228,6 +228,23 @@ describe.each(runtimesFor("steps of builds", "runc"))("steps of builds on %s", (
     });
   });
 
+  it("leave their variables and directory to the start command, and a template based on this one runs it again", async () => {
+    const commands = { startCommand: "echo $E in $PWD > /tmp/started; echo up; sleep 1000", readyCommand: "grep '1 in /srv' /tmp/started" };
+    const parent = await builds.build([step("ENV", "E", "1"), step("WORKDIR", "/srv")], commands);
+    expect(reason(parent)).toBeUndefined();
+    const said = ["Running start command: ", "Waiting for template to be ready: grep", "Template is ready", "Build finished"];
+    const places = said.map((text) => parent.log.findIndex((line) => line.includes(text)));
+    expect(places).toEqual(places.toSorted((a, b) => a - b));
+    expect(places).not.toContain(-1);
+    expect(of(parent, "[start] [stdout]: up")).toHaveLength(1);
+    const value = { name: "parent", layers: [...(parent.built?.layers ?? [])], ...(parent.built?.start && { start: parent.built.start }) };
+    const child = await builds.build([], { source: { case: "template", value } });
+    expect(child.built?.start).toEqual(parent.built?.start);
+    expect(child.built?.start).toMatchObject({ workdir: "/srv", env: { E: "1" } });
+    const failing = await builds.build([], { startCommand: "exit 3", readyCommand: "false" });
+    expect(reason(failing)).toMatchObject({ step: "finalize", message: expect.stringMatching(/^start command failed: .*exit status 3$/) });
+  });
+
   it("may be many: the chain of layers stays short, and means the same", async () => {
     const count = scaled("steps of a long build", { sample: 9, full: 150 });
     const chainLimits = count < 100 ? { most: 4, merged: 3 } : CHAIN_LIMITS;
