@@ -22,6 +22,8 @@ function createProgram(context: OperatorContext): Command {
     .description("Runs sandboxes for untrusted code on this host, compatible with E2B's API and isolated by gVisor.")
     .version(context.version)
     .exitOverride()
+    // Options after the name of a command belong to that command. `templates` and its commands share some.
+    .enablePositionalOptions()
     .showHelpAfterError("(run ./skerry --help for the list of commands)")
     .addHelpText("after", helpFooter);
   addPlatformCommands(program, context);

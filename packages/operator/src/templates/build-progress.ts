@@ -64,7 +64,7 @@ export class BuildProgress {
     if (matched === undefined || !KEY.test(rest)) return false;
     this.#endStep("✓", at);
     const isCached = cached !== undefined;
-    const title = [number, rest.replace(KEY, "").replace(/\s+/g, " ")].filter((part) => part !== undefined).join(" ");
+    const title = [number, rest.replace(KEY, "").replace(/\s+/g, " ").trim()].filter((part) => part !== undefined).join(" ");
     this.#current = { title, isCached, startedAt: at, reason: "", doing: "" };
     this.#output = [];
     this.#isSlow = false;

@@ -43,16 +43,13 @@ export class PlatformClient {
   /** All entries of a list that comes in pages. */
   async list<T>(path: string): Promise<readonly T[]> {
     const entries: T[] = [];
-    for (let token: string | null = ""; token !== null; ) {
-      const page: { body: readonly T[]; next: string | null } = await this.#send(
-        "GET",
-        `${path}?limit=100&nextToken=${encodeURIComponent(token)}`,
-        {},
-      );
+    for (let next: string | null = null; ; ) {
+      const query: string = next === null ? "" : `&nextToken=${encodeURIComponent(next)}`;
+      const page: { body: readonly T[]; next: string | null } = await this.#send("GET", `${path}?limit=100${query}`, {});
       entries.push(...page.body);
-      token = page.next === "" ? null : page.next;
+      next = page.next === "" ? null : page.next;
+      if (next === null) return entries;
     }
-    return entries;
   }
 
   /** Sends a file to an upload link, which needs no key. */
