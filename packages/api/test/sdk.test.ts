@@ -1,7 +1,8 @@
 // The official client with the HTTP API: what the client sends, and how it reads the answers.
 
-import { AuthenticationError, NotFoundError, Sandbox, SandboxNotFoundError } from "e2b";
+import { AuthenticationError, NotFoundError, Sandbox, SandboxNotFoundError, Template } from "e2b";
 import { expect, it } from "vitest";
+import { addTemplate } from "./add-template.ts";
 import { describeOnEachDatabase } from "./each-database.ts";
 
 describeOnEachDatabase("the official client", { inSample: "sqlite" }, (api) => {
@@ -46,5 +47,26 @@ describeOnEachDatabase("the official client", { inSample: "sqlite" }, (api) => {
     await expect(Sandbox.create("nope", connection())).rejects.toThrow("template 'nope' not found");
     await expect(Sandbox.create("base", { ...connection(), timeoutMs: 0 })).rejects.toThrow("Timeout must be greater than 0");
     await expect(Sandbox.getInfo("iunknown", connection())).rejects.toBeInstanceOf(NotFoundError);
+  });
+
+  it("asks for names, and assigns, lists and removes tags", async () => {
+    const { builds } = await addTemplate(api(), { alias: "web", builds: [{}, { tag: "v1" }] });
+    expect(await Template.exists("web", connection())).toBe(true);
+    expect(await Template.exists("default/web:v1", connection())).toBe(true);
+    expect(await Template.exists("web:v9", connection())).toBe(false);
+    expect(await Template.exists("nope", connection())).toBe(false);
+    // A name that another team has for all teams.
+    expect(await Template.exists("base", { ...connection(), apiKey: api().otherKey })).toBe(true);
+    const assigned = await Template.assignTags("web:v1", ["production", "stable"], connection());
+    expect(assigned).toEqual({ buildId: builds[1]?.id, tags: ["production", "stable"] });
+    const tags = async () => (await Template.getTags("default/web", connection())).map(({ tag }) => tag);
+    expect(await tags()).toEqual(["default", "production", "stable", "v1"]);
+    await Template.removeTags("web", ["production", "stable"], connection());
+    await Template.removeTags("web", "v1", connection());
+    expect(await tags()).toEqual(["default"]);
+    await expect(Template.assignTags("web:v1", "v2", connection())).rejects.toThrow("Template 'web' with tag 'v1' not found");
+    await expect(Template.removeTags("web", "default", connection())).rejects.toThrow("Cannot delete the 'default' tag");
+    await expect(Template.getTags("nope", connection())).rejects.toThrow("template 'nope' not found");
+    for (const bad of ["web:", ":bad", "web:a:b"]) await expect(Template.assignTags(bad, "v1", connection())).rejects.toThrow("400");
   });
 });
