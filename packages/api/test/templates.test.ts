@@ -122,7 +122,7 @@ describeOnEachDatabase("templates", { inSample: "both" }, (api) => {
     expect((await get(`/templates/${id}`, asUser.get())).status).toBe(401);
   });
 
-  it("that came with the platform are listed for everybody, and how others use them is not shown", async () => {
+  it("that came with the platform are listed for all who may use them, and how others use them is not shown", async () => {
     const { id } = await add({ alias: "desk", isDefault: true, description: "A desktop" });
     await api().store.templates.putTemplate({ id: api().templateId, teamId: api().teamId, isPublic: true, isDefault: true, now: 1 });
     await api().create();
@@ -133,6 +133,7 @@ describeOnEachDatabase("templates", { inSample: "both" }, (api) => {
       description: "A desktop",
     });
     const foreign = await get("/default-templates", { key: api().otherKey });
+    expect(ids(foreign)).toEqual([api().templateId]);
     for (const template of foreign.body) {
       expect(Value.Errors(TemplateSchema, template)).toEqual([]);
       expect(template).toMatchObject({ spawnCount: 0, buildCount: 0, lastSpawnedAt: null, createdBy: null });
