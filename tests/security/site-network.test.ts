@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { type Platform, startPlatform } from "@skerry/testkit";
 import { runtimesFor } from "@skerry/testkit/depth";
+import { waitUntil } from "@skerry/testkit/wait-until";
 import { CommandExitError, Sandbox } from "e2b";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { callApi, clientOf } from "../e2e/client.ts";
@@ -51,6 +52,19 @@ describe.each(runtimesFor("sandboxes behind a company's proxy"))("a company's ne
     await run(`echo 'deb [trusted=yes] ${URL}/debian ./' > /tmp/company.list; mkdir -p /tmp/lists/partial /tmp/cache/archives/partial`);
     expect(await run(apt, { user: "root" })).not.toMatch(/failed|Err:|certificate/i);
     expect(await run("cat /tmp/lists/*Packages", { user: "root" })).toContain("of-the-company");
+  });
+
+  it("is how the node pulls the images of builds: a registry there answers, and has no such image", async () => {
+    const { templateID, buildID } = (await callApi(platform, "/v3/templates", { body: { name: "from-the-company" } })).body as {
+      templateID: string;
+      buildID: string;
+    };
+    const build = `/v2/templates/${templateID}/builds/${buildID}`;
+    expect((await callApi(platform, build, { body: { fromImage: "packages.example/of-the-company:1", steps: [] } })).status).toBe(202);
+    const status = async () =>
+      (await callApi(platform, `/templates/${templateID}/builds/${buildID}/status`)).body as { status: string; reason?: object };
+    await waitUntil("the build has failed", async () => (await status()).status === "error", 60_000);
+    expect((await status()).reason).toMatchObject({ step: "base", message: expect.stringContaining("not found") });
   });
 
   it("has its authority in the system's store, for programs without the variables", async () => {

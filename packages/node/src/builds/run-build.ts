@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { type Logger, systemClock } from "@skerry/base";
 import { type BuildHost, openStepCache, runBuild, type StepCache } from "@skerry/builder";
 import type { NodeConfig } from "../config.ts";
+import { hostVariables } from "../network/site-network.ts";
 import type { Builder } from "./builds.ts";
 
 const DAY_MS = 86_400_000;
@@ -21,6 +22,7 @@ export async function openBuilder(config: NodeConfig, host: BuildHost, logger: L
   const pullDir = join(config.dir, "build-pulls");
   await rm(pullDir, { recursive: true, force: true });
   await mkdir(pullDir, { mode: 0o700 });
+  const images = { pullDir, registries: { env: hostVariables(config) } };
   const keepMs = builds.cacheDays * DAY_MS;
   const cache = await openStepCache({ dir: join(config.dir, "build-cache"), layers, keepMs, clock: systemClock, logger });
   const eviction = setInterval(() => {
@@ -29,7 +31,7 @@ export async function openBuilder(config: NodeConfig, host: BuildHost, logger: L
   return {
     cache,
     async run({ spec, signal, log }) {
-      const built = await runBuild(spec, { host, layers, blobs: builds.blobs, cache, images: { pullDir }, log, signal });
+      const built = await runBuild(spec, { host, layers, blobs: builds.blobs, cache, images, log, signal });
       const { user, workdir, env } = built.context;
       return {
         layers: [...built.layers],

@@ -2,8 +2,10 @@
 // gets them when it boots, and again when it comes from an image, because the operator may have changed them since.
 
 import { createHash } from "node:crypto";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { Secret } from "@skerry/base";
-import { NO_SITE, type SiteNetwork } from "@skerry/wire";
+import { NO_SITE, type SiteNetwork, TRUST_STORES, withSiteCertificates } from "@skerry/wire";
 import type { NodeConfig } from "../config.ts";
 import type { ImageRecord } from "../records/image-record.ts";
 
@@ -25,4 +27,30 @@ export function siteFor(
 /** Changes with the settings; "" when there are none. */
 export function siteKey({ site }: Sited): string {
   return site === undefined ? "" : createHash("sha256").update(JSON.stringify(site.reveal())).digest("hex");
+}
+
+/**
+ * The variables with which programs of the host itself, such as the one that pulls images, reach the internet. Writes the bundle of
+ * authorities that they name: those of the host and of the site.
+ */
+export function hostVariables({ site, dir }: Pick<NodeConfig, "site" | "dir">): Record<string, string> {
+  if (!site) return {};
+  const { certificates, httpProxy, httpsProxy, noProxy } = site.reveal();
+  const proxies = Object.entries({ http_proxy: httpProxy, https_proxy: httpsProxy, no_proxy: noProxy }).filter(([, url]) => url !== "");
+  const variables = Object.fromEntries(proxies.flatMap(([name, url]) => [name, name.toUpperCase()].map((spelling) => [spelling, url])));
+  if (certificates === "") return variables;
+  const bundle = join(dir, "site-bundle.crt");
+  writeFileSync(bundle, withSiteCertificates(hostAuthorities(), certificates), { mode: 0o600 });
+  return { ...variables, SSL_CERT_FILE: bundle, CURL_CA_BUNDLE: bundle };
+}
+
+function hostAuthorities(): string {
+  for (const store of TRUST_STORES) {
+    try {
+      return readFileSync(store, "latin1");
+    } catch {
+      // This distribution keeps its authorities elsewhere, or has none.
+    }
+  }
+  return "";
 }
