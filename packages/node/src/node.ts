@@ -214,7 +214,7 @@ async function assemble(
   for (const { imageId = "" } of adopted.running) if (images.get(imageId)?.kind === "pause") await containers.discardImage(imageId);
   sandboxes.watch();
   warmPool.start();
-  const buildHost = new NodeBuildHost({ deps, containers, starter, templateImages, gate, logger });
+  const buildHost = new NodeBuildHost({ deps, containers, images, uses, starter, templateImages, gate, logger });
   const builder = await openBuilder(config, buildHost, logger);
   const builds = new Builds({ layers: config.layers, builder, most: config.builds?.most ?? 0, logger });
   const cachedLayers = () => builder?.cache.layers() ?? new Set<string>();

@@ -120,6 +120,63 @@ describe.each(runtimesFor("a node's builds"))("sandboxes of builds on %s", (runt
     settled();
   });
 
+  it("start from the disk of a snapshot, which may be deleted meanwhile", async () => {
+    const [sandboxId, imageId] = ["i".repeat(20), "m".repeat(20)];
+    const first = await start();
+    await run(first, "rm /etc/group; echo one > /home/new");
+    const layer = await first.commit("build-first");
+    await under.client.createSandbox({ spec: { ...under.spec(sandboxId), layers: [under.layer, layer ?? ""] } });
+    await under.client.snapshotSandbox({ sandboxId, imageId, memory: false });
+    await under.client.killSandbox({ sandboxId });
+    const { buildHost } = under.node;
+    const layers = await buildHost.layersOfImage(imageId, { holder: "build-second", signal });
+    expect(layers.slice(0, 2)).toEqual([under.layer, layer]);
+    expect([...under.config.layers.held()]).toEqual(expect.arrayContaining([...layers]));
+    await under.client.deleteImage({ imageId });
+    const second = await start(layers);
+    expect((await run(second, "cat /home/new; ls /etc/group")).lines[0]).toBe("stdout: one");
+    await second.discard();
+    await expect(buildHost.layersOfImage(imageId, { holder: "build-second", signal })).rejects.toMatchObject({ code: "image_missing" });
+    for (const holder of ["build-first", "build-second"]) under.config.layers.release(holder);
+    settled();
+  });
+
+  it("keep a step that fills its disk, forks without end or takes all memory to its own sandbox", async () => {
+    const [hostile, other] = [await start(), await start()];
+    const filled = await run(hostile, "dd if=/dev/zero of=/home/big bs=1M count=100");
+    expect(filled.lines.join()).toContain("No space left on device");
+    expect(filled).toMatchObject({ exitCode: 1 });
+    const dd = ["dd", "if=/dev/zero", "of=/dev/null", "bs=900M", "count=1"];
+    // The agent kills the process, or the kernel does; in the worst case the sandbox ends.
+    await run(hostile, "", { argv: dd }).then(
+      ({ status }) => expect(status).toMatch(/signal: killed|exit status 1/),
+      (error: Error) => expect(error.message).toContain("it ran out of memory (256 MiB)"),
+    );
+    await hostile.discard();
+    const forking = await start();
+    const forked = run(forking, "f() { f | f & }; f; sleep 600", { timeoutMs: 2_000 }).catch((error: Error) => error);
+    expect((await run(other, "echo not disturbed")).lines).toEqual(["stdout: not disturbed"]);
+    expect(await forked).toBeDefined();
+    await forking.discard();
+    await other.discard();
+    settled();
+  });
+
+  if (runtime === "gvisor") {
+    it("end a step that floods its output", async () => {
+      const sandbox = await start();
+      let lines = 0;
+      const onLine = () => {
+        lines += 1;
+      };
+      const flooded = await run(sandbox, "while true; do cat /bin/busybox; done", { onLine });
+      expect(flooded).toMatchObject({ exitCode: -1, status: "its output exceeds 64 MiB" });
+      expect(lines).toBeGreaterThan(0);
+      await sandbox.discard();
+      settled();
+    });
+  }
+
   it("leave nothing when they are discarded, or their build is cancelled", async () => {
     const discarded = await start();
     await run(discarded, "echo one > /home/new");

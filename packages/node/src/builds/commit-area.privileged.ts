@@ -81,7 +81,7 @@ function moved(upper: string, staged: string): boolean {
  * Every sandbox gets these files anew, so no layer has them. Directories that hold nothing else go as well, unless the guest changed them.
  * A guest may have put a link in the place of a directory, which must not be followed.
  */
-function removeOwnFiles(upper: string, ownerId: number): void {
+export function removeOwnFiles(upper: string, ownerId: number): void {
   const isDirectory = (name: string) => lstatSync(join(upper, name), { throwIfNoEntry: false })?.isDirectory() === true;
   for (const path of ROOT_FILES) if (isDirectory(dirname(path))) rmSync(join(upper, path), { recursive: true, force: true });
   for (const { name, mode } of [...ROOT_DIRECTORIES, ...MOUNT_POINTS]) {

@@ -8,6 +8,8 @@ import type { LayerDigest } from "@skerry/layers";
 import type { AgentIdentity } from "../agent/agent-client.ts";
 import type { Containers } from "../containers/containers.ts";
 import { type HostDeps, runtimeOf } from "../containers/host.privileged.ts";
+import type { ImageStore } from "../images/image-store.privileged.ts";
+import type { ImageUses } from "../images/image-uses.ts";
 import { assertHostMemory } from "../limits/host-memory.ts";
 import type { TemplateImages } from "../pool/template-images.ts";
 import type { SandboxMakeup } from "../records/sandbox-record.ts";
@@ -15,10 +17,13 @@ import { startOf } from "../sandboxes/makeup.ts";
 import type { StartGate } from "../sandboxes/start-gate.ts";
 import type { Starter } from "../sandboxes/starter.ts";
 import { NodeBuildSandbox } from "./build-sandbox.ts";
+import { layersOfImage } from "./image-layers.privileged.ts";
 
 export interface NodeBuildHostOptions {
   readonly deps: HostDeps;
   readonly containers: Containers;
+  readonly images: ImageStore;
+  readonly uses: ImageUses;
   readonly starter: Starter;
   readonly templateImages: TemplateImages;
   readonly gate: StartGate;
@@ -75,8 +80,8 @@ export class NodeBuildHost implements BuildHost {
     }
   }
 
-  layersOfImage(): Promise<readonly LayerDigest[]> {
-    return Promise.reject(new Error("images are no source of builds yet"));
+  layersOfImage(imageId: string, options: { readonly holder: string; readonly signal: AbortSignal }): Promise<readonly LayerDigest[]> {
+    return layersOfImage(this.#options, imageId, options);
   }
 
   #makeupOf({ buildId, templateId, layers, size, runtime }: MakeupOptions): SandboxMakeup {

@@ -14,7 +14,7 @@ import { ownConnection } from "./own-connection.ts";
 const MAX_MESSAGE_BYTES = 256 * 1024;
 const MAX_MESSAGE_LENGTH = 1_000;
 /** Bound on the output of one command: who writes more has no use for a log. */
-const MAX_OUTPUT_BYTES = 256 * 2 ** 20;
+const MAX_OUTPUT_BYTES = 64 * 2 ** 20;
 /** How much later than the agent the node ends a command. */
 const GRACE_MS = 5_000;
 

@@ -25,7 +25,7 @@ export function startDiskGuard({ deps, containers, reserve, onShort, logger }: D
     users: () =>
       containers
         .all()
-        .filter(({ record }) => record.state === "running")
+        .filter(({ record, build }) => record.state === "running" || (build && !build.isCommitting))
         .map((live) => userOf(live, (area) => areas.hostBytes(area))),
     onShort,
     logger,

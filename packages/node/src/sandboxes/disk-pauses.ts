@@ -34,6 +34,7 @@ export class DiskPauses {
   pause({ key, sandboxId }: DiskUser, facts: { freeBytes: number; grewBytes: number }): Promise<void> {
     const { containers, lock, logger } = this.#options;
     const live = containers.get(key);
+    if (live?.build) return this.#endBuild(live, facts);
     return lock.run(sandboxId, async () => {
       if (live === undefined || containers.get(key) !== live || live.record.state !== "running") return;
       logger.error(
@@ -42,6 +43,16 @@ export class DiskPauses {
       );
       await whileStandingStill(live, () => this.#pause(live));
     });
+  }
+
+  /** The sandbox of a build is worth nothing without the build, which fails. */
+  async #endBuild(live: LiveContainer, { freeBytes, grewBytes }: { freeBytes: number; grewBytes: number }): Promise<void> {
+    const { containers, logger } = this.#options;
+    if (!live.build || live.build.isCommitting || containers.get(live.record.containerId) !== live) return;
+    const facts = { build_id: live.record.buildId, free_bytes: freeBytes, grew_bytes: grewBytes };
+    logger.error(facts, "the data disk is nearly full: the sandbox of the build that fills it is ended");
+    live.build.endReason = "it was filling the disk of the machine";
+    await containers.giveBack(live.record);
   }
 
   async #pause(live: LiveContainer): Promise<void> {
