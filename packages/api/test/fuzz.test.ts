@@ -1,9 +1,11 @@
+import { waitUntil } from "@skerry/testkit/wait-until";
 import fc from "fast-check";
 import { Value } from "typebox/value";
 import { expect, it } from "vitest";
 import { ErrorSchema } from "../src/http/schemas.ts";
 import { addTemplate } from "./add-template.ts";
 import type { Answer } from "./api-harness.ts";
+import { requestBuild } from "./build-calls.ts";
 import { describeOnEachDatabase } from "./each-database.ts";
 
 const NAMES = ["templateID", "timeout", "metadata", "envVars", "autoPause", "network", "duration", "memory", "mcp", "iam", "volumeMounts"];
@@ -102,5 +104,67 @@ describeOnEachDatabase("whatever is sent", { inSample: "sqlite" }, (api) => {
     );
     const listed = await api().call("GET", `/templates/${id}`);
     expect(listed).toMatchObject({ status: 200, body: { names: ["default/web"] } });
+  });
+
+  it("about builds is answered in order, and every build that was started ends", async () => {
+    const ids = await requestBuild(api(), "web");
+    const text = fc.oneof(
+      odd,
+      fc.constantFrom("web", "web:v1", "COPY", "run", "a".repeat(64), "FROM a\nRUN b", "FROM a\nCOPY . /", "debian"),
+    );
+    const step = fc.oneof(
+      value,
+      fc.record({ type: text, args: fc.oneof(value, fc.array(text)), filesHash: text, force: value }, { requiredKeys: [] }),
+    );
+    const requests = fc.record(
+      {
+        name: fc.oneof(text, value),
+        alias: text,
+        tags: fc.oneof(value, fc.array(text)),
+        cpuCount: value,
+        memoryMB: value,
+        dockerfile: text,
+      },
+      { requiredKeys: [] },
+    );
+    const starts = fc.record(
+      {
+        fromImage: fc.oneof(text, value),
+        fromTemplate: text,
+        fromImageRegistry: fc.oneof(
+          value,
+          fc.record({ type: fc.constantFrom("aws", "gcp", "registry"), username: value, password: value }),
+        ),
+        steps: fc.oneof(value, fc.array(step)),
+        startCmd: fc.oneof(text, value),
+        force: value,
+      },
+      { requiredKeys: [] },
+    );
+    const encoded = text.map((raw) => encodeURIComponent(raw.toWellFormed())).filter((part) => !/^(\.|%2e)*$/i.test(part));
+    const names = fc.constantFrom("logsOffset", "limit", "level", "cursor", "direction", "source", "path", "expires", "token");
+    const query = fc.array(fc.tuple(names, encoded)).map((pairs) => pairs.map(([key, raw]) => `${key}=${raw}`).join("&"));
+    const token = { key: null, headers: { Authorization: `Bearer ${api().accessToken}` } };
+    await fc.assert(
+      fc.asyncProperty(requests, starts, encoded, query, async (request, start, word, asked) => {
+        for (const path of ["/v3/templates", "/v2/templates"]) {
+          const answer = await api().call("POST", path, { body: request });
+          expectOrderly(answer);
+          if (answer.status !== 202) continue;
+          const { templateID, buildID } = answer.body;
+          expectOrderly(await api().call("POST", `/v2/templates/${templateID}/builds/${buildID}`, { body: start }));
+        }
+        expectOrderly(await api().call("POST", "/templates", { body: request, ...token }));
+        expectOrderly(await api().call("POST", `/v2/templates/${ids.templateID}/builds/${word}`, { body: start }));
+        for (const path of [`builds/${ids.buildID}/status`, `builds/${ids.buildID}/logs`, `builds/${word}/logs`, `files/${word}`]) {
+          expectOrderly(await api().call("GET", `/templates/${ids.templateID}/${path}?${asked}`));
+        }
+        expectOrderly(await api().call("GET", `/templates/${word}/files/${"a".repeat(64)}`));
+        expectOrderly(await api().call("POST", `/templates/${word}`, { body: { dockerfile: "FROM a" }, ...token }));
+        expectOrderly(await api().call("PUT", `/upload?${asked}`, { raw: "x" }));
+      }),
+      { numRuns: 40 },
+    );
+    await waitUntil("every build has ended", async () => (await api().store.builds.listBuilding()).length === 0);
   });
 });

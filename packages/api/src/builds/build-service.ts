@@ -64,6 +64,9 @@ export interface BuildStart extends Omit<BuildRequest, "steps" | "source"> {
   readonly isLegacy: boolean;
 }
 
+/** What may be the id of a template. PostgreSQL refuses some other texts. */
+export const TEMPLATE_ID = /^[a-z0-9]{1,64}$/;
+
 export class BuildService {
   readonly #deps: BuildServiceDeps;
   constructor(deps: BuildServiceDeps) {
@@ -73,6 +76,7 @@ export class BuildService {
   /** Registers a build, and its template when there is none of this name yet. The build waits to be started. */
   async request({ team, name, templateId, tags, size }: NewBuildRequest): Promise<RequestedBuild> {
     const { builds, limits, clock } = this.#deps;
+    if (templateId !== undefined && !TEMPLATE_ID.test(templateId)) throw claimError({ kind: "not-found" }, { templateId });
     const all = tagsOfBuild(name ?? { alias: "", tag: undefined }, tags);
     const buildId = randomUUID();
     const registered = await limits.admitBuild(team.id, (maxBuilds) =>
@@ -129,7 +133,7 @@ export class BuildService {
 
   /** Of the teams, the one that has the template; undefined when none has. */
   async teamOf(teams: readonly Team[], templateId: string): Promise<Team | undefined> {
-    const template = await this.#deps.templates.findTemplate(templateId);
+    const template = TEMPLATE_ID.test(templateId) ? await this.#deps.templates.findTemplate(templateId) : undefined;
     return teams.find(({ id }) => id === template?.teamId);
   }
 

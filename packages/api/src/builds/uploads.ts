@@ -11,6 +11,7 @@ import { parseBlobDigest } from "@skerry/blobs";
 import type { BuildFileRepository, Team, TemplateRepository } from "@skerry/store";
 import { DISK_FULL_MESSAGE } from "@skerry/wire";
 import { invalid, publicError } from "../errors.ts";
+import { TEMPLATE_ID } from "./build-service.ts";
 
 export const UPLOAD_PATH = "/upload";
 
@@ -62,7 +63,7 @@ export class BuildUploads {
     const { templates, buildFiles, blobs, clock, linkMs, publicUrl } = this.#deps;
     const { templateId, hash } = about;
     if (!/^[0-9a-f]{64}$/.test(hash)) throw invalid("Invalid files hash");
-    const template = await templates.findTemplate(templateId);
+    const template = TEMPLATE_ID.test(templateId) ? await templates.findTemplate(templateId) : undefined;
     if (!template || !teams.some(({ id }) => id === template.teamId)) throw publicError("not_found", `Template '${templateId}' not found`);
     const { teamId } = template;
     const file = await buildFiles.find(teamId, hash);
