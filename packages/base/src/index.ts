@@ -16,6 +16,7 @@ export {
 export { IdleMemory, type IdleMemoryOptions } from "./idle-memory.ts";
 export { KeyedLock } from "./keyed-lock.ts";
 export { createLogger, type Logger, type LogLevel } from "./log.ts";
+export { mountsBelow } from "./mounts.ts";
 export { RelaySocket, type RelaySocketOptions } from "./relay-socket.ts";
 export { Secret } from "./secret.ts";
 export { type RunOptions, type RunResult, runCommand, type SpawnOptions, SubprocessError, spawnCommand } from "./subprocess.ts";

@@ -4,6 +4,7 @@ import type { BuildSandbox } from "./build-host.ts";
 import type { BuildState } from "./build-state.ts";
 import type { CachedStep, TrailStep } from "./cache/step-cache.ts";
 import { keyOf } from "./keys.ts";
+import { cut } from "./log/cut.ts";
 import { shortenChain } from "./merge-chain.privileged.ts";
 import { planStep } from "./steps/plan-step.ts";
 import { type StepPlan, type StepTools, variablesKey } from "./steps/step.ts";
@@ -11,6 +12,9 @@ import { FAILED_KEY, whyNotCached } from "./why-not-cached.ts";
 
 /** Increment it when a step of the same type and arguments leaves something else than before. */
 const STEPS_VERSION = 1;
+
+/** Of the arguments of a step, in the log. */
+const MOST_SHOWN = 4_000;
 
 /** Uses the cached result of a step, or runs it and caches the result. Throws StepFailure. `index` counts from 0. */
 export async function executeStep(build: BuildState, index: number, given: BuildStep): Promise<void> {
@@ -22,7 +26,7 @@ export async function executeStep(build: BuildState, index: number, given: Build
   try {
     const plan = planStep(step, build.context);
     const key = ownKey(build, keyOf("step", STEPS_VERSION, build.layers, step.type, plan.inputs));
-    const title = `[${prefix}] ${[step.type, ...step.args].join(" ")} [${key}]`;
+    const title = `[${prefix}] ${cut([step.type, ...step.args].join(" "), MOST_SHOWN)} [${key}]`;
     const cached = await build.findCached(key);
     build.log("info", name, cached ? `CACHED ${title}` : title);
     if (cached) await build.moveTo({ layers: cached.layers, context: plan.resume(cached.context) });

@@ -6,6 +6,8 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, w
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { mountsBelow } from "@skerry/base";
+import { mount } from "@skerry/base/linux";
 import { type LayerStore, openLayerStore, parseLayerDigest } from "@skerry/layers";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
 
@@ -104,6 +106,17 @@ describe("holds", () => {
 });
 
 describe("a sweep", () => {
+  it("removes what a process that ended was merging, with its mount", async () => {
+    const view = join(root, "staging/abandoned/view");
+    mkdirSync(view, { recursive: true });
+    mount({ source: "tmpfs", target: view, type: "tmpfs" });
+    writeFileSync(join(view, "merged"), "");
+    await store.sweep();
+    expect(mountsBelow(root)).toEqual([]);
+    expect(below("staging")).toEqual([]);
+    expect(below("trash")).toEqual([]);
+  });
+
   it("keeps what this process is filling, and takes what another one has left", async () => {
     const mine = await store.stagingDir();
     const child = run(`

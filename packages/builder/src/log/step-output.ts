@@ -1,6 +1,8 @@
 // The output of a command in the log of a build: trimmed, without empty lines, and bounded. A command that writes without end costs the same
 // memory and disk as one that writes a lot: the beginning and the end are kept, because the end says why it failed.
 
+import { cut } from "./cut.ts";
+
 export interface OutputLimits {
   /** Logged as they come. */
   readonly firstLines: number;
@@ -28,7 +30,7 @@ export class StepOutput {
   }
 
   readonly add = (line: string, stream: Stream): void => {
-    const text = this.#cut(line.trim());
+    const text = cut(line.trim(), this.#limits.lineLength);
     if (text === "") return;
     const message = `[${stream}]: ${text}`;
     this.#lines += 1;
@@ -47,10 +49,5 @@ export class StepOutput {
   end(): void {
     if (this.#leftOut > 0) this.#write(`… ${this.#leftOut} lines were left out …`);
     for (const message of this.#last) this.#write(message);
-  }
-
-  #cut(line: string): string {
-    const { lineLength } = this.#limits;
-    return line.length <= lineLength ? line : `${line.slice(0, lineLength)} … (${line.length - lineLength} more)`;
   }
 }

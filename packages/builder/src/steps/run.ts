@@ -1,13 +1,18 @@
 import { asError } from "@skerry/base";
+import { cut } from "../log/cut.ts";
 import { StepOutput } from "../log/step-output.ts";
 import { COMMAND_TIMEOUT_MS, refusalOf } from "./commands.ts";
 import { loginShell } from "./login-shell.ts";
 import { type PlanStep, StepFailure, variablesKey } from "./step.ts";
 
+/** Of a command, in the reason for its failure. */
+const MOST_SHOWN = 4_000;
+
 /** `[command]` or `[command, user]`. The user is that of this command only. */
 export const planRun: PlanStep = ({ args: [command = "", asUser = ""] }, context) => {
   if (command === "") throw new StepFailure("RUN requires command argument");
   const user = asUser === "" ? context.user : asUser;
+  const shown = cut(command, MOST_SHOWN);
   return {
     inputs: [command, user, context.workdir, variablesKey(context.env)],
     resume: () => context,
@@ -20,11 +25,11 @@ export const planRun: PlanStep = ({ args: [command = "", asUser = ""] }, context
         const running = { argv, env, user, workdir, timeoutMs: COMMAND_TIMEOUT_MS, signal: tools.signal, onLine: output.add };
         const { exitCode, status } = await sandbox.run(running);
         output.end();
-        if (exitCode !== 0) throw new StepFailure(`failed to run command '${command}': ${status}`);
+        if (exitCode !== 0) throw new StepFailure(`failed to run command '${shown}': ${status}`);
       } catch (error) {
         const refusal = refusalOf(error);
         if (refusal === undefined) throw asError(error);
-        throw new StepFailure(`failed to run command '${command}': command failed: ${refusal}`, { cause: error });
+        throw new StepFailure(`failed to run command '${shown}': command failed: ${refusal}`, { cause: error });
       }
       return { context, wrote: true };
     },

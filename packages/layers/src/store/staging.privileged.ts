@@ -5,8 +5,8 @@ import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { type FileHandle, mkdir, open, readdir, rename, rm } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { errnoOf } from "@skerry/base";
-import { lockFile } from "@skerry/base/linux";
+import { errnoOf, mountsBelow } from "@skerry/base";
+import { lockFile, unmount } from "@skerry/base/linux";
 import type { StoreLocks } from "./store-locks.privileged.ts";
 
 const LOCK_PREFIX = "staging-";
@@ -56,6 +56,8 @@ export class Staging {
       }
       await using file = await open(this.#lockPath(path), "a", 0o600);
       if (!lockFile(file.fd)) continue;
+      // Of a merge of layers. A mount would keep the files from being deleted.
+      for (const mount of mountsBelow(path).toReversed()) unmount(mount, { detach: true });
       await moveInto(path, trash);
       await rm(this.#lockPath(path), { force: true });
     }

@@ -1,9 +1,9 @@
 // Recovers after a start of the daemon. Sandboxes that still run are adopted. Everything else of this instance without a living owner is
 // released: unfinished creates and kills, states of runtimes, cgroups and mounts.
 
-import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { asError, type Logger, runCommand } from "@skerry/base";
+import { asError, type Logger, mountsBelow, runCommand } from "@skerry/base";
 import { type DiskAreas, unmountRootFilesystem } from "@skerry/layers";
 import { destroyCgroup, destroySlot, letTrafficGo, listCgroups, listSlots } from "@skerry/runtime";
 import type { ImageStore } from "../images/image-store.privileged.ts";
@@ -273,11 +273,4 @@ export async function emptyTrash(paths: NodePaths, logger: Logger): Promise<void
   } catch (error) {
     logger.warn({ err: asError(error) }, "deleting the files of ended sandboxes failed");
   }
-}
-
-function mountsBelow(dir: string): string[] {
-  return readFileSync("/proc/self/mounts", "utf8")
-    .split("\n")
-    .map((line) => (line.split(" ")[1] ?? "").replace(/\\(\d{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8))))
-    .filter((path) => path.startsWith(`${dir}/`));
 }
