@@ -6,4 +6,11 @@ export { type TarEntry, tarArchive } from "./images/tar-archive.ts";
 export { describeTraces, type HostTraces, instanceOf, readHostTraces } from "./leftovers.ts";
 export { type Platform, type RunningPlatform, type StartPlatformOptions, startPlatform } from "./platform.ts";
 export { startPostgres, type TestPostgres } from "./postgres.ts";
-export { createTestDataFolder, preparePythonSdk, prepareSoakTemplate, prepareTestCache, testCacheDir } from "./test-cache.ts";
+export {
+  createTestDataFolder,
+  prepareE2bCli,
+  preparePythonSdk,
+  prepareSoakTemplate,
+  prepareTestCache,
+  testCacheDir,
+} from "./test-cache.ts";

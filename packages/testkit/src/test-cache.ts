@@ -72,6 +72,14 @@ export async function preparePythonSdk(): Promise<string> {
   return (await ensurePythonSdk(cache.root, { report: () => {}, signal: new AbortController().signal })).python;
 }
 
+/** Path of the program of the official command line, which Node.js runs. */
+export async function prepareE2bCli(): Promise<string> {
+  const folder = await createDataFolder(testCacheDir());
+  await using _lock = await takeSetupLock(folder.lockFile, { wait: true });
+  const { ensureE2bCli } = await import("@skerry/test-runner");
+  return (await ensureE2bCli(folder.root, { report: () => {}, signal: new AbortController().signal })).program;
+}
+
 /** Path of the registry program for tests that pull OCI images. */
 export async function prepareTestRegistry(): Promise<string> {
   const folder = await createDataFolder(testCacheDir());
