@@ -1,6 +1,7 @@
 import { isIP, isIPv6 } from "node:net";
 import { ConfigReader } from "@skerry/base";
 import { DEFAULT_DATA_DIR, dataFolder } from "@skerry/setup/folder";
+import { type ImagePullSettings, readImagePullSettings } from "./image-settings.ts";
 import { readSiteSettings, type SiteSettings } from "./site-network.ts";
 
 export type Role = "api" | "edge" | "node";
@@ -44,6 +45,7 @@ export interface ServeConfig {
   readonly poolMemoryMb: number;
   readonly diskLimit: "auto" | "file" | "none";
   readonly site: SiteSettings;
+  readonly images: ImagePullSettings;
 }
 
 /** Every setting of `skerry serve`, without its prefix. A test compares docs/config.md with this list. */
@@ -81,6 +83,10 @@ export const SETTINGS = [
   "POOL_SIZE",
   "POOL_MEMORY_MB",
   "CA_FILE",
+  "ECR_ENDPOINT",
+  "MAX_IMAGE_MB",
+  "REGISTRIES_DIR",
+  "REGISTRY_MIRROR",
   "HTTP_PROXY",
   "HTTPS_PROXY",
   "NO_PROXY",
@@ -128,6 +134,7 @@ export function parseServeConfig(env: Readonly<Record<string, string | undefined
     poolMemoryMb: reader.integer("POOL_MEMORY_MB", 0, { min: 0, max: 16_777_216 }),
     diskLimit: parseDiskLimit(reader),
     site: readSiteSettings(reader),
+    images: readImagePullSettings(reader),
   };
   checkCombination(config, reader);
   reader.finish();

@@ -11,6 +11,7 @@ import { chooseDiskLimit, type DiskLimitSetting, openLayerStore } from "@skerry/
 import type { NodeConfig } from "@skerry/node";
 import { AGENT_MOUNT_POINT, createRuncRuntime, createRunscRuntime, type Runtime, type RuntimeName, readHostFacts } from "@skerry/runtime";
 import { type DataFolder, dataFolder } from "@skerry/setup/folder";
+import { type ImagePullSettings, imagePullConfigOf } from "./image-settings.ts";
 import { type SiteSettings, siteNetworkOf } from "./site-network.ts";
 
 /** Default share of the host's memory for ready sandboxes. */
@@ -32,6 +33,7 @@ export interface NodeSettings {
   readonly poolSize: number;
   readonly poolMemoryMb: number;
   readonly site: SiteSettings;
+  readonly images: ImagePullSettings;
   readonly buildsAtOnce: number;
   readonly blobsDir: string | undefined;
   readonly buildCacheDays: number;
@@ -65,6 +67,7 @@ export async function nodeConfigOf(settings: NodeSettings): Promise<NodeConfig> 
     networkPool: settings.networkPool,
     resolvers: settings.dns,
     ...(site === undefined ? {} : { site }),
+    images: imagePullConfigOf(settings.images),
     readySlots: settings.readySlots,
     diskLimit: disk.limit,
     ...(disk.missing === undefined ? {} : { diskLimitMissing: disk.missing }),

@@ -1,5 +1,6 @@
 import type { Secret } from "@skerry/base";
 import type { BlobStore } from "@skerry/blobs";
+import type { ImageSettings } from "@skerry/builder";
 import type { DiskLimit, LayerStore } from "@skerry/layers";
 import type { Runtime } from "@skerry/runtime";
 import type { SiteNetwork } from "@skerry/wire";
@@ -26,6 +27,8 @@ export interface NodeConfig {
   readonly resolvers: readonly string[];
   /** Proxies and certificate authorities of the operator's site, for sandboxes. The URLs of proxies may contain credentials. */
   readonly site?: Secret<SiteNetwork>;
+  /** How images are pulled for builds. */
+  readonly images?: Omit<ImageSettings, "pullDir">;
   readonly pool: {
     /** Number of ready sandboxes for each recently used template. 0 switches the pool off. */
     readonly size: number;

@@ -19,7 +19,6 @@ export const PLATFORM_PACKAGES: Readonly<Record<string, string>> = {
   runc: "the runc runtime",
   skopeo: "pulls images from registries",
   tini: "reports in a sandbox why a program could not be started",
-  umoci: "unpacks images",
   "util-linux": "unshare, mount, setsid",
 };
 

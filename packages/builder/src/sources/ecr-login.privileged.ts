@@ -51,7 +51,7 @@ async function post(
   try {
     const { stdout } = await runCommand("curl", ["--silent", "--show-error", "--max-time", String(TIMEOUT_MS / 1_000), "--config", "-"], {
       input: `${lines.join("\n")}\n`,
-      env: { PATH: PLAIN_PATH, LANG: "C.UTF-8", ...settings.registries?.env },
+      env: { PATH: PLAIN_PATH, LANG: "C.UTF-8", ...settings.registries?.env?.reveal() },
       timeoutMs: TIMEOUT_MS * 2,
       signal,
     });

@@ -109,7 +109,7 @@ async function unpack(image: OciImage, access: RegistryOptions, options: SourceO
     for (const { digest, size } of image.layers) {
       log({ level: "info", step: STEP, message: `Uncompressing layer ${digest} ${formatBytes(size)}` });
     }
-    await unpackOciImage(pulled, { target, signal });
+    await unpackOciImage(pulled, { target, signal, maxBytes: access.maxBytes });
     log({ level: "info", step: STEP, message: "Layers extracted" });
     return await layers.adopt(target, { holder });
   } catch (error) {

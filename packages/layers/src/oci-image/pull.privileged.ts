@@ -91,8 +91,7 @@ export async function pullOciImage(image: OciImage, options: PullOptions): Promi
         args: ({ access }) => [
           "copy",
           "--quiet",
-          // What comes in Zstandard is packed anew: not every version of the program that unpacks it knows that.
-          "--dest-compress-format=gzip",
+          ...compression(image),
           ...access("src-"),
           source(image.name, image.manifestDigest),
           `oci:${layoutDir}:${IMAGE_TAG}`,
@@ -140,6 +139,15 @@ function inspect(name: OciImageReference, digest: string | undefined, flags: rea
     timeoutMs,
     args: ({ access }) => ["inspect", ...flags, ...access(""), source(name, digest)],
   });
+}
+
+/**
+ * Layers stay as they are, so that no more is written than the manifest names. Those in Zstandard are packed anew: Node.js reads only the first
+ * frame of a file.
+ */
+function compression({ layers }: OciImage): readonly string[] {
+  const hasZstd = layers.some(({ mediaType }) => mediaType.includes("zstd"));
+  return hasZstd ? ["--dest-compress-format=gzip"] : ["--dest-oci-accept-uncompressed-layers"];
 }
 
 const sha256 = (text: string) => `sha256:${createHash("sha256").update(text).digest("hex")}`;

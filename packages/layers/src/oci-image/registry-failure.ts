@@ -48,7 +48,7 @@ const KINDS: readonly { readonly says: RegExp; readonly code: LayersErrorCode; r
 ];
 
 /** How the versions of skopeo in use tell a status that they did not expect. */
-const STATUS = /(?:status(?: code)?:? |StatusCode: |HTTP code )(\d{3})\b/i;
+const STATUS = /(?:status(?: code)?(?: from registry)?:? |StatusCode: |HTTP code )(\d{3})\b/i;
 
 /** The programs that pull say what failed in one line of text only. */
 export function registryFailure(reference: string, error: unknown): PlatformError {

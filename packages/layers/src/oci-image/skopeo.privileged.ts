@@ -24,8 +24,10 @@ export interface RegistrySettings {
   readonly configDir?: string;
   /** A mirror of Docker Hub, such as `mirror.example:5000/hub`. Only without a `registries.conf` in `configDir`. */
   readonly mirror?: string;
+  /** The credentials of the host's root may be used: the operator pulls, and no team. */
+  readonly hostCredentials?: boolean;
   /** Environment of the program: proxies and certificates. Default: a plain system's. */
-  readonly env?: Readonly<Record<string, string>>;
+  readonly env?: Secret<Readonly<Record<string, string>>>;
 }
 
 export interface RegistryAccess {
@@ -51,18 +53,18 @@ export async function runSkopeo(access: RegistryAccess, command: SkopeoCommand):
   const home = await mkdtemp(join(workDir, "skopeo-"));
   try {
     const authFile = join(home, "auth.json");
-    await writeSettings(home, registries);
+    if (!registries.hostCredentials) await writeSettings(join(home, ".config/containers"), registries);
     // Never on a command line, where every user of this machine could read it.
     if (credentials) await writeFile(authFile, authJson(reference, credentials), { mode: 0o600 });
     const options = (prefix: string) => [
-      ...authOptions(prefix, credentials ? authFile : operatorAuthFile(registries)),
+      ...authOptions(prefix, { file: credentials ? authFile : operatorAuthFile(registries), registries }),
       ...(isLoopbackRegistry(reference) ? [`--${prefix}tls-verify=false`] : []),
     ];
     const args = ["--tmpdir", home, ...command.args({ access: options })];
     const result = await runCommand("skopeo", args, {
       timeoutMs,
       maxOutputBytes: 8 * 1024 * 1024,
-      env: { PATH: PLAIN_PATH, LANG: "C.UTF-8", ...registries.env, ...homeVariables(home, registries) },
+      env: { PATH: PLAIN_PATH, LANG: "C.UTF-8", ...registries.env?.reveal(), ...(registries.hostCredentials ? {} : { HOME: home }) },
       ...(signal && { signal }),
     });
     return result.stdout;
@@ -76,23 +78,15 @@ export async function runSkopeo(access: RegistryAccess, command: SkopeoCommand):
 
 const PLAIN_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-function homeVariables(home: string, { configDir, mirror }: RegistrySettings): Record<string, string> {
-  const own = configDir && existsSync(join(configDir, "registries.conf")) ? join(configDir, "registries.conf") : undefined;
-  const conf = own ?? (mirror === undefined ? undefined : mirrorFile(home));
-  return { HOME: home, ...(conf !== undefined && { CONTAINERS_REGISTRIES_CONF: conf }) };
-}
-
-const mirrorFile = (home: string) => join(home, "registries.conf");
-
-async function writeSettings(home: string, { configDir, mirror }: RegistrySettings): Promise<void> {
-  if (mirror !== undefined) {
-    const insecure = isLoopbackRegistry({ registry: mirror.split("/")[0] ?? "" });
-    const lines = ["[[registry]]", 'location = "docker.io"', "[[registry.mirror]]", `location = ${JSON.stringify(mirror)}`];
-    await writeFile(mirrorFile(home), `${[...lines, `insecure = ${insecure}`].join("\n")}\n`);
-  }
-  if (configDir === undefined || !existsSync(join(configDir, "certs.d"))) return;
-  await mkdir(join(home, ".config/containers"), { recursive: true });
-  await symlink(join(configDir, "certs.d"), join(home, ".config/containers/certs.d"));
+/** Where skopeo looks first. What is not there is taken from the host's /etc/containers. */
+async function writeSettings(dir: string, { configDir, mirror }: RegistrySettings): Promise<void> {
+  await mkdir(dir, { recursive: true });
+  const given = ["registries.conf", "certs.d"].filter((name) => configDir !== undefined && existsSync(join(configDir, name)));
+  for (const name of given) await symlink(join(configDir ?? "", name), join(dir, name));
+  if (mirror === undefined || given.includes("registries.conf")) return;
+  const insecure = isLoopbackRegistry({ registry: mirror.split("/")[0] ?? "" });
+  const lines = ["[[registry]]", 'location = "docker.io"', "[[registry.mirror]]", `location = ${JSON.stringify(mirror)}`];
+  await writeFile(join(dir, "registries.conf"), `${[...lines, `insecure = ${insecure}`].join("\n")}\n`);
 }
 
 function operatorAuthFile({ configDir }: RegistrySettings): string | undefined {
@@ -100,8 +94,10 @@ function operatorAuthFile({ configDir }: RegistrySettings): string | undefined {
   return file && existsSync(file) ? file : undefined;
 }
 
-const authOptions = (prefix: string, file: string | undefined) =>
-  file === undefined ? [`--${prefix}no-creds`] : [`--${prefix}authfile`, file];
+function authOptions(prefix: string, { file, registries }: { file: string | undefined; registries: RegistrySettings }): string[] {
+  if (file !== undefined) return [`--${prefix}authfile`, file];
+  return registries.hostCredentials ? [] : [`--${prefix}no-creds`];
+}
 
 function authJson({ registry }: OciImageReference, { username, password }: RegistryCredentials): string {
   const auth = Buffer.from(`${username}:${password.reveal()}`).toString("base64");

@@ -2,7 +2,7 @@
 
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { type Logger, systemClock } from "@skerry/base";
+import { type Logger, Secret, systemClock } from "@skerry/base";
 import { type BuildHost, openStepCache, runBuild, type StepCache } from "@skerry/builder";
 import type { NodeConfig } from "../config.ts";
 import { hostVariables } from "../network/site-network.ts";
@@ -22,7 +22,8 @@ export async function openBuilder(config: NodeConfig, host: BuildHost, logger: L
   const pullDir = join(config.dir, "build-pulls");
   await rm(pullDir, { recursive: true, force: true });
   await mkdir(pullDir, { mode: 0o700 });
-  const images = { pullDir, registries: { env: hostVariables(config) } };
+  const registries = { ...config.images?.registries, env: new Secret(hostVariables(config)) };
+  const images = { ...config.images, pullDir, registries };
   const keepMs = builds.cacheDays * DAY_MS;
   const cache = await openStepCache({ dir: join(config.dir, "build-cache"), layers, keepMs, clock: systemClock, logger });
   const eviction = setInterval(() => {

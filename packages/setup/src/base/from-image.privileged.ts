@@ -1,6 +1,6 @@
 import { copyFile, mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { asError, SubprocessError } from "@skerry/base";
+import { asError, Secret, SubprocessError } from "@skerry/base";
 import { describeOciImage, type OciImageReference, pullOciImage, resolveOciImage, unpackOciImage } from "@skerry/layers";
 import type { Report } from "../steps.ts";
 import { toolEnvironment } from "../tool-environment.ts";
@@ -32,7 +32,7 @@ export async function fillFromImage(options: {
   const dir = join(setupDir, "pull");
   await mkdir(dir, { mode: 0o700 });
   report("pulling the image");
-  const access = { dir, registries: { env: toolEnvironment() }, signal };
+  const access = { dir, registries: { hostCredentials: true, env: new Secret(toolEnvironment()) }, signal };
   const pulled = await pullOciImage(await describeOciImage(await resolveOciImage(image, access), access), access);
   report("unpacking the image");
   await unpackOciImage(pulled, { target, signal });

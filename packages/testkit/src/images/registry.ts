@@ -21,12 +21,20 @@ export const REGISTRY_USER = { username: "tester", password: "an image, please" 
 /** bcrypt hash of the password. The registry accepts no other kind. */
 const PASSWORD_HASH = "$2b$05$abcdefghijklmnopqrstuucj7geRmnWyIKMR6roFTNOmfTNCqiYCG";
 
-/** Starts a real registry for one test, on loopback with plain HTTP. */
-export async function startRegistry(options: { readonly asksForUser?: boolean } = {}): Promise<TestRegistry> {
+export interface RegistryOptions {
+  readonly asksForUser?: boolean;
+  /** Files in PEM format. Default: plain HTTP. */
+  readonly tls?: { readonly certificate: string; readonly key: string };
+  /** Default: 127.0.0.1. Only this address and loopback ones work without a name service. */
+  readonly address?: string;
+}
+
+/** Starts a real registry for one test, on loopback. */
+export async function startRegistry(options: RegistryOptions = {}): Promise<TestRegistry> {
   const binary = await prepareTestRegistry();
   const dir = await mkdtemp("/tmp/skerry-registry-");
   const [port = 0] = await freePorts(1);
-  const host = `127.0.0.1:${port}`;
+  const host = `${options.address ?? "127.0.0.1"}:${port}`;
   const storageDir = join(dir, "storage");
   await mkdir(storageDir);
   await writeFile(join(dir, "htpasswd"), `${REGISTRY_USER.username}:${PASSWORD_HASH}\n`);
@@ -64,12 +72,16 @@ export async function startRegistry(options: { readonly asksForUser?: boolean } 
   };
 }
 
-function configuration(options: { dir: string; storageDir: string; host: string; asksForUser?: boolean }): object {
+function configuration(options: RegistryOptions & { dir: string; storageDir: string; host: string }): object {
   return {
     version: "0.1",
     log: { level: "error" },
     storage: { filesystem: { rootdirectory: options.storageDir } },
-    http: { addr: options.host, secret: "of this test alone" },
+    http: {
+      addr: options.host,
+      secret: "of this test alone",
+      ...(options.tls && { tls: options.tls }),
+    },
     ...(options.asksForUser && { auth: { htpasswd: { realm: "test", path: join(options.dir, "htpasswd") } } }),
   };
 }
