@@ -221,11 +221,13 @@ describe.each(runtimesFor("steps of builds", "runc"))("steps of builds on %s", (
     const old = await builds.build([step("RUN", "id -un")], { source, withoutDefaultUser: true });
     expect(output(old)).toEqual(["root"]);
     expect(old.built?.context).toEqual({ user: "user", workdir: "", env: context.env });
-    const gone = { ...source, value: { ...source.value, layers: [`sha256:${"0".repeat(64)}`] } };
-    expect(reason(await builds.build([], { source: gone }))).toEqual({
-      step: "base",
-      message: "error getting base template, you may need to rebuild it first",
-    });
+    for (const missing of [{ layers: [`sha256:${"0".repeat(64)}`] }, { imageId: "0123456789abcdef0123" }]) {
+      const gone = { ...source, value: { ...source.value, ...missing } };
+      expect(reason(await builds.build([], { source: gone }))).toEqual({
+        step: "base",
+        message: "error getting base template, you may need to rebuild it first",
+      });
+    }
   });
 
   it("leave their variables and directory to the start command, and a template based on this one runs it again", async () => {
@@ -283,9 +285,14 @@ describe.each(runtimesFor("steps of builds", "runc"))("steps of builds on %s", (
   });
 
   it("that are built twice at once both succeed", async () => {
-    const steps = [step("RUN", "echo both > both"), step("RUN", "cat both")];
+    // The last two are the same: each is run, although the first one changes nothing.
+    const steps = [step("RUN", "echo both > both"), step("RUN", "cat both"), step("RUN", "cat both")];
     const both = await Promise.all([builds.build(steps), builds.build(steps)]);
     expect(both.map(reason)).toEqual([undefined, undefined]);
+    expect(both.map(output)).toEqual([
+      ["both", "both"],
+      ["both", "both"],
+    ]);
     expect((await builds.build(steps)).sandboxes).toBe(0);
   });
 

@@ -36,6 +36,6 @@ function asCopyFailure(error: unknown, filesHash: string): Error {
   if (error instanceof BadSubstitution) return new StepFailure(`failed to move files in sandbox: ${error.message}`, { cause: error });
   if (!(error instanceof PlatformError)) return asError(error);
   if (error.code === "build_copy_failed") return new StepFailure(error.message, { cause: error });
-  if (error.code !== ("blob_missing" satisfies PlatformError["code"])) return error;
+  if (error.code !== "blob_missing") return error;
   return new StepFailure(`the files of this step are gone: upload the archive with the hash ${filesHash} again`, { cause: error });
 }
