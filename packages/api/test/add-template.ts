@@ -24,7 +24,8 @@ export async function addTemplate(
   const id = randomBytes(10).toString("hex");
   const { isDefault = false, description } = setup;
   await store.templates.putTemplate({ id, teamId: team.id, isPublic: false, isDefault, description, now: nextTime() });
-  await store.templates.putAlias({ namespace: slug, alias, templateId: id, now: Date.now() });
+  // Older than any name that the API adds, whose clock may be behind this process's.
+  await store.templates.putAlias({ namespace: slug, alias, templateId: id, now: 1 });
   const added: Build[] = [];
   for (const { status = "ready", tag = "default", cpuCount = 2 } of builds) {
     const build = newBuild(id, { status, cpuCount, createdAt: nextTime() });

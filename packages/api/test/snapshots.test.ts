@@ -160,6 +160,8 @@ describeOnEachDatabase("snapshots", { inSample: "postgres" }, (api) => {
     await take(id, { name: "foo:v2" });
     const unnamed = (await take(id)).body.snapshotID;
     expect((await remove(unnamed, { key: api().otherKey })).status).toBe(403);
+    expect((await remove("default/foo", { key: api().otherKey })).body).toEqual({ code: 404, message: "template 'default/foo' not found" });
+    await api().call("PATCH", "/v2/templates/foo", { body: { public: true } });
     expect((await remove("default/foo", { key: api().otherKey })).body).toEqual({
       code: 403,
       message: "You don't have access to template 'default/foo'",

@@ -160,7 +160,10 @@ describeOnEachDatabase("templates", { inSample: "both" }, (api) => {
     }
     expect((await change({ public: true }, { key: api().otherKey })).status).toBe(403);
     expect((await publish("nope")).body).toEqual({ code: 404, message: "template 'nope' not found" });
-    expect((await publish("web", { key: api().otherKey })).status).toBe(404);
+    // Whoever guesses a name learns nothing; an id cannot be guessed, and a public template is no secret.
+    for (const name of ["web", "default/web"]) expect((await publish(name, { key: api().otherKey })).status).toBe(404);
+    await change({ public: true });
+    expect((await publish("default/web", { key: api().otherKey })).status).toBe(403);
     expect((await publish("a b")).status).toBe(400);
     expect((await publish("web", { key: null })).status).toBe(401);
   });

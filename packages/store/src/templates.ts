@@ -198,6 +198,7 @@ export class TemplateRepository {
       .select(["namespace", "alias"])
       .orderBy("created_at")
       .orderBy("alias")
+      .orderBy("namespace", "desc")
       .execute();
   }
 

@@ -109,13 +109,17 @@ export class TemplateService {
     return { listed, builds: pageOf(await this.#deps.templateLists.pageBuilds(id, page), limit) };
   }
 
-  /** The template or snapshot of one of the teams. Throws when there is none, or when it belongs to another team. */
+  /**
+   * The template or snapshot of one of the teams. Throws `missing` when there is none, and forbidden when it belongs to another team and the
+   * caller may know of it.
+   */
   async findOwn(teams: readonly Team[], name: TemplateName, missing = () => notFound(name)): Promise<Template> {
     const shown = shownName(name);
     const template = await this.#search(teams, name);
     if (!template) throw missing();
-    if (!teams.some(({ id }) => id === template.teamId)) throw forbidden(shown);
-    return template;
+    if (teams.some(({ id }) => id === template.teamId)) return template;
+    // Names can be guessed, ids cannot: who guesses the name of a private template is told nothing.
+    throw template.isPublic || template.id === shown ? forbidden(shown) : missing();
   }
 
   /**
