@@ -76,7 +76,9 @@ export interface ApiTiming {
   readonly uploadLinkMs: number;
   /** Longest pause between two pieces of an upload. */
   readonly uploadIdleMs: number;
-  /** Interval between two searches for uploads that nothing needs. */
+  /** How long the log of a build is kept after its end. */
+  readonly keepBuildLogsMs: number;
+  /** Interval between two searches for uploads and logs that nothing needs. */
   readonly uploadLookMs: number;
 }
 
@@ -109,5 +111,6 @@ export const DEFAULT_TIMING: ApiTiming = {
   buildMs: 3_600_000,
   uploadLinkMs: 30 * 60_000,
   uploadIdleMs: 60_000,
+  keepBuildLogsMs: 90 * DAY_MS,
   uploadLookMs: 600_000,
 };

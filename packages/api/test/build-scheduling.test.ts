@@ -292,11 +292,11 @@ describeOnEachDatabase("what a build is based on", { inSample: "sqlite", nodes: 
   });
 });
 
-describeOnEachDatabase("builds of several API processes", { inSample: "both", timing: { beatMs: 50, deadAfterMs: 400 } }, (api) => {
+describeOnEachDatabase("builds of several API processes", { inSample: "both", timing: { beatMs: 50, deadAfterMs: 2_000 } }, (api) => {
   it("are followed by one process, and by another one when that has ended", async () => {
     const { builds } = api().node;
     builds.holds = true;
-    await using second = await api().createSecond({ timing: { beatMs: 50, deadAfterMs: 400, buildRoundMs: 20, buildRetryMs: 20 } });
+    await using second = await api().createSecond({ timing: { beatMs: 50, deadAfterMs: 2_000, buildRoundMs: 20, buildRetryMs: 20 } });
     await second.listen();
     const ids = await startBuild(api(), "web");
     const queued = await requestBuild(api(), "queued");

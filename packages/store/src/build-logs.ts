@@ -57,6 +57,14 @@ export class BuildLogRepository {
     return rows.map(lineFrom);
   }
 
+  /** Deletes the logs of builds that ended before a time. */
+  async forget(before: number): Promise<void> {
+    await this.#db
+      .deleteFrom("build_logs")
+      .where("build_id", "in", (eb) => eb.selectFrom("builds").where("finished_at", "<", before).select("id"))
+      .execute();
+  }
+
   /** The size of a log: lines, and characters of their messages. */
   async size(buildId: string): Promise<{ readonly lines: number; readonly characters: number }> {
     const row = await this.#db

@@ -41,6 +41,12 @@ export function createBuilds(config: ApiConfig, { work, blobs, secrets, clock, l
       maxBytes: config.maxUploadMb * 1024 * 1024,
       publicUrl: config.publicUrl,
     }),
-    cleaner: new UploadCleaner({ ...shared, keepMs: config.buildCacheDays * DAY_MS, lookMs: timing.uploadLookMs }),
+    cleaner: new UploadCleaner({
+      ...shared,
+      buildLogs: store.buildLogs,
+      keepMs: config.buildCacheDays * DAY_MS,
+      keepLogsMs: timing.keepBuildLogsMs,
+      lookMs: timing.uploadLookMs,
+    }),
   };
 }

@@ -1,18 +1,20 @@
-// Removes uploads that were not used for some days, and blobs that no upload and no build refers to. A blob is removed when two looks in a
+// Deletes logs of builds that ended long ago, uploads that were not used for some days, and blobs that no upload and no build refers to. A blob is deleted when two looks in a
 // row found it unused: the first one may fall between the moment when a blob is complete and the one when its upload is recorded.
 
 import type { Clock, Logger } from "@skerry/base";
 import { type BlobDigest, type BlobStore, parseBlobDigest } from "@skerry/blobs";
-import type { BuildFileRepository } from "@skerry/store";
+import type { BuildFileRepository, BuildLogRepository } from "@skerry/store";
 
 const PAGE = 500;
 
 export interface UploadCleanerDeps {
   readonly buildFiles: BuildFileRepository;
+  readonly buildLogs: BuildLogRepository;
   readonly blobs: BlobStore;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly keepMs: number;
+  readonly keepLogsMs: number;
   readonly lookMs: number;
 }
 
@@ -39,7 +41,8 @@ export class UploadCleaner {
 
   /** One look at all blobs. */
   async look(): Promise<void> {
-    const { buildFiles, blobs, clock, logger, keepMs } = this.#deps;
+    const { buildFiles, buildLogs, blobs, clock, logger, keepMs, keepLogsMs } = this.#deps;
+    await buildLogs.forget(clock.now() - keepLogsMs);
     await buildFiles.forgetUnused(clock.now() - keepMs);
     const unused = new Set<string>();
     let removed = 0;
