@@ -51,6 +51,15 @@ export const CRASH_POINTS = [
   "release.folder-moved",
   "release.slot-released",
   "release.collected",
+  // The sandbox of a build step becomes a layer.
+  "build.processes-ended",
+  "build.unmounted",
+  "build.staged",
+  "build.adopted",
+  // The start command of a template was run, and the image is not written yet.
+  "build.template-started",
+  // An area of a snapshot was copied, to become a layer.
+  "build.area-copied",
 ] as const;
 
 export type CrashPoint = (typeof CRASH_POINTS)[number];

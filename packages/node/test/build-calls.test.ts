@@ -1,9 +1,9 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { Code } from "@connectrpc/connect";
+import { adoptBash } from "@skerry/testkit/bash-layer";
 import { waitUntil } from "@skerry/testkit/wait-until";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { adoptBash } from "./bash-layer.ts";
 import { areasInUse, type NodeUnderTest, startNode } from "./node-under-test.ts";
 
 describe("builds on a node", () => {

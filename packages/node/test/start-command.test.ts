@@ -3,11 +3,11 @@ import { join } from "node:path";
 import { create } from "@bufbuild/protobuf";
 import type { BuildLog } from "@skerry/builder";
 import { type LayerDigest, parseLayerDigest } from "@skerry/layers";
+import { adoptBash } from "@skerry/testkit/bash-layer";
 import { runtimesFor } from "@skerry/testkit/depth";
 import { waitUntil } from "@skerry/testkit/wait-until";
 import { StartCommandSchema, StartKind } from "@skerry/wire/node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { adoptBash } from "./bash-layer.ts";
 import { areasInUse, type NodeUnderTest, startNode } from "./node-under-test.ts";
 
 const SERVER = "echo begun; n=0; while true; do n=$((n + 1)); echo $NAME $n | nc -l -p 8000; done";

@@ -47,6 +47,8 @@ const OPERATIONS = [
   "snapshot",
   "claim",
   "fill the pool",
+  "build",
+  "build on a snapshot",
 ] as const;
 export type Operation = (typeof OPERATIONS)[number];
 
@@ -86,6 +88,20 @@ const PLAN: Readonly<Record<Operation, { both: readonly CrashPoint[]; gvisor?: r
     gvisor: ["write.frozen", "write.checkpointed", "write.committed", "release.recorded"],
   },
   claim: { both: ["claim.agent-told", "claim.recorded"] },
+  build: {
+    both: [
+      "start.mounted",
+      "start.agent-ready",
+      "build.processes-ended",
+      "build.unmounted",
+      "build.staged",
+      "build.adopted",
+      "release.processes-ended",
+      "build.template-started",
+    ],
+    gvisor: ["write.checkpointed", "write.committed"],
+  },
+  "build on a snapshot": { both: ["build.area-copied"] },
 };
 
 export const CRASH_CASES: readonly CrashCase[] = OPERATIONS.flatMap((operation) =>

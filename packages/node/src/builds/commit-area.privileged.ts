@@ -11,6 +11,7 @@ import type { Containers, LiveContainer } from "../containers/containers.ts";
 import type { HostDeps } from "../containers/host.privileged.ts";
 import { linkUpArea } from "../containers/root.privileged.ts";
 import { ROOT_DIRECTORIES, ROOT_FILES } from "../containers/root-files.privileged.ts";
+import { crashPoint } from "../crash-points.ts";
 import { removeSiteCertificates } from "./site-certificates.privileged.ts";
 
 /** Directories that a runtime makes in a root file system without them, and mounts over. */
@@ -34,8 +35,10 @@ export async function commitArea({ deps, containers, live, holder }: Commit): Pr
   if (build) build.isCommitting = true;
   try {
     await destroyCgroup(record.cgroupPath);
+    crashPoint("build.processes-ended");
     await linkUpArea(deps, record);
     removeRootFilesystem(deps.paths.container(record.containerId).root);
+    crashPoint("build.unmounted");
     const { upper } = deps.areas.paths(record.area);
     const idBase = record.slot.userNamespace?.idBase ?? 0;
     const below = await Promise.all(record.layers.map((digest) => deps.config.layers.path(parseLayerDigest(digest))));
@@ -59,7 +62,10 @@ async function adopt(
       if (idBase > 0) await shiftOwners(staged, idBase);
     } else await copyUpper(upper, staged, idBase);
     await cleanUpper(staged);
-    return await layers.adopt(staged, { holder });
+    crashPoint("build.staged");
+    const digest = await layers.adopt(staged, { holder });
+    crashPoint("build.adopted");
+    return digest;
   } catch (error) {
     await layers.discard(staged);
     throw error;

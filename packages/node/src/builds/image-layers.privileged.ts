@@ -7,6 +7,7 @@ import { cleanUpper, type LayerDigest, parseLayerDigest } from "@skerry/layers";
 import { copyUpper } from "../areas/copy-area.privileged.ts";
 import type { Containers } from "../containers/containers.ts";
 import type { HostDeps } from "../containers/host.privileged.ts";
+import { crashPoint } from "../crash-points.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
 import type { ImageUses } from "../images/image-uses.ts";
 import type { ImageRecord } from "../records/image-record.ts";
@@ -62,6 +63,7 @@ async function adoptCopy(
   const staged = await layers.stagingDir();
   try {
     await copyUpper(upper, staged, 0);
+    crashPoint("build.area-copied");
     removeSiteCertificates({ upper: staged, layers: await Promise.all(below.map((digest) => layers.path(digest))), idBase: 0 });
     removeOwnFiles(staged, 0);
     await cleanUpper(staged);

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { KeyedLock, type Logger } from "@skerry/base";
 import type { BuildLog } from "@skerry/builder";
 import type { Containers } from "../containers/containers.ts";
+import { crashPoint } from "../crash-points.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
 import type { ImageWriter } from "../images/image-writer.ts";
 import type { ImageRecord } from "../records/image-record.ts";
@@ -76,6 +77,7 @@ export class TemplateImages {
       const lost = containers.get(containerId)?.ended.signal ?? AbortSignal.abort();
       const target = { address: record.slot.addresses.guest, token: "", lost };
       if (makeup.start) await bringUp(target, { start: makeup.start, readyMs, signal, ...(log ? { log } : {}) });
+      if (makeup.start) crashPoint("build.template-started");
       if (this.keepsMemory(makeup)) await this.#write(makeup, record, signal);
     } finally {
       await containers.tryToGiveBack(record);
