@@ -3,7 +3,7 @@
 import { spawn } from "node:child_process";
 import { randomBytes, randomInt } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { connect } from "node:net";
+import { type AddressInfo, connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { runCommand } from "@skerry/base";
@@ -20,6 +20,10 @@ export interface CompanyNetwork extends AsyncDisposable {
   readonly otherAddress: string;
   /** The URL of the proxy, with its password. */
   readonly proxyUrl: string;
+  /** The host's own address on this network, at which a second proxy listens that passes everything on to the first one. */
+  readonly hostAddress: string;
+  /** Of the second proxy. */
+  readonly hostPort: number;
   /** A file with the company's authority. */
   readonly caFile: string;
 }
@@ -61,7 +65,16 @@ export async function startCompanyNetwork(): Promise<CompanyNetwork> {
   for (const address of [proxyAddress, otherAddress]) {
     for (const port of [PROXY_PORT, OTHER_PORT]) await waitUntil(`${address}:${port} answers on the host`, () => accepts(address, port));
   }
+  const second = createServer((socket) => {
+    const upstream = connect(PROXY_PORT, proxyAddress);
+    for (const side of [socket, upstream]) side.on("error", () => [socket, upstream].map((one) => one.destroy()));
+    socket.pipe(upstream).pipe(socket);
+  });
+  await new Promise<void>((resolve) => second.listen(0, hostAddress, resolve));
+  stack.defer(() => void second.close());
   return {
+    hostAddress,
+    hostPort: (second.address() as AddressInfo).port,
     proxyAddress,
     otherAddress,
     proxyUrl: `http://company:pass-word@${proxyAddress}:${PROXY_PORT}`,

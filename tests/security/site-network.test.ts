@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { type Platform, startPlatform } from "@skerry/testkit";
 import { runtimesFor } from "@skerry/testkit/depth";
 import { waitUntil } from "@skerry/testkit/wait-until";
@@ -13,18 +14,23 @@ describe.each(runtimesFor("sandboxes behind a company's proxy"))("a company's ne
   let company: CompanyNetwork;
   let platform: Platform;
   let sandbox: Sandbox;
+  const hostServer = createServer();
+  const onEveryAddress = () => (hostServer.address() as AddressInfo).port;
   beforeAll(async () => {
+    await new Promise<void>((resolve) => hostServer.listen(0, "0.0.0.0", resolve));
     company = await startCompanyNetwork();
-    const { proxyUrl } = company;
+    const { proxyUrl, hostAddress, hostPort } = company;
+    const onHost = proxyUrl.replace(/@.*/, `@${hostAddress}:${hostPort}`);
     platform = await startPlatform({
       runtime,
-      env: { SKERRY_CA_FILE: company.caFile, SKERRY_HTTP_PROXY: proxyUrl, SKERRY_HTTPS_PROXY: proxyUrl, SKERRY_POOL_SIZE: "1" },
+      env: { SKERRY_CA_FILE: company.caFile, SKERRY_HTTP_PROXY: onHost, SKERRY_HTTPS_PROXY: proxyUrl, SKERRY_POOL_SIZE: "1" },
     });
     sandbox = await Sandbox.create(clientOf(platform));
   });
   afterAll(async () => {
     await platform?.[Symbol.asyncDispose]();
     await company?.[Symbol.asyncDispose]();
+    hostServer.close();
   });
 
   const run = async (command: string, options: { user?: string; envs?: Record<string, string>; in?: Sandbox } = {}) => {
@@ -84,15 +90,27 @@ describe.each(runtimesFor("sandboxes behind a company's proxy"))("a company's ne
         `python3 -c 'import socket; s = socket.socket(); s.settimeout(1.5); print(s.connect_ex(("${address}", ${port})) == 0)' 2>/dev/null || echo False`,
         { in: where },
       );
-    const { proxyAddress, otherAddress } = company;
-    expect(await probe(proxyAddress, PROXY_PORT)).toBe("True");
-    const others = [probe(proxyAddress, OTHER_PORT), probe(otherAddress, PROXY_PORT), probe(otherAddress, OTHER_PORT)];
-    expect(await Promise.all(others)).toEqual(["False", "False", "False"]);
+    const { proxyAddress, otherAddress, hostAddress, hostPort } = company;
+    const proxies = [
+      [proxyAddress, PROXY_PORT],
+      [hostAddress, hostPort],
+    ] as const;
+    const probeProxies = (where?: Sandbox) => Promise.all(proxies.map(([address, port]) => probe(address, port, where)));
+    expect(await probeProxies()).toEqual(["True", "True"]);
+    const others = [
+      probe(proxyAddress, OTHER_PORT),
+      probe(otherAddress, PROXY_PORT),
+      probe(otherAddress, OTHER_PORT),
+      probe(hostAddress, onEveryAddress()),
+      probe(hostAddress, PROXY_PORT),
+      probe(proxyAddress, hostPort),
+    ];
+    expect(await Promise.all(others)).toEqual(others.map(() => "False"));
     // A sandbox without internet access has none through the proxy either.
     const { sandboxID } = (await callApi(platform, "/v2/sandboxes", { body: { templateID: "base", allow_internet_access: false } }))
       .body as { sandboxID: string };
     const closed = await Sandbox.connect(sandboxID, clientOf(platform));
-    expect(await probe(proxyAddress, PROXY_PORT, closed)).toBe("False");
+    expect(await probeProxies(closed)).toEqual(["False", "False"]);
     await closed.kill();
   });
 
