@@ -248,8 +248,8 @@ describe.each(runtimesFor("steps of builds", "runc"))("steps of builds on %s", (
   });
 
   it("may be many: the chain of layers stays short, and means the same", async () => {
-    const count = scaled("steps of a long build", { sample: 9, full: 150 });
-    const chainLimits = count < 100 ? { most: 4, merged: 3 } : CHAIN_LIMITS;
+    const count = scaled("steps of a long build", { sample: 6, full: 150 });
+    const chainLimits = count < 100 ? { most: 3, merged: 2 } : CHAIN_LIMITS;
     const steps = Array.from({ length: count }, (_, index) =>
       step("RUN", `echo ${index} > n${index}; rm -f n${index - 2}; echo ${index} >> all; rm -rf d; mkdir d; touch d/${index}`),
     );
