@@ -2,6 +2,7 @@ import { startPostgres } from "@skerry/testkit/postgres";
 import { waitUntil } from "@skerry/testkit/wait-until";
 import { expect, it } from "vitest";
 import { ApiHarness } from "./api-harness.ts";
+import { begun, ended, startBuild, statusOf } from "./build-calls.ts";
 
 it("outlives its database: says no more than that it failed, and goes on when the database is back", async () => {
   await using postgres = await startPostgres();
@@ -67,4 +68,27 @@ it("finds out what became of pauses, resumes and snapshots whose end it could no
   expect((await post(pausing, "connect")).status).toBe(201);
   expect((await post(resuming, "pause")).status).toBe(204);
   expect((await post(snapshotting, "snapshots")).status).toBe(201);
+});
+
+it("follows builds on when the database is back, with every line once", async () => {
+  await using postgres = await startPostgres();
+  await using api = await ApiHarness.start(await postgres.createDatabase("lost"));
+  const { builds } = api.node;
+  builds.holds = true;
+  const ids = await startBuild(api, "web");
+  const queued = await startBuild(api, "queued", { fromTemplate: "base" });
+  await begun(api, ids);
+  await begun(api, queued);
+  builds.say(ids.buildID, "one");
+  await waitUntil("it is stored", async () => (await statusOf(api, ids)).logEntries.length === 1);
+  await postgres.crash();
+  builds.say(ids.buildID, "two");
+  builds.say(ids.buildID, "three");
+  builds.succeed(ids.buildID);
+  builds.fail(queued.buildID, "no", "1");
+  await postgres.restart();
+  const status = await ended(api, ids);
+  expect(status.logEntries.map(({ message }: { message: string }) => message)).toEqual(["one", "two", "three"]);
+  expect(await ended(api, queued)).toMatchObject({ status: "error", reason: { message: "no", step: "1" } });
+  await waitUntil("the node has forgotten both", () => builds.held.size === 0);
 });
