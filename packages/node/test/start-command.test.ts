@@ -1,4 +1,4 @@
-import { readdirSync } from "node:fs";
+import { mkdirSync, readdirSync, realpathSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { create } from "@bufbuild/protobuf";
 import type { BuildLog } from "@skerry/builder";
@@ -90,6 +90,23 @@ describe.each(runtimesFor("a node's start commands"))("the start command of a te
         await kill(next.sandboxId);
         return next.startKind === StartKind.RESTORE;
       });
+    });
+
+    it("is run again for another version of the agent, before anybody asks, and its former image goes then", async () => {
+      const before = images();
+      const { agents } = under.config;
+      const dir = join(under.config.dir, "../agents-of-this-test");
+      mkdirSync(dir);
+      for (const digest of [agents.current.digest, "another"])
+        symlinkSync(realpathSync(join(agents.dir, agents.current.digest)), join(dir, digest));
+      await under.stop();
+      Object.assign(under.config, { agents: { ...agents, dir, current: { ...agents.current, digest: "another" } } });
+      await under.start();
+      await waitUntil("there is another image instead", () => images().length === 1 && images()[0] !== before[0], 30_000);
+      const { sandboxId, startKind } = await createSandbox();
+      expect(startKind).toBe(StartKind.RESTORE);
+      expect(await ask(sandboxId)).toMatch(/^here \d+\n$/);
+      await kill(sandboxId);
     });
 
     it("keeps its image over a restart of the node, and loses it with the template's layers", async () => {

@@ -102,13 +102,12 @@ class DirectoryLayerStore implements LayerStore {
   }
 
   async adopt(stagingDir: string, { holder, expected }: AdoptOptions = {}): Promise<LayerDigest> {
-    const tree = await digestTree(stagingDir);
+    // The sync comes before the record, which says after a power loss that the whole tree is there. The disk works while this reads.
+    const [tree] = await Promise.all([digestTree(stagingDir), syncTree(stagingDir)]);
     const digest = parseLayerDigest(tree.digest);
     if (expected !== undefined && digest !== expected) {
       throw new PlatformError("layer_damaged", `the tree of layer ${expected} has the digest ${digest}`);
     }
-    // Before the record, which says after a power loss that the whole tree is there.
-    await syncTree(stagingDir);
     const short = shortNameOf(digest);
     {
       await using _lock = await this.#locks.layer(short);
