@@ -136,7 +136,7 @@ const CASES: readonly (readonly [string, readonly TarEntry[]])[] = [
   ],
 ];
 
-it.each(sampleOf("hostile layers", CASES, (_one, index) => index % 3 === 0))("can't reach out: %s", async (_what, entries) => {
+it.each(sampleOf("hostile layers", CASES, (_one, index) => index % 4 === 0))("can't reach out: %s", async (_what, entries) => {
   // In one layer, and in two that are laid over each other.
   await unpackHostile([tarArchive(entries)]);
   await unpackHostile([tarArchive(entries.slice(0, -1)), tarArchive(entries.slice(-1))]);
@@ -216,7 +216,7 @@ function hostileLayer(random: (below: number) => number): Buffer {
 
 it("can't reach out, whatever the layers are, and become the same tree each time", async () => {
   let unpackedTrees = 0;
-  for (let seed = 1; seed <= scaled("images of random layers", { sample: 12, full: 300 }); seed++) {
+  for (let seed = 1; seed <= scaled("images of random layers", { sample: 6, full: 300 }); seed++) {
     const random = randomOf(seed);
     const layers = Array.from({ length: 1 + random(3) }, () => (seed % 3 === 0 ? tameLayer : hostileLayer)(random));
     const first = await unpackHostile(layers);

@@ -74,13 +74,17 @@ describe.each(runtimesFor("images of builds"))("images that builds start from on
 
   it("make a template of a scratch image: bash and busybox are brought to it, and the log says what it lacks", async () => {
     const reference = await push("scratch", [{ path: "hello", content: "of the image\n" }], { Env: ["PATH=/opt/app", "KIND=scratch"] });
-    const { template, failure, output, texts } = await build(reference, "cat /hello; id -un; echo $KIND $PATH; pwd");
+    const { template, failure, output, texts } = await build(
+      reference,
+      "cat /hello; id -un; echo $KIND $PATH; pwd; httpd -p 8080; ss -Htuln sport = :8080; ss -Htuln sport = :8081",
+    );
     expect(failure).toBeUndefined();
     expect(output).toEqual([
       "of the image",
       "user",
       "scratch /opt/app:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
       "/home/user",
+      "tcp LISTEN 0 0 *:8080 *:*",
     ]);
     expect(template?.context).toMatchObject({ user: "user", env: { KIND: "scratch", PATH: "/opt/app" } });
     expect(texts).toEqual(expect.arrayContaining([expect.stringMatching(/^The image has no sudo/)]));

@@ -1,4 +1,4 @@
-import { PlatformError } from "@skerry/base";
+import { PlatformError } from "@skerry/base/error";
 
 /** Reads a stream in pieces of the sizes that its reader wants. */
 export class ByteReader {

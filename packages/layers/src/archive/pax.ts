@@ -1,7 +1,7 @@
 // The extended headers of tar archives (POSIX pax): `<length> <key>=<value>\n`, where keys and values are bytes. They carry what the
 // fixed header has no room for. The keys are those that GNU tar and libarchive use.
 
-import { PlatformError } from "@skerry/base";
+import { PlatformError } from "@skerry/base/error";
 
 export const BLOCK_BYTES = 512;
 /** The largest extended header that is read: the attributes of one file, which the kernel limits to 64 KiB per list, and its path. */

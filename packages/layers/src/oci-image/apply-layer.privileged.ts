@@ -23,7 +23,7 @@ import {
   unlinkSync,
   writeSync,
 } from "node:fs";
-import { errnoOf, PlatformError } from "@skerry/base";
+import { errnoOf, PlatformError } from "@skerry/base/error";
 import { makeNode, setTimes, setXattr } from "@skerry/base/linux";
 import type { ByteReader } from "../archive/byte-reader.ts";
 import { BLOCK_BYTES, MAX_PAX_BYTES, paddingOf } from "../archive/pax.ts";

@@ -1,6 +1,6 @@
 // Headers of tar archives as image builders write them: POSIX ustar and pax, and GNU's long names. Names are bytes.
 
-import { PlatformError } from "@skerry/base";
+import { PlatformError } from "@skerry/base/error";
 import { BLOCK_BYTES, decodePax, decodeTime, type PaxRecords, XATTR_PREFIX } from "../archive/pax.ts";
 
 export interface TarHeader {

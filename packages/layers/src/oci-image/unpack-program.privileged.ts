@@ -3,7 +3,7 @@
 
 import { createReadStream, openSync } from "node:fs";
 import { createGunzip } from "node:zlib";
-import { errnoName, errnoOf, PlatformError } from "@skerry/base";
+import { errnoName, errnoOf, PlatformError } from "@skerry/base/error";
 import koffi from "koffi";
 import { ByteReader } from "../archive/byte-reader.ts";
 import { type AppliedTree, LayerApplier, setDirectoryTimes } from "./apply-layer.privileged.ts";

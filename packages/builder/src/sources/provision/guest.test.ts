@@ -1,4 +1,6 @@
+import { once } from "node:events";
 import { chmodSync, lstatSync, mkdirSync, mkdtempSync, readFileSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { runCommand } from "@skerry/base";
@@ -87,8 +89,24 @@ describe("the shell", () => {
   });
 
   test("is brought to an image without any", () => {
-    expect(finish(root, { task: "finish", imagePath: "", tools }).provided).toEqual(["bash", "busybox (2 programs)"]);
+    expect(finish(root, { task: "finish", imagePath: "", tools }).provided).toEqual([
+      "bash",
+      "busybox (2 programs)",
+      "ss (listening sockets only)",
+    ]);
     expect([read("bin/bash"), read("bin/busybox"), readlinkSync(at("bin/sh"))]).toEqual(["static bash", "static busybox", "/bin/busybox"]);
+  });
+
+  test("comes with an ss for ready commands that wait for a port", async () => {
+    finish(root, { task: "finish", imagePath: "", tools });
+    const server = createServer().listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    const listeners = async () => (await runCommand("bash", [at("usr/local/bin/ss"), "-Htuln", "sport", "=", `:${port}`])).stdout;
+    expect(await listeners()).toBe(`tcp LISTEN 0 0 *:${port} *:*\n`);
+    server.close();
+    await once(server, "close");
+    expect(await listeners()).toBe("");
   });
 
   test("is brought where /bin is a link to a directory that is not there", () => {

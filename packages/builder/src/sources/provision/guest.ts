@@ -85,6 +85,24 @@ function linkCertificates(root: string): void {
   symlinkSync(`/${other}`, join(root, CERTIFICATES));
 }
 
+/** What the SDKs' ready commands ask of `ss`: is there a listener, also on one port (`sport = :8080`)? Starts no program. */
+const SS = `#!/bin/bash
+# Skerry: prints listening sockets, for images without iproute2.
+wanted=
+for argument; do
+  case $argument in :*) wanted=\${argument#:} ;; esac
+done
+for table in tcp tcp6 udp udp6; do
+  [ -r "/proc/net/$table" ] || continue
+  while read -r _ address _ state _; do
+    case $table:$state in tcp:0A | tcp6:0A | udp:07 | udp6:07) ;; *) continue ;; esac
+    port=$((16#\${address##*:}))
+    [ -z "$wanted" ] || [ "$wanted" = "$port" ] || continue
+    printf '%s LISTEN 0 0 *:%s *:*\\n' "\${table%6}" "$port"
+  done <"/proc/net/$table"
+done
+`;
+
 /** Every command of a client runs in /bin/bash. */
 function provideShell(root: string, tools: FinishRequest["tools"]): string[] {
   const bash = join(root, "bin/bash");
@@ -102,6 +120,13 @@ function provideShell(root: string, tools: FinishRequest["tools"]): string[] {
     if (busybox === "/bin/busybox" && !isProgram(join(root, busybox))) copyProgram(join(root, tools.dir, "busybox"), join(root, busybox));
     for (const name of names) if (!isThere(join(root, "bin", name))) symlinkSync(busybox, join(root, "bin", name));
     provided.push(`busybox (${names.length} programs)`);
+  }
+  if (findProgram(root, "ss") === undefined) {
+    const ss = join(root, "usr/local/bin/ss");
+    makeDirectory(dirname(ss));
+    writeFileSync(ss, SS);
+    chmodSync(ss, 0o755);
+    provided.push("ss (listening sockets only)");
   }
   makeDirectory(join(root, "tmp"), 0o1777);
   return provided;
