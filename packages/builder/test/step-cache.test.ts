@@ -114,6 +114,7 @@ test("what an interrupted write left is removed", async () => {
   await cache.put("team", "key", step);
   const [file = ""] = await filesOf(root);
   await writeFile(`${file}.0123.new`, "half");
+  await writeFile(join(root, "cache/of-somebody-else"), "");
   await open();
-  expect(await filesOf(root)).toEqual([file]);
+  expect((await filesOf(root)).toSorted()).toEqual([join(root, "cache/of-somebody-else"), file].toSorted());
 });

@@ -5,7 +5,7 @@
 
 import { createHash, randomBytes } from "node:crypto";
 import { mkdir, open, readdir, readFile, rename, rm, stat, utimes } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { asError, type Clock, type Logger } from "@skerry/base";
 import { syncDirectory } from "@skerry/base/linux";
 import { type LayerDigest, type LayerStore, parseLayerDigest } from "@skerry/layers";
@@ -44,12 +44,11 @@ class FolderStepCache implements StepCache {
   async open(): Promise<void> {
     const { dir } = this.#options;
     await mkdir(dir, { recursive: true, mode: 0o700 });
-    for (const scope of await readdir(dir)) {
-      for (const name of await readdir(join(dir, scope))) {
-        const file = join(dir, scope, name);
-        if (name.endsWith(".new")) await rm(file, { force: true });
-        else if (name.endsWith(".json")) await this.#read(file);
-      }
+    for (const entry of await readdir(dir, { recursive: true, withFileTypes: true })) {
+      if (!entry.isFile()) continue;
+      const file = join(entry.parentPath, entry.name);
+      if (entry.name.endsWith(".new")) await rm(file, { force: true });
+      else if (entry.name.endsWith(".json") && basename(entry.parentPath) !== TRAILS) await this.#read(file);
     }
     await this.evict();
   }
