@@ -94,6 +94,21 @@ describeOnEachDatabase("an upload", { inSample: "sqlite" }, (api) => {
     expect(await blobsOf(api())).toEqual([]);
   });
 
+  it("is refused when its link is older than half an hour", async () => {
+    const { templateID } = await requestBuild(api(), "web");
+    for (const [age, status] of [
+      [29, 200],
+      [31, 403],
+    ] as const) {
+      const clock = { now: () => api().store.clock.now() - age * 60_000 };
+      await using past = await api().createApi({ ownerId: `past${age}` }, clock);
+      const { url } = await past.listen();
+      const { body } = await api().call("GET", `/templates/${templateID}/files/${HASH}`, { url });
+      const link = new URL(body.url);
+      expect((await put(`${api().url}${link.pathname}${link.search}`, "x")).status).toBe(status);
+    }
+  });
+
   it("that has no length, or ends early, leaves nothing", async () => {
     const url = new URL(await newLink());
     const send = async (headers: string, body: string) => {
