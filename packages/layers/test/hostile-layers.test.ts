@@ -190,7 +190,7 @@ function hostileLayer(random: (below: number) => number): Buffer {
   const name = () => NAMES[random(NAMES.length)] ?? "a";
   const path = () => {
     const start = random(8) === 0 ? "/" : random(8) === 0 ? `${"../".repeat(8)}` : "";
-    return `${start}${Array.from({ length: 1 + random(3) }, name).join("/")}`.slice(0, 99);
+    return `${start}${Array.from({ length: 1 + random(3) }, name).join("/")}`.slice(0, 90);
   };
   const targets = () => [outside, secret, "..", "/", "a", "b/c", `${"../".repeat(8)}${outside.slice(1)}`, "a/b"][random(8)] ?? "a";
   const entries = Array.from({ length: 5 + random(40) }, (): TarEntry => {
@@ -216,7 +216,7 @@ function hostileLayer(random: (below: number) => number): Buffer {
 
 it("can't reach out, whatever the layers are, and become the same tree each time", async () => {
   let unpackedTrees = 0;
-  for (let seed = 1; seed <= scaled("images of random layers", { sample: 6, full: 300 }); seed++) {
+  for (let seed = 1; seed <= scaled("images of random layers", { sample: 6, full: 120 }); seed++) {
     const random = randomOf(seed);
     const layers = Array.from({ length: 1 + random(3) }, () => (seed % 3 === 0 ? tameLayer : hostileLayer)(random));
     const first = await unpackHostile(layers);
@@ -225,4 +225,4 @@ it("can't reach out, whatever the layers are, and become the same tree each time
     expect(await unpackHostile(layers), `seed ${seed}`).toBe(first);
   }
   expect(unpackedTrees).toBeGreaterThan(0);
-});
+}, 900_000);

@@ -750,7 +750,7 @@ export declare type ImageSource = Message<"skerry.node.v1.ImageSource"> & {
   reference: string;
 
   /**
-   * Absent: the machine's own credentials for the registry, if any.
+   * Absent: those that the operator shares with every team, if any.
    *
    * @generated from oneof skerry.node.v1.ImageSource.credentials
    */
