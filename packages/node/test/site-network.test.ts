@@ -16,6 +16,7 @@ import { type NodeUnderTest, startNode } from "./node-under-test.ts";
 interface StoredRecord {
   readonly sandboxId: string;
   readonly state: string;
+  readonly isRestored?: boolean;
   readonly slot: { readonly addresses: { readonly guest: string } };
 }
 
@@ -126,7 +127,9 @@ describe("a change of the site's settings, on gvisor", () => {
       const file = join(under.config.dir, "sandboxes", name, "sandbox.json");
       return existsSync(file) ? [JSON.parse(readFileSync(file, "utf8")) as StoredRecord] : [];
     });
-  const poolFull = () => waitUntil("a sandbox is ready", () => records().some(({ state }) => state === "pooled"), 30_000);
+  /** The first one only serves to take the image, from which the others are restored. */
+  const poolFull = () =>
+    waitUntil("a sandbox is ready", () => records().some(({ state, isRestored }) => state === "pooled" && isRestored === true), 60_000);
   /** What a new process sees of the settings. */
   async function seenIn(sandboxId: string): Promise<string> {
     const found = records().find((record) => record.sandboxId === sandboxId);
