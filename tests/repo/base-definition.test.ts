@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { parseDockerfile } from "@skerry/dockerfile";
+import { SITE_VARIABLES } from "@skerry/wire";
 import { expect, test } from "vitest";
 import { ROOT, readText } from "./repository.ts";
 
@@ -10,4 +11,11 @@ test("templates/base is a definition that the builder accepts, whose files exist
   const sources = steps.filter(({ type }) => type === "COPY").map(({ args: [source = ""] }) => source);
   expect(sources).toEqual(["packages", "left-out", "files", "reseed-python.sh"]);
   for (const source of sources) expect([source, existsSync(join(ROOT, "templates/base", source))]).toEqual([source, true]);
+});
+
+test("sudo in the template base keeps the variables of the operator's site", () => {
+  const kept = [...readText("templates/base/files/etc/sudoers.d/user").matchAll(/env_keep \+= "([^"]+)"/g)].flatMap(([, names = ""]) =>
+    names.split(" "),
+  );
+  expect(kept.toSorted()).toEqual(["NODE_OPTIONS", ...SITE_VARIABLES].toSorted());
 });

@@ -49,6 +49,7 @@ describe.each(runtimesFor("sandboxes behind a company's proxy"))("a company's ne
   it("is where pip, npm, apt, git, curl and Python fetch from, with nothing set by the caller", async () => {
     expect(await run(`curl -sS ${URL}/`)).toBe("through the proxy");
     expect(await run("curl -sS http://packages.example/")).toBe("through the proxy");
+    expect(await run(`sudo curl -sS ${URL}/`)).toBe("through the proxy");
     expect(await run(python)).toBe("through the proxy");
     expect(await run(`cd /tmp && pip download --quiet --no-deps --index-url ${URL}/simple six && ls six-1.0-py3-none-any.whl`)).toMatch(
       /six-1\.0-py3-none-any\.whl$/,

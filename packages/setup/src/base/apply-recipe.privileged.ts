@@ -63,7 +63,6 @@ async function writeFiles(dir: string, { distribution, nodeBinary, npmDir }: App
     "etc/resolv.conf": "",
     "etc/machine-id": "",
     "etc/apt/sources.list": `${distribution.guestSources.join("\n")}\n`,
-    "etc/apt/apt.conf.d/90sandbox": 'APT::Install-Recommends "false";\nAcquire::Languages "none";\n',
   };
   for (const [path, text] of Object.entries(files)) {
     await mkdir(dirname(join(dir, path)), { recursive: true });

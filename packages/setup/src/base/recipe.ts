@@ -46,9 +46,7 @@ export function recipeHash(inputs: {
   npmVersion: string;
   koffiDigest: string;
 }): string {
-  // In the order of earlier versions, so that an unchanged template is not built again.
-  const { "etc/profile": profile, "root/.profile": rootProfile, "etc/sudoers.d/user": sudoers, ...others } = BASE_FILES;
   return createHash("sha256")
-    .update(JSON.stringify([REVISION, BASE_PACKAGES, LEFT_OUT, profile, rootProfile, sudoers, others, RESEED_PYTHON, inputs]))
+    .update(JSON.stringify([REVISION, BASE_PACKAGES, LEFT_OUT, BASE_FILES, RESEED_PYTHON, inputs]))
     .digest("hex");
 }
