@@ -76,7 +76,7 @@ async function makeBundle(dir: string, options: { cacheRoot: string; args: reado
   return dir;
 }
 
-function baseLayer(cacheRoot: string): string {
+export function baseLayer(cacheRoot: string): string {
   const { layers } = JSON.parse(readFileSync(join(cacheRoot, "templates/base.json"), "utf8")) as { layers: string[] };
   const prefix = layers[0]?.slice("sha256:".length, "sha256:".length + 24);
   const found = readdirSync(join(cacheRoot, "layers")).find((name) => name === prefix);

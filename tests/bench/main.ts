@@ -4,6 +4,7 @@ import { parseArgs } from "node:util";
 import { agent } from "./agent/agent.ts";
 import { areas } from "./areas.ts";
 import type { Bench, BenchOptions, Row } from "./bench.ts";
+import { build } from "./build/build.ts";
 import { firstOutput } from "./first-output.ts";
 import { lifecycle } from "./lifecycle/lifecycle.ts";
 import { describeMachine } from "./machine.ts";
@@ -11,7 +12,7 @@ import { memory } from "./memory.ts";
 import { roundtrip } from "./roundtrip.ts";
 import { transfer } from "./transfer.ts";
 
-const BENCHES: readonly Bench[] = [firstOutput, roundtrip, transfer, memory, agent, areas, lifecycle];
+const BENCHES: readonly Bench[] = [firstOutput, roundtrip, transfer, memory, agent, areas, lifecycle, build];
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,

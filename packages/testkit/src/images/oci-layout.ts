@@ -54,6 +54,8 @@ async function putImage(image: TestImage, put: Put): Promise<Descriptor & { read
       architecture,
       os: "linux",
       config: image.config ?? {},
+      // buildah refuses an image whose history does not account for its layers.
+      history: image.layers.map(() => ({ created_by: "a test" })),
       rootfs: { type: "layers", diff_ids: image.layers.map((layer) => `sha256:${sha256(layer)}`) },
     }),
   );
