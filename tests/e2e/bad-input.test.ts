@@ -61,8 +61,8 @@ describe("bad input", () => {
 
   it("operations that are specified and not built yet return 501", async () => {
     for (const [path, body] of [
-      ["/v3/templates", { name: "x" }],
       ["/volumes", { name: "x" }],
+      ["/secrets", { name: "x" }],
     ] as const) {
       expect(await callApi(platform, path, { body })).toMatchObject({
         status: 501,
