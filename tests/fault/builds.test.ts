@@ -98,8 +98,7 @@ const PHASES: readonly Phase[] = [
   { phase: "finalize", reached: (info) => untilLogged(info, "[finalize]") },
   { phase: "the start command", reached: (info) => untilLogged(info, "Running start command") },
 ];
-const IN_SAMPLE = ["a step", "the start command"];
-const KILLED = sampleOf("phases of a build in which the platform is killed", PHASES, ({ phase }) => IN_SAMPLE.includes(phase));
+const KILLED = sampleOf("phases of a build in which the platform is killed", PHASES, ({ phase }) => phase === "a step");
 
 function templateOf(reference: string): TemplateClass {
   return Template()

@@ -1,10 +1,23 @@
 // A runtime that hangs, fails, or still works when its daemon has ended. Also a guest or a disk that blocks an operation.
 
 import { setTimeout as sleep } from "node:timers/promises";
+import { sampleOf } from "@skerry/testkit/depth";
 import { StartKind } from "@skerry/wire/node";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { ChildNode } from "./node/child-node.ts";
 import { type OddNode, type OddRunsc, startOddNode } from "./node/odd-runsc.ts";
+
+type Fault = readonly [how: "hang" | "fail" | "late", verb: "pause" | "checkpoint"];
+const FAULTS: readonly Fault[] = [
+  ["hang", "pause"],
+  ["fail", "pause"],
+  ["hang", "checkpoint"],
+  ["fail", "checkpoint"],
+  ["late", "checkpoint"],
+];
+/** Whatever hangs takes its whole time limit. */
+const WRITES = sampleOf("faults of a runtime that writes a sandbox", FAULTS, (_, index) => index === 1 || index === 2);
+const RESTORES = sampleOf("faults of a runtime that restores a sandbox", ["hang", "late"] as const, (how) => how === "hang");
 
 let count = 0;
 const newId = (letter: string, length: number) => {
@@ -37,13 +50,7 @@ describe("with a runsc that misbehaves, a node", () => {
   const pause = (sandboxId: string, imageId: string) => node.client.pauseSandbox({ sandboxId, imageId, memory: true });
   const resume = (id: string, imageId: string) => node.client.resumeSandbox({ spec: node.spec(id, { imageId }) });
 
-  it.each([
-    ["hang", "pause"],
-    ["fail", "pause"],
-    ["hang", "checkpoint"],
-    ["fail", "checkpoint"],
-    ["late", "checkpoint"],
-  ] as const)("lets a sandbox run on as it was when its runtime does %s at %s", async (how, verb) => {
+  it.each(WRITES)("lets a sandbox run on as it was when its runtime does %s at %s", async (how, verb) => {
     const id = await marked();
     const imageId = newId("m", 20);
     runsc.misbehave(how, verb);
@@ -57,7 +64,7 @@ describe("with a runsc that misbehaves, a node", () => {
     await expectMarks(id);
   });
 
-  it.each(["hang", "late"] as const)("keeps the memory for the next attempt when a restore does: %s", async (how) => {
+  it.each(RESTORES)("keeps the memory for the next attempt when a restore does: %s", async (how) => {
     const id = await marked();
     const imageId = newId("m", 20);
     await pause(id, imageId);
