@@ -41,7 +41,9 @@ async function chainOf(length: number, write: (root: string, at: number) => unkn
     const target = mkdtempSync(join(base, "root-"));
     const bottom = join(base, "bottom");
     mkdirSync(bottom, { recursive: true });
-    mountRootFilesystem({ layers: [bottom, ...chain.map((each) => areas.paths(each).upper)], upper, work, target });
+    const layers = [bottom, ...chain.map((each) => areas.paths(each).upper)];
+    // Forced: a process that is just starting anywhere on this machine may have a copy of a mount that is gone here.
+    mountRootFilesystem({ layers, upper, work, target }, { force: true });
     try {
       write(target, at);
     } finally {

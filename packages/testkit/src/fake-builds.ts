@@ -43,7 +43,7 @@ export class FakeBuilds {
   /** What watching fails with. */
   silence: ConnectError | undefined;
   #released = Promise.withResolvers<void>();
-  #changed = Promise.withResolvers<void>();
+  #changed = unwatchedPromise();
 
   get running(): number {
     return [...this.held.values()].filter(({ isOver }) => !isOver).length;
@@ -79,8 +79,7 @@ export class FakeBuilds {
   /** Ends all streams, as a connection that breaks does. */
   disconnect(): void {
     this.#changed.reject(new ConnectError("the connection broke", Code.Unavailable));
-    this.#changed = Promise.withResolvers<void>();
-    this.#changed.promise.catch(() => {});
+    this.#changed = unwatchedPromise();
   }
 
   /** Lets all hanging calls continue. */
@@ -195,8 +194,7 @@ export class FakeBuilds {
     if (!build || build.isOver) throw new Error(`no such build runs: ${buildId}`);
     build.events.push({ number: BigInt(build.events.length), event: event as BuildEvent["event"] });
     this.#changed.resolve();
-    this.#changed = Promise.withResolvers<void>();
-    this.#changed.promise.catch(() => {});
+    this.#changed = unwatchedPromise();
   }
 }
 
@@ -205,4 +203,11 @@ export function refusalOf(code: NodeErrorCode): ConnectError {
   return new ConnectError("the fake node was told to refuse: /secret/path", NODE_ERRORS[code], undefined, [
     { desc: ErrorDetailSchema, value: { code } },
   ]);
+}
+
+/** Its rejection is no unhandled one while no call waits for it. */
+function unwatchedPromise(): PromiseWithResolvers<void> {
+  const made = Promise.withResolvers<void>();
+  made.promise.catch(() => {});
+  return made;
 }

@@ -60,13 +60,18 @@ export function createRunscRuntime(options: {
     freeze: (target) => control(driver, target, ["pause"]),
     thaw: (target) => control(driver, target, ["resume"]),
     checkpoint: (target, imageDir) => checkpointContainer(driver, target, imageDir),
-    destroy: (target) => destroyContainer(driver, target),
+    async destroy(target) {
+      await destroyContainer(driver, target);
+      // A command that was killed before it wrote the state file leaves its socket, of which `delete` knows nothing.
+      rmSync(join(options.stateDir, `runsc-${target.id}.sock`), { force: true });
+    },
     endLeftCommands: () => endLeftCommands(options.stateDir),
-    // State files are named `<id>_sandbox:<id>.state` and `.lock`.
+    // State files are named `<id>_sandbox:<id>.state` and `.lock`, and the control socket `runsc-<id>.sock`.
     list: async () => [
       ...new Set(
         readdirSync(options.stateDir)
-          .map((name) => /^([a-z0-9]+)_sandbox:/.exec(name)?.[1])
+          .map((name) => /^(?:([a-z0-9]+)_sandbox:|runsc-([a-z0-9]+)\.sock$)/.exec(name))
+          .map((match) => match?.[1] ?? match?.[2])
           .filter((id) => id !== undefined),
       ),
     ],
