@@ -11,6 +11,7 @@ import { createServer } from "./http/server.ts";
 import { IdempotentRequests } from "./idempotency/idempotent-requests.ts";
 import { authenticate } from "./keys/authenticate.ts";
 import { accessTokenOf } from "./keys/credential.ts";
+import { KeyService } from "./keys/key-service.ts";
 import { Liveness } from "./liveness.ts";
 import type { NodeDirectory } from "./nodes/directory.ts";
 import { Nodes } from "./nodes/nodes.ts";
@@ -79,6 +80,7 @@ export async function createApi(config: ApiConfig, deps: ApiDeps): Promise<Api> 
       uploads,
       tags: new TagService({ tags: store.tags, templates: work.templates, clock }),
       teams: new TeamService({ identity: store.identity, clock }),
+      keys: new KeyService({ ...store, clock }),
       idempotency: new IdempotentRequests({ ...work, keys: store.idempotency, accessTokenOf: tokenOf }),
       encoding: { ...config, accessTokenOf: tokenOf },
     },

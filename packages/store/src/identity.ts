@@ -14,12 +14,22 @@ export interface Credential {
   readonly hash: string;
   readonly mask: { readonly length: number; readonly prefix: string; readonly suffix: string };
   readonly createdAt: number;
+  /** From this time on it is refused. */
+  readonly expiresAt?: number | null;
+  /** Whether it comes from the secrets file of the platform. */
+  readonly isSeeded?: boolean;
 }
 
 export interface KeyOwner {
   readonly keyId: string;
   readonly team: Team;
   readonly lastUsedAt: number | null;
+  readonly expiresAt: number | null;
+}
+
+export interface TokenUser {
+  readonly userId: string;
+  readonly expiresAt: number | null;
 }
 
 export interface Membership {
@@ -59,11 +69,11 @@ export class IdentityRepository {
       .execute();
   }
 
-  /** Adds a key. An existing key with the same hash stays unchanged. */
-  async addApiKey(key: Credential & { readonly teamId: string }): Promise<void> {
+  /** Adds a key. An existing key with the same hash stays unchanged, also a deleted one of the secrets file. */
+  async addApiKey(key: Credential & { readonly teamId: string; readonly createdBy?: string | undefined }): Promise<void> {
     await this.#db
       .insertInto("api_keys")
-      .values({ ...credentialRow(key), team_id: key.teamId })
+      .values({ ...credentialRow(key), team_id: key.teamId, created_by: key.createdBy ?? null })
       .onConflict((conflict) => conflict.column("hash").doNothing())
       .execute();
   }
@@ -76,43 +86,58 @@ export class IdentityRepository {
       .execute();
   }
 
-  /** Removes a team's keys of one name, except the one with this hash. */
-  async dropOtherKeys(keep: { readonly teamId: string; readonly name: string; readonly hash: string }): Promise<void> {
+  /** Removes a team's keys that came from the secrets file, except the one with this hash. */
+  async dropOtherSeededKeys(keep: { readonly teamId: string; readonly hash: string }): Promise<void> {
     await this.#db
       .deleteFrom("api_keys")
       .where("team_id", "=", keep.teamId)
-      .where("name", "=", keep.name)
+      .where("is_seeded", "=", 1)
       .where("hash", "!=", keep.hash)
       .execute();
   }
 
-  /** Removes a user's access tokens of one name, except the one with this hash. */
-  async dropOtherTokens(keep: { readonly userId: string; readonly name: string; readonly hash: string }): Promise<void> {
+  /** Removes a user's access tokens that came from the secrets file, except the one with this hash. */
+  async dropOtherSeededTokens(keep: { readonly userId: string; readonly hash: string }): Promise<void> {
     await this.#db
       .deleteFrom("access_tokens")
       .where("user_id", "=", keep.userId)
-      .where("name", "=", keep.name)
+      .where("is_seeded", "=", 1)
       .where("hash", "!=", keep.hash)
       .execute();
   }
 
+  /** The owner of a key. Also of an expired key, so that its holder learns why it is refused. */
   async findKeyOwner(hash: string): Promise<KeyOwner | undefined> {
     const row = await this.#db
       .selectFrom("api_keys")
       .innerJoin("teams", "teams.id", "api_keys.team_id")
       .where("api_keys.hash", "=", hash)
-      .select(["api_keys.id as key_id", "api_keys.last_used_at", "teams.id", "teams.slug", "teams.name"])
+      .where("api_keys.deleted_at", "is", null)
+      .select(["api_keys.id as key_id", "api_keys.last_used_at", "api_keys.expires_at", "teams.id", "teams.slug", "teams.name"])
       .executeTakeFirst();
-    return row && { keyId: row.key_id, team: { id: row.id, slug: row.slug, name: row.name }, lastUsedAt: row.last_used_at };
+    if (!row) return undefined;
+    const team = { id: row.id, slug: row.slug, name: row.name };
+    return { keyId: row.key_id, team, lastUsedAt: row.last_used_at, expiresAt: row.expires_at };
   }
 
-  async touchKey(keyId: string, at: number): Promise<void> {
-    await this.#db.updateTable("api_keys").set({ last_used_at: at }).where("id", "=", keyId).execute();
+  /** Records a use, unless a use at `unlessSince` or later is recorded. */
+  async touchKey(keyId: string, at: number, unlessSince = at): Promise<void> {
+    await this.#db
+      .updateTable("api_keys")
+      .set({ last_used_at: at })
+      .where("id", "=", keyId)
+      .where((eb) => eb.or([eb("last_used_at", "is", null), eb("last_used_at", "<", unlessSince)]))
+      .execute();
   }
 
-  async findTokenUser(hash: string): Promise<{ readonly userId: string } | undefined> {
-    const row = await this.#db.selectFrom("access_tokens").where("hash", "=", hash).select("user_id").executeTakeFirst();
-    return row && { userId: row.user_id };
+  async findTokenUser(hash: string): Promise<TokenUser | undefined> {
+    const row = await this.#db
+      .selectFrom("access_tokens")
+      .where("hash", "=", hash)
+      .where("deleted_at", "is", null)
+      .select(["user_id", "expires_at"])
+      .executeTakeFirst();
+    return row && { userId: row.user_id, expiresAt: row.expires_at };
   }
 
   async findTeam(id: string): Promise<Team | undefined> {
@@ -160,5 +185,8 @@ function credentialRow(credential: Credential): Selectable<CredentialTable> {
     mask_suffix: credential.mask.suffix,
     created_at: credential.createdAt,
     last_used_at: null,
+    expires_at: credential.expiresAt ?? null,
+    is_seeded: credential.isSeeded ? 1 : 0,
+    deleted_at: null,
   };
 }

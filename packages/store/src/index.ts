@@ -4,9 +4,11 @@ export { type BuildLogLevel, type BuildLogLine, BuildLogRepository, type BuildLo
 export { type BuildRegistration, BuildRepository, type BuildStartRequest, type RegisteredBuild, type StartedBuild } from "./builds.ts";
 export { isDatabaseAway } from "./database-away.ts";
 export { IdempotencyRepository, type KeyRecord, type NewKeyRecord } from "./idempotency.ts";
-export { type Credential, IdentityRepository, type KeyOwner, type Membership, type Team } from "./identity.ts";
+export { type Credential, IdentityRepository, type KeyOwner, type Membership, type Team, type TokenUser } from "./identity.ts";
 export type { Image, ImageKind, ImageState, NewImage } from "./image.ts";
 export { ImageRepository } from "./images.ts";
+export { KeyRepository, type ListedKey } from "./keys.ts";
+export { type NodeStatusEntry, NodeStatusRepository, type SetNodeStatus } from "./node-statuses.ts";
 export { openStore, refuseNewerDatabase, type Store } from "./open-store.ts";
 export { ProcessRepository } from "./processes.ts";
 export {

@@ -11,7 +11,9 @@ import { createSqliteDialect } from "./dialect/sqlite.ts";
 import { IdempotencyRepository } from "./idempotency.ts";
 import { IdentityRepository } from "./identity.ts";
 import { ImageRepository } from "./images.ts";
+import { KeyRepository } from "./keys.ts";
 import { migrate, refuseNewer } from "./migrate.ts";
+import { NodeStatusRepository } from "./node-statuses.ts";
 import { ProcessRepository } from "./processes.ts";
 import { SandboxRepository } from "./sandboxes.ts";
 import { SnapshotRepository } from "./snapshots.ts";
@@ -23,6 +25,7 @@ import { TemplateRepository } from "./templates.ts";
 
 export interface Store extends AsyncDisposable {
   readonly identity: IdentityRepository;
+  readonly keys: KeyRepository;
   readonly templates: TemplateRepository;
   readonly builds: BuildRepository;
   readonly buildLogs: BuildLogRepository;
@@ -35,6 +38,7 @@ export interface Store extends AsyncDisposable {
   readonly snapshots: SnapshotRepository;
   readonly idempotency: IdempotencyRepository;
   readonly processes: ProcessRepository;
+  readonly nodeStatuses: NodeStatusRepository;
   /** The clock for all times that are stored in this database or compared with stored times. */
   readonly clock: DatabaseClock;
   /** The id of the cluster that this database belongs to. */
@@ -58,6 +62,7 @@ export async function openStore(url: string, logger?: Logger, options: { machine
   const close = () => db.destroy();
   return {
     identity: new IdentityRepository(db),
+    keys: new KeyRepository(db),
     templates: new TemplateRepository(db),
     builds: new BuildRepository(db, name),
     buildLogs: new BuildLogRepository(db),
@@ -70,6 +75,7 @@ export async function openStore(url: string, logger?: Logger, options: { machine
     snapshots: new SnapshotRepository(db, name),
     idempotency: new IdempotencyRepository(db),
     processes: new ProcessRepository(db),
+    nodeStatuses: new NodeStatusRepository(db),
     clock,
     clusterId,
     close,

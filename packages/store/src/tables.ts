@@ -5,7 +5,7 @@ export interface Database {
   teams: { id: string; slug: string; name: string; created_at: number };
   users: { id: string; name: string; created_at: number };
   team_members: { team_id: string; user_id: string; is_default: number };
-  api_keys: CredentialTable & { team_id: string };
+  api_keys: CredentialTable & { team_id: string; created_by: string | null };
   access_tokens: CredentialTable & { user_id: string };
   templates: TemplateTable;
   template_aliases: { namespace: string; alias: string; template_id: string; created_at: number };
@@ -17,6 +17,7 @@ export interface Database {
   sandbox_events: SandboxEventTable;
   images: ImageTable;
   idempotency_keys: IdempotencyTable;
+  node_statuses: { node_id: string; status: string; changed_at: number };
   processes: { id: string; beat: number; started_at: number };
   cluster: { only: number; id: string };
 }
@@ -32,6 +33,12 @@ export interface CredentialTable {
   mask_suffix: string;
   created_at: number;
   last_used_at: number | null;
+  /** From this time on it is refused. */
+  expires_at: number | null;
+  /** It comes from the secrets file of the platform. */
+  is_seeded: number;
+  /** Set only for a deleted one of the secrets file, which the next start would add again otherwise. All others are removed. */
+  deleted_at: number | null;
 }
 
 export interface TemplateTable {

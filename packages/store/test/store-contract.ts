@@ -94,21 +94,78 @@ export function identityContract({ store }: StoreContext): void {
     const teamId = await addTeam(store(), "slugged");
     await store().identity.addApiKey({ ...key("h1"), teamId });
     const owner = await store().identity.findKeyOwner("h1");
-    expect(owner).toMatchObject({ team: { id: teamId, slug: "slugged" }, lastUsedAt: null });
+    expect(owner).toMatchObject({ team: { id: teamId, slug: "slugged" }, lastUsedAt: null, expiresAt: null });
     await store().identity.touchKey(owner?.keyId ?? "", 77);
     expect((await store().identity.findKeyOwner("h1"))?.lastUsedAt).toBe(77);
     expect(await store().identity.findKeyOwner("h2")).toBeUndefined();
   });
 
-  it("drops a replaced key and keeps those of other names", async () => {
+  it("writes a use only when the recorded one is older than asked", async () => {
     const teamId = await addTeam(store());
-    await store().identity.addApiKey({ ...key("old", "seeded"), teamId });
-    await store().identity.addApiKey({ ...key("new", "seeded"), teamId });
-    await store().identity.addApiKey({ ...key("mine", "mine"), teamId });
-    await store().identity.dropOtherKeys({ teamId, name: "seeded", hash: "new" });
-    expect(await store().identity.findKeyOwner("old")).toBeUndefined();
-    expect(await store().identity.findKeyOwner("new")).toBeDefined();
-    expect(await store().identity.findKeyOwner("mine")).toBeDefined();
+    const added = key("h");
+    await store().identity.addApiKey({ ...added, teamId });
+    for (const [at, unlessSince, recorded] of [
+      [100, 41, 100],
+      [150, 91, 100],
+      [160, 101, 160],
+    ] as const) {
+      await store().identity.touchKey(added.id, at, unlessSince);
+      expect((await store().identity.findKeyOwner("h"))?.lastUsedAt).toBe(recorded);
+    }
+  });
+
+  it("drops a replaced key of the secrets file and keeps all others, whatever their names", async () => {
+    const teamId = await addTeam(store());
+    const { identity } = store();
+    await identity.addApiKey({ ...key("old", "one"), teamId, isSeeded: true });
+    await identity.addApiKey({ ...key("new", "two"), teamId, isSeeded: true });
+    await identity.addApiKey({ ...key("mine", "one"), teamId });
+    await identity.dropOtherSeededKeys({ teamId, hash: "new" });
+    expect(await identity.findKeyOwner("old")).toBeUndefined();
+    expect(await identity.findKeyOwner("new")).toBeDefined();
+    expect(await identity.findKeyOwner("mine")).toBeDefined();
+  });
+
+  it("lists, renames and removes the keys of one team only", async () => {
+    const [teamId, other] = [await addTeam(store()), await addTeam(store())];
+    const { identity, keys } = store();
+    const [first, second] = [key("h1", "first"), { ...key("h2", "second"), createdAt: 2, expiresAt: 9 }];
+    await identity.addApiKey({ ...second, teamId, createdBy: "u" });
+    await identity.addApiKey({ ...first, teamId });
+    await identity.addApiKey({ ...key("h3"), teamId: other });
+    expect(await keys.listOfTeam(teamId)).toEqual([
+      { id: first.id, name: "first", mask: first.mask, createdAt: 1, createdBy: null, lastUsedAt: null, expiresAt: null },
+      { id: second.id, name: "second", mask: second.mask, createdAt: 2, createdBy: "u", lastUsedAt: null, expiresAt: 9 },
+    ]);
+    expect(await keys.rename(other, first.id, "taken")).toBe(false);
+    expect(await keys.rename(teamId, first.id, "renamed")).toBe(true);
+    expect(await keys.removeKey(other, first.id, 5)).toBe(false);
+    expect(await keys.removeKey(teamId, second.id, 5)).toBe(true);
+    expect(await keys.removeKey(teamId, second.id, 5)).toBe(false);
+    expect(await keys.listOfTeam(teamId)).toMatchObject([{ id: first.id, name: "renamed" }]);
+    expect(await identity.findKeyOwner("h1")).toMatchObject({ expiresAt: null });
+    expect(await identity.findKeyOwner("h2")).toBeUndefined();
+  });
+
+  it("keeps a deleted key or token of the secrets file deleted when it is added again", async () => {
+    const teamId = await addTeam(store());
+    const { identity, keys } = store();
+    await identity.putUser({ id: "u", name: "U", createdAt: 1 });
+    const [seeded, token] = [key("seeded"), key("token")];
+    const add = async () => {
+      await identity.addApiKey({ ...seeded, teamId, isSeeded: true });
+      await identity.addAccessToken({ ...token, userId: "u", isSeeded: true });
+    };
+    await add();
+    expect(await keys.removeKey(teamId, seeded.id, 5)).toBe(true);
+    expect(await keys.removeToken("other", token.id, 5)).toBe(false);
+    expect(await keys.removeToken("u", token.id, 5)).toBe(true);
+    await add();
+    expect(await identity.findKeyOwner("seeded")).toBeUndefined();
+    expect(await identity.findTokenUser("token")).toBeUndefined();
+    expect(await keys.listOfTeam(teamId)).toEqual([]);
+    expect(await keys.rename(teamId, seeded.id, "x")).toBe(false);
+    expect(await keys.removeKey(teamId, seeded.id, 5)).toBe(false);
   });
 
   it("lists a user's teams with the default one first", async () => {
@@ -117,7 +174,7 @@ export function identityContract({ store }: StoreContext): void {
     await store().identity.putMembership({ teamId: first, userId: "u", isDefault: false });
     await store().identity.putMembership({ teamId: second, userId: "u", isDefault: true });
     await store().identity.addAccessToken({ ...key("t"), userId: "u" });
-    expect(await store().identity.findTokenUser("t")).toEqual({ userId: "u" });
+    expect(await store().identity.findTokenUser("t")).toEqual({ userId: "u", expiresAt: null });
     expect((await store().identity.listMemberships("u")).map(({ team }) => team.id)).toEqual([second, first]);
   });
 }

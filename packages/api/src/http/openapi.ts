@@ -5,10 +5,19 @@ import type { Operation, ResponseSpec } from "./operation.ts";
 
 type Json = Record<string, unknown>;
 
-const SECURITY_SCHEMES: Readonly<Record<AuthScheme, Json>> = {
+const SECURITY_SCHEMES: Readonly<Record<string, Json>> = {
   apiKey: { type: "apiKey", in: "header", name: "X-API-Key", description: "A team's key: `e2b_` and hex digits." },
   accessToken: { type: "http", scheme: "bearer", description: "A user's token: `sk_e2b_` and hex digits." },
   admin: { type: "apiKey", in: "header", name: "X-Admin-Token", description: "The operator's token." },
+  team: { type: "apiKey", in: "header", name: "X-Team-ID", description: "The team that the operator acts as." },
+};
+
+/** What a request must carry for each scheme. */
+const REQUIREMENTS: Readonly<Record<AuthScheme, Json>> = {
+  apiKey: { apiKey: [] },
+  accessToken: { accessToken: [] },
+  admin: { admin: [] },
+  adminTeam: { admin: [], team: [] },
 };
 
 const DESCRIPTION = [
@@ -60,7 +69,7 @@ function describe(operation: Operation, components: Json): Json {
     summary: operation.summary,
     ...(operation.description === undefined ? {} : { description: operation.description }),
     ...(operation.deprecated ? { deprecated: true } : {}),
-    security: operation.auth.map((scheme) => ({ [scheme]: [] })),
+    security: operation.auth.map((scheme) => REQUIREMENTS[scheme]),
     ...(parameters.length > 0 ? { parameters } : {}),
     ...(operation.body
       ? { requestBody: { required: operation.bodyOptional !== true, content: jsonContent(hoist(operation.body, components)) } }

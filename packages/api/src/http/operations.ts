@@ -10,6 +10,14 @@ import { requestBuildV2 } from "./routes/builds/request-build-v2.ts";
 import { startBuild } from "./routes/builds/start-build.ts";
 import { startBuildV1 } from "./routes/builds/start-build-v1.ts";
 import { getHealth } from "./routes/get-health.ts";
+import { createAccessToken } from "./routes/keys/create-access-token.ts";
+import { createApiKey } from "./routes/keys/create-api-key.ts";
+import { createTeamApiKey } from "./routes/keys/create-team-api-key.ts";
+import { deleteAccessToken } from "./routes/keys/delete-access-token.ts";
+import { deleteApiKey } from "./routes/keys/delete-api-key.ts";
+import { deleteTeamApiKey } from "./routes/keys/delete-team-api-key.ts";
+import { listApiKeys } from "./routes/keys/list-api-keys.ts";
+import { updateApiKey } from "./routes/keys/update-api-key.ts";
 import { NOT_BUILT } from "./routes/not-built.ts";
 import { connectSandbox } from "./routes/sandboxes/connect-sandbox.ts";
 import { connectSandboxV1 } from "./routes/sandboxes/connect-sandbox-v1.ts";
@@ -84,6 +92,14 @@ export const OPERATIONS: readonly Operation[] = [
   listTemplates,
   updateTemplateV1,
   listTeams,
+  listApiKeys,
+  createApiKey,
+  updateApiKey,
+  deleteApiKey,
+  createAccessToken,
+  deleteAccessToken,
+  createTeamApiKey,
+  deleteTeamApiKey,
   getHealth,
   ...NOT_BUILT,
 ];

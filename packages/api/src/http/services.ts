@@ -1,6 +1,7 @@
 import type { BuildService } from "../builds/build-service.ts";
 import type { BuildUploads } from "../builds/uploads.ts";
 import type { IdempotentRequests } from "../idempotency/idempotent-requests.ts";
+import type { KeyService } from "../keys/key-service.ts";
 import type { SandboxService } from "../sandboxes/service.ts";
 import type { SnapshotService } from "../snapshots/snapshot-service.ts";
 import type { TeamService } from "../teams/team-service.ts";
@@ -17,6 +18,7 @@ export interface ApiServices {
   readonly uploads: BuildUploads;
   readonly tags: TagService;
   readonly teams: TeamService;
+  readonly keys: KeyService;
   readonly idempotency: IdempotentRequests;
   readonly encoding: Encoding;
 }

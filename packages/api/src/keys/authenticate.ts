@@ -7,7 +7,8 @@ import { isUuid } from "@skerry/wire";
 import { invalid, publicError } from "../errors.ts";
 import { ACCESS_TOKEN_PREFIX, API_KEY_PREFIX, parseCredential } from "./credential.ts";
 
-export type AuthScheme = "apiKey" | "accessToken" | "admin";
+/** `adminTeam`: the operator acts as the team in `X-Team-ID`. Operations that take `apiKey` accept that, too. */
+export type AuthScheme = "apiKey" | "accessToken" | "admin" | "adminTeam";
 
 export type Caller =
   | { readonly kind: "anyone" }
@@ -37,7 +38,7 @@ export async function authenticate(deps: AuthDeps, schemes: readonly AuthScheme[
   const bearer = bearerOf(headers.authorization);
   if (bearer !== undefined && schemes.includes("accessToken")) return await userOfToken(deps, bearer);
   const admin = single(headers["x-admin-token"]);
-  if (admin !== undefined && (schemes.includes("admin") || schemes.includes("apiKey"))) {
+  if (admin !== undefined && ["admin", "adminTeam", "apiKey"].some((scheme) => schemes.includes(scheme as AuthScheme))) {
     return await admitAdmin(deps, { token: admin, teamId: single(headers["x-team-id"]), alone: schemes.includes("admin") });
   }
   throw publicError("unauthenticated", "authorization header is missing");
@@ -50,7 +51,9 @@ async function teamOfKey(deps: AuthDeps, key: string): Promise<Caller> {
   const owner = await deps.identity.findKeyOwner(parsed.hash);
   if (!owner) throw publicError("unauthenticated", `${KEY_HINT}\nCannot get the team for the given API key`);
   const now = deps.clock.now();
-  if (owner.lastUsedAt === null || now - owner.lastUsedAt >= USED_RESOLUTION_MS) await deps.identity.touchKey(owner.keyId, now);
+  if (isExpired(owner, now)) throw publicError("unauthenticated", `${KEY_HINT}\nThe API key has expired`);
+  const isDue = owner.lastUsedAt === null || now - owner.lastUsedAt >= USED_RESOLUTION_MS;
+  if (isDue) await deps.identity.touchKey(owner.keyId, now, now - USED_RESOLUTION_MS + 1);
   return { kind: "team", team: owner.team, actor: `key:${owner.keyId}` };
 }
 
@@ -60,7 +63,12 @@ async function userOfToken(deps: AuthDeps, token: string): Promise<Caller> {
   if (parsed.kind === "not-hex") throw publicError("unauthenticated", `${TOKEN_HINT}\nInvalid access token format`);
   const user = await deps.identity.findTokenUser(parsed.hash);
   if (!user) throw publicError("unauthenticated", `${TOKEN_HINT}\nCannot get the user for the given access token`);
+  if (isExpired(user, deps.clock.now())) throw publicError("unauthenticated", `${TOKEN_HINT}\nThe access token has expired`);
   return { kind: "user", userId: user.userId };
+}
+
+function isExpired({ expiresAt }: { readonly expiresAt: number | null }, now: number): boolean {
+  return expiresAt !== null && expiresAt <= now;
 }
 
 /** For an admin operation the token is enough. For other operations the caller acts as the team in `X-Team-ID`. */

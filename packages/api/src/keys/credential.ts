@@ -24,6 +24,10 @@ export function makeApiKey(): Secret {
   return new Secret(API_KEY_PREFIX + randomBytes(SECRET_BYTES).toString("hex"));
 }
 
+export function makeAccessToken(): Secret {
+  return new Secret(ACCESS_TOKEN_PREFIX + randomBytes(SECRET_BYTES).toString("hex"));
+}
+
 /** The token that a sandbox's agent asks for. It is derived from the sandbox's id: every connect gives the same token, and nothing stores it. */
 export function accessTokenOf(tokenSeed: Secret, sandboxId: string): string {
   return createHmac("sha256", tokenSeed.reveal()).update(`access:${sandboxId}`).digest("hex");

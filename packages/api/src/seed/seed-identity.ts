@@ -21,7 +21,7 @@ export async function findOwner({ identity }: Store): Promise<Pick<SeedSecrets, 
 
 /**
  * Creates the team and the user that every platform starts with. Idempotent. A key or token that was replaced in the secrets file becomes
- * invalid; keys and tokens that were created by other means stay.
+ * invalid; keys and tokens that were created by other means stay. A deleted key stays deleted, also while the secrets file still has it.
  */
 export async function seedIdentity(store: Store, secrets: SeedSecrets, clock: Clock): Promise<void> {
   const { identity } = store;
@@ -39,9 +39,9 @@ export async function seedIdentity(store: Store, secrets: SeedSecrets, clock: Cl
   await identity.putUser({ id: userId, name: "Operator", createdAt: now });
   await identity.putMembership({ teamId, userId, isDefault: true });
   const key = credentialOf(secrets.apiKey, { prefix: API_KEY_PREFIX, name: SEEDED, now });
-  await identity.addApiKey({ ...key, teamId });
-  await identity.dropOtherKeys({ teamId, name: SEEDED, hash: key.hash });
+  await identity.addApiKey({ ...key, teamId, isSeeded: true });
+  await identity.dropOtherSeededKeys({ teamId, hash: key.hash });
   const token = credentialOf(secrets.accessToken, { prefix: ACCESS_TOKEN_PREFIX, name: SEEDED, now });
-  await identity.addAccessToken({ ...token, userId });
-  await identity.dropOtherTokens({ userId, name: SEEDED, hash: token.hash });
+  await identity.addAccessToken({ ...token, userId, isSeeded: true });
+  await identity.dropOtherSeededTokens({ userId, hash: token.hash });
 }

@@ -39,12 +39,13 @@ export class TeamService {
 
   /** A user's teams, each with a new key: only hashes are stored, so an existing key can't be shown again. */
   async listWithNewKeys(caller: Caller): Promise<readonly TeamWithKey[]> {
-    const memberships = caller.kind === "user" ? await this.#identity.listMemberships(caller.userId) : [];
+    if (caller.kind !== "user") return [];
+    const memberships = await this.#identity.listMemberships(caller.userId);
     return await Promise.all(
       memberships.map(async (membership) => {
         const key = makeApiKey();
         const about = { prefix: API_KEY_PREFIX, name: "made for the command line", now: this.#clock.now() };
-        await this.#identity.addApiKey({ ...credentialOf(key, about), teamId: membership.team.id });
+        await this.#identity.addApiKey({ ...credentialOf(key, about), teamId: membership.team.id, createdBy: caller.userId });
         return { ...membership, apiKey: key.reveal() };
       }),
     );

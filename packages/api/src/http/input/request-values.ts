@@ -1,7 +1,8 @@
+import type { IncomingHttpHeaders } from "node:http";
 import { PlatformError } from "@skerry/base";
 import type { Team } from "@skerry/store";
-import { parseSandboxId, type SandboxId } from "@skerry/wire";
-import { validationError } from "../../errors.ts";
+import { isUuid, parseSandboxId, type SandboxId } from "@skerry/wire";
+import { invalid, validationError } from "../../errors.ts";
 import type { RepeatableRequest } from "../../idempotency/idempotent-requests.ts";
 import type { Caller } from "../../keys/authenticate.ts";
 import type { Acting } from "../../sandboxes/deps.ts";
@@ -11,6 +12,20 @@ import type { OperationRequest } from "../operation.ts";
 export function teamOf(caller: Caller): Team {
   if (caller.kind === "team") return caller.team;
   throw new PlatformError("internal", "an operation without a team asked for one");
+}
+
+/** The calling user's id. Throws for an operation that takes no access tokens. */
+export function userOf(caller: Caller): string {
+  if (caller.kind === "user") return caller.userId;
+  throw new PlatformError("internal", "an operation without a user asked for one");
+}
+
+/** The team in the header `X-Team-ID`, in which a user with several teams names one. */
+export function teamHeaderOf(headers: IncomingHttpHeaders): string | undefined {
+  const id = headers["x-team-id"];
+  if (id === undefined) return undefined;
+  if (typeof id !== "string" || !isUuid(id)) throw invalid("Invalid team ID");
+  return id.toLowerCase();
 }
 
 /** The caller's team, and the caller's name in the journal. */

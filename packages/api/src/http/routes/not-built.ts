@@ -9,7 +9,6 @@ import { ErrorSchema } from "../schemas.ts";
 type Row = readonly [id: string, method: Operation["method"], path: string, tag: OperationTag, what: string, auth: readonly AuthScheme[]];
 
 const KEY = ["apiKey"] as const;
-const TOKEN = ["accessToken"] as const;
 const ADMIN = ["admin"] as const;
 
 const ROWS: readonly Row[] = [
@@ -20,12 +19,6 @@ const ROWS: readonly Row[] = [
   ["getSandboxLogsV1", "GET", "/sandboxes/{sandboxID}/logs", "sandboxes", "reading a sandbox's logs", KEY],
   ["getTeamMetrics", "GET", "/teams/{teamID}/metrics", "teams", "reading a team's metrics", KEY],
   ["getTeamMaxMetrics", "GET", "/teams/{teamID}/metrics/max", "teams", "reading a team's metrics", KEY],
-  ["listApiKeys", "GET", "/api-keys", "teams", "managing API keys", KEY],
-  ["createApiKey", "POST", "/api-keys", "teams", "managing API keys", TOKEN],
-  ["updateApiKey", "PATCH", "/api-keys/{apiKeyID}", "teams", "managing API keys", KEY],
-  ["deleteApiKey", "DELETE", "/api-keys/{apiKeyID}", "teams", "managing API keys", KEY],
-  ["createAccessToken", "POST", "/access-tokens", "teams", "managing access tokens", TOKEN],
-  ["deleteAccessToken", "DELETE", "/access-tokens/{accessTokenID}", "teams", "managing access tokens", TOKEN],
   ["listVolumes", "GET", "/volumes", "volumes", "volumes", KEY],
   ["createVolume", "POST", "/volumes", "volumes", "volumes", KEY],
   ["getVolume", "GET", "/volumes/{volumeID}", "volumes", "volumes", KEY],
@@ -40,8 +33,6 @@ const ROWS: readonly Row[] = [
   ["setNodeStatus", "POST", "/nodes/{nodeID}", "admin", "changing a node's status", ADMIN],
   ["killTeamSandboxes", "POST", "/admin/teams/{teamID}/sandboxes/kill", "admin", "killing a team's sandboxes", ADMIN],
   ["getRunningCounts", "GET", "/admin/sandboxes/running-counts", "admin", "counting running sandboxes", ADMIN],
-  ["createTeamApiKey", "POST", "/admin/teams/{teamID}/api-keys", "admin", "making an API key for a team", ADMIN],
-  ["deleteTeamApiKey", "DELETE", "/admin/teams/{teamID}/api-keys/{apiKeyID}", "admin", "deleting a team's API key", ADMIN],
 ];
 
 export const NOT_BUILT: readonly Operation[] = ROWS.map(([id, method, path, tag, what, auth]) =>
