@@ -30,7 +30,7 @@ test.each(SandboxOptionsSchema.fields)("the option $name is named only where it 
 
 test("only the network policy changes what a sandbox may reach", () => {
   const node = sources.filter((path) => path.startsWith("packages/node/src/"));
-  expect(naming(/\b(applyFirewall|blockInternet|unblockInternet|forgetConnections)\b/, node)).toEqual([
+  expect(naming(/\b(applyFirewall|restrictTraffic|unrestrictTraffic|forgetConnections)\b/, node)).toEqual([
     "packages/node/src/network/network-policy.ts",
   ]);
 });

@@ -1,8 +1,8 @@
-// A simulated internet: a network namespace behind the host, with public, private and link-local addresses. The same server answers on
-// all of them, so only the firewall decides which of them a sandbox can reach.
+// A simulated internet: a network namespace behind the host, with public, private and link-local addresses. The same servers answer on
+// all of them, HTTP over TCP and an echo over UDP, so only the firewall decides which of them a sandbox can reach.
 //
 // Several may exist at once, beside the machine's other connections. So the host gets routes to single addresses only. The host's own
-// address and the public one are drawn at random from TEST-NET-2, a range that nobody uses. All instances share the closed addresses,
+// address and the public ones are drawn at random from TEST-NET-2 and TEST-NET-3, ranges that nobody uses. All instances share the closed addresses,
 // with routes of different metrics: each route leads to the same kind of server.
 
 import { spawn } from "node:child_process";
@@ -23,6 +23,8 @@ export const INTERNET_PORT = 8099;
 export interface TestInternet extends AsyncDisposable {
   /** The address that sandboxes may reach. */
   readonly publicAddress: string;
+  /** Another one, of another prefix. */
+  readonly otherPublicAddress: string;
   /** The host's own address on that network. */
   readonly hostAddress: string;
 }
@@ -35,12 +37,13 @@ export async function startInternet(): Promise<TestInternet> {
   const last = 2 * randomInt(1, 127);
   const hostAddress = `198.51.100.${last}`;
   const publicAddress = `198.51.100.${last + 1}`;
+  const otherPublicAddress = `203.0.113.${last + 1}`;
   const stack = new AsyncDisposableStack();
   await runCommand("ip", ["netns", "add", namespace]);
   stack.defer(async () => {
     await runCommand("ip", ["netns", "del", namespace]);
   });
-  const addresses = [publicAddress, ...CLOSED_ADDRESSES];
+  const addresses = [publicAddress, otherPublicAddress, ...CLOSED_ADDRESSES];
   const lines = [
     `link add ${device} type veth peer name eth0 netns ${namespace}`,
     `addr add ${hostAddress}/32 dev ${device}`,
@@ -56,11 +59,13 @@ export async function startInternet(): Promise<TestInternet> {
     `route add default via ${hostAddress}`,
   ];
   await runCommand("ip", ["-n", namespace, "-batch", "-"], { input: `${inside.join("\n")}\n` });
-  const server = spawn("ip", ["netns", "exec", namespace, "python3", "-c", SERVER], { stdio: "ignore" });
+  const server = spawn("ip", ["netns", "exec", namespace, "python3", "-c", `ADDRESSES = ${JSON.stringify(addresses)}\n${SERVER}`], {
+    stdio: "ignore",
+  });
   stack.defer(() => void server.kill("SIGKILL"));
   // Check first that all addresses answer the host. So an address that a sandbox cannot reach is blocked and not missing.
   for (const address of addresses) await waitUntil(`${address} answers on the host`, () => answers(address));
-  return { publicAddress, hostAddress, [Symbol.asyncDispose]: () => stack.disposeAsync() };
+  return { publicAddress, otherPublicAddress, hostAddress, [Symbol.asyncDispose]: () => stack.disposeAsync() };
 }
 
 async function answers(address: string): Promise<boolean> {
@@ -72,10 +77,17 @@ async function answers(address: string): Promise<boolean> {
 }
 
 const SERVER = `
+import socket, threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 class H(BaseHTTPRequestHandler):
     def do_GET(self):
         self.send_response(200); self.end_headers(); self.wfile.write(self.client_address[0].encode())
     def log_message(self, *a): pass
+def echo(address):
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind((address, ${INTERNET_PORT}))
+    while True:
+        data, peer = s.recvfrom(2048); s.sendto(data, peer)
+# Each address has a socket of its own, so that an answer comes from the address that was asked.
+for address in ADDRESSES: threading.Thread(target=echo, args=(address,), daemon=True).start()
 ThreadingHTTPServer(("0.0.0.0", ${INTERNET_PORT}), H).serve_forever()
 `;

@@ -47,9 +47,9 @@ describe.each(runtimesFor("a sandbox's network policy"))("the network policy on 
   const kill = (...ids: string[]) => Promise.all(ids.map((sandboxId) => under.client.killSandbox({ sandboxId })));
   const restricted = () => {
     const { table } = networkNames(under.config.instance);
-    const answer = execFileSync("nft", ["-j", "list", "set", "inet", table, "no_internet"], { encoding: "utf8" });
-    const { nftables } = JSON.parse(answer) as { nftables: { set?: { elem?: string[] } }[] };
-    return nftables.flatMap(({ set }) => set?.elem ?? []).toSorted();
+    const answer = execFileSync("nft", ["-j", "list", "map", "inet", table, "restricted"], { encoding: "utf8" });
+    const { nftables } = JSON.parse(answer) as { nftables: { map?: { elem?: [string, unknown][] } }[] };
+    return nftables.flatMap(({ map }) => map?.elem?.map(([name]) => name) ?? []).toSorted();
   };
   const interfacesOf = (...ids: string[]) => ids.map((id) => recordOf(id).record.slot.hostInterface).toSorted();
   /** On gVisor, the first one only serves to take the image, from which the others are restored. */

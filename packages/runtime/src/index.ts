@@ -8,13 +8,13 @@ export { MemoryGroup } from "./memory-group.privileged.ts";
 export { type AddressPlan, planAddresses, type SlotAddresses } from "./network/addresses.ts";
 export {
   applyFirewall,
-  blockInternet,
   forgetConnections,
   removeFirewall,
+  restrictTraffic,
   setProxies,
-  unblockInternet,
+  unrestrictTraffic,
 } from "./network/firewall.privileged.ts";
-export type { ProxyAddress } from "./network/firewall.ts";
+export type { ProxyAddress, Restriction } from "./network/firewall.ts";
 export { type NetworkNames, networkNames } from "./network/names.ts";
 export {
   createSlot,

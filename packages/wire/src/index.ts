@@ -14,6 +14,7 @@ export { ERROR_CATALOG, type ErrorCode, type ErrorEntry } from "./error-catalog.
 export { parseExpiration, type SignedFileRequest, signatureDigest, signedText } from "./file-signature.ts";
 export { parsePort, parseTarget, type Target, type TargetHeaders, type TargetResult } from "./host.ts";
 export { imageIdFrom, isUuid, parseSandboxId, type SandboxId, sandboxIdFrom } from "./ids.ts";
+export { ALL_IPV4, type Ipv4Range, ipv4RangeText, parseIpv4Range, withoutRanges } from "./ipv4-ranges.ts";
 export { DISK_FULL_MESSAGE, NODE_ERRORS, type NodeErrorCode } from "./node-errors.ts";
 export {
   BUNDLE_VARIABLES,

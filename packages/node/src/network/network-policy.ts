@@ -1,16 +1,19 @@
 // The network policy of sandboxes: what each one may reach. Only this module turns the options of a sandbox into rules of the host's firewall,
 // and only this module removes them. The rules refer to the host interface of a network slot, so they hold until the slot is released.
 
+import { PlatformError } from "@skerry/base";
 import {
   applyFirewall,
-  blockInternet,
   forgetConnections,
   type NetworkNames,
   type NetworkSlot,
   type ProxyAddress,
+  type Restriction,
+  restrictTraffic,
   setProxies,
-  unblockInternet,
+  unrestrictTraffic,
 } from "@skerry/runtime";
+import { ALL_IPV4, type Ipv4Range, ipv4RangeText, parseIpv4Range, withoutRanges } from "@skerry/wire";
 import type { SandboxOptions } from "@skerry/wire/node";
 
 export interface AdoptedNetwork {
@@ -34,23 +37,25 @@ export class NetworkPolicy {
   /** Replaces the rules of a former daemon in one step. The policies of the sandboxes that run already hold without a gap. */
   async adopt({ pool, resolvers, proxies, sandboxes }: AdoptedNetwork): Promise<void> {
     this.#restricted.clear();
-    for (const { slot, options } of sandboxes) if (!allowsInternet(options)) this.#restricted.add(slot.hostInterface);
+    const restricted = sandboxes.map(({ slot, options }) => restrictionOf(slot, options)).filter((one) => one !== undefined);
+    for (const { hostInterface } of restricted) this.#restricted.add(hostInterface);
     const adopted = sandboxes.map(({ slot }) => slot.addresses.guest);
-    await applyFirewall({ names: this.#names, pool, resolvers, proxies, blocked: [...this.#restricted], adopted });
+    await applyFirewall({ names: this.#names, pool, resolvers, proxies, restricted, adopted });
   }
 
   /**
-   * Makes the rules for a slot those of its sandbox. Preconditions: nothing of the sandbox runs in the slot yet, or the container is not
-   * assigned to a sandbox yet. A slot whose policy could not be applied must be released.
+   * Makes the rules for a slot those of its sandbox, which may be running. Connections that they do not allow are cut. After a failure the
+   * former rules hold; a slot that was to get the first rules of its sandbox must then be released.
    */
   async apply(slot: NetworkSlot, options: SandboxOptions): Promise<void> {
-    if (allowsInternet(options)) return await this.#lift(slot);
+    const restriction = restrictionOf(slot, options);
+    if (!restriction) return await this.#lift(slot);
     // Noted first, so that a release also removes a rule whose creation was reported as failed.
     this.#restricted.add(slot.hostInterface);
-    await blockInternet(this.#names, slot.hostInterface);
+    await restrictTraffic(this.#names, restriction);
   }
 
-  /** Replaces the proxies that every sandbox with internet access may reach. */
+  /** Replaces the proxies that every sandbox without restrictions may reach. */
   async setProxies(proxies: readonly ProxyAddress[]): Promise<void> {
     await setProxies(this.#names, proxies);
   }
@@ -63,11 +68,36 @@ export class NetworkPolicy {
 
   async #lift({ hostInterface }: NetworkSlot): Promise<void> {
     if (!this.#restricted.has(hostInterface)) return;
-    await unblockInternet(this.#names, hostInterface);
+    await unrestrictTraffic(this.#names, hostInterface);
     this.#restricted.delete(hostInterface);
   }
 }
 
-function allowsInternet({ allowInternetAccess = true }: SandboxOptions): boolean {
-  return allowInternetAccess;
+/** Undefined when the sandbox may reach everything that any sandbox can. IPv6 needs no rule, because no sandbox has it. */
+function restrictionOf({ hostInterface }: NetworkSlot, options: SandboxOptions): Restriction | undefined {
+  const { allowInternetAccess = true, allowOut = [], denyOut = [] } = options;
+  const allowed = rangesOf(allowOut);
+  const closed = withoutRanges(
+    [...rangesOf(denyOut.filter((entry) => !entry.includes(":"))), ...(allowInternetAccess ? [] : [ALL_IPV4])],
+    allowed,
+  );
+  if (closed.length === 0) return undefined;
+  const isEverything = closed.length === 1 && closed[0]?.first === ALL_IPV4.first && closed[0].last === ALL_IPV4.last;
+  return {
+    hostInterface,
+    closed: isEverything ? "everything" : closed.map(ipv4RangeText),
+    proxiesAt: withoutRanges(allowed, []).map(ipv4RangeText),
+  };
+}
+
+/** Throws PlatformError("invalid_argument") for what is no address: nothing may be left out of the rules. */
+function rangesOf(entries: readonly string[]): Ipv4Range[] {
+  return entries.map((entry) => {
+    const range = parseIpv4Range(entry);
+    if (range) return range;
+    throw new PlatformError(
+      "invalid_argument",
+      `the network policy has an address that this version does not know: ${entry.slice(0, 100)}`,
+    );
+  });
 }

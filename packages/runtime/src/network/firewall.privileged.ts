@@ -3,7 +3,15 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { runCommand, SubprocessError } from "@skerry/base";
-import { type FirewallOptions, firewallRules, type ProxyAddress, proxyElements } from "./firewall.ts";
+import {
+  type FirewallOptions,
+  firewallRules,
+  type ProxyAddress,
+  proxyElements,
+  type Restriction,
+  restrictRules,
+  unrestrictRules,
+} from "./firewall.ts";
 import type { NetworkNames } from "./names.ts";
 
 /** Replaces the table of the instance atomically, and enables packet forwarding on the host. */
@@ -27,15 +35,17 @@ export async function removeFirewall(names: NetworkNames): Promise<boolean> {
   return true;
 }
 
-export async function blockInternet(names: NetworkNames, hostInterface: string): Promise<void> {
-  await nft(`add element inet ${names.table} no_internet { "${hostInterface}" }\n`);
+/** Makes the restriction of an interface this one. After a failure the former one holds. Connections that it closes are cut. */
+export async function restrictTraffic(names: NetworkNames, restriction: Restriction): Promise<void> {
+  await nft(restrictRules(names, restriction));
 }
 
-export async function unblockInternet(names: NetworkNames, hostInterface: string): Promise<void> {
+/** Removes the restriction of an interface, if it has one. */
+export async function unrestrictTraffic(names: NetworkNames, hostInterface: string): Promise<void> {
   try {
-    await nft(`delete element inet ${names.table} no_internet { "${hostInterface}" }\n`);
+    await nft(unrestrictRules(names, hostInterface));
   } catch (error) {
-    // The set or the table does not contain it, which is the desired state.
+    // There is no table, which is the desired state.
     if (!(error instanceof SubprocessError) || !/No such file or directory/.test(error.stderr)) throw error;
   }
 }

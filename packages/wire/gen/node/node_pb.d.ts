@@ -265,11 +265,25 @@ export declare const StartCommandSchema: GenMessage<StartCommand>;
  */
 export declare type SandboxOptions = Message<"skerry.node.v1.SandboxOptions"> & {
   /**
-   * Default true. False: the sandbox cannot open connections to anything outside.
+   * Default true. False: the sandbox cannot open connections to anything outside, except to what `allow_out` has.
    *
    * @generated from field: optional bool allow_internet_access = 1;
    */
   allowInternetAccess?: boolean | undefined;
+
+  /**
+   * IPv4 addresses and prefixes that the sandbox may reach although others of these options deny them. Default: none.
+   *
+   * @generated from field: repeated string allow_out = 5;
+   */
+  allowOut: string[];
+
+  /**
+   * IPv4 and IPv6 addresses and prefixes that the sandbox may not reach. Default: none. "0.0.0.0/0" is everything.
+   *
+   * @generated from field: repeated string deny_out = 6;
+   */
+  denyOut: string[];
 };
 
 /**

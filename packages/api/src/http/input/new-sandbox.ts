@@ -2,7 +2,7 @@
 
 import { type Static, Type } from "typebox";
 import { invalid, notBuilt, validationError } from "../../errors.ts";
-import { OptionFields } from "../sandbox-options.ts";
+import { OptionFields, OutgoingFields, optionsFrom } from "../sandbox-options.ts";
 import { Int32, StringMap } from "../schemas.ts";
 
 const optional = Type.Optional;
@@ -17,15 +17,14 @@ const MAX_ENV_VARS_KIB = 1024;
 const NetworkSchema = Type.Object(
   {
     allowPublicTraffic: optional(nullable(Type.Boolean())),
-    allowOut: optional(strings),
-    denyOut: optional(strings),
+    ...OutgoingFields,
     egressProxy: optional(nullable(Type.Object({ address: Type.String() }))),
     maskRequestHost: optional(Type.String()),
     rules: optional(Type.Object({})),
     httpsPorts: optional(Type.Array(Type.Integer({ minimum: 1, maximum: 65535 }))),
     dnsServers: optional(strings),
   },
-  { description: "Network rules. Not built yet." },
+  { description: "What the sandbox may reach. Other fields are not built yet." },
 );
 
 const options = {
@@ -78,6 +77,8 @@ export function assertNewSandbox(body: NewSandboxBody): void {
   for (const name of Object.keys(body.envVars ?? {})) {
     if (name === "" || name.includes("=")) throw validationError("body/envVars: a name must not be empty or contain '='");
   }
+  // Throws for rules that cannot be met.
+  optionsFrom(body);
   const option = notBuiltOption(body);
   if (option !== undefined) throw notBuilt(`the option ${option}`);
 }
@@ -102,8 +103,6 @@ function notBuiltOption(body: NewSandboxBody): string | undefined {
     iam: body.iam !== undefined && body.iam !== null,
     volumeMounts: (body.volumeMounts ?? []).length > 0,
     "network.allowPublicTraffic": network.allowPublicTraffic === false,
-    "network.allowOut": (network.allowOut ?? []).length > 0,
-    "network.denyOut": (network.denyOut ?? []).length > 0,
     "network.egressProxy": network.egressProxy !== undefined && network.egressProxy !== null,
     "network.maskRequestHost": network.maskRequestHost !== undefined,
     "network.rules": Object.keys(network.rules ?? {}).length > 0,
