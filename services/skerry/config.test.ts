@@ -66,3 +66,12 @@ it("takes certificates from a file, and nothing else that is in it", () => {
     rmSync(dir, { recursive: true });
   }
 });
+
+it("a certificate turns TLS on, with its key in the same file or in another", () => {
+  expect(parseServeConfig({ SKERRY_TLS_PORT: "443" }).tls).toBeUndefined();
+  expect(parseServeConfig({ SKERRY_TLS_CERT: "/both.pem" }).tls).toEqual({ port: 4443, certFile: "/both.pem", keyFile: "/both.pem" });
+  expect(() => parseServeConfig({ SKERRY_TLS_KEY: "/key.pem" })).toThrow("SKERRY_TLS_KEY needs SKERRY_TLS_CERT");
+  for (const url of ["https://10.0.0.5:4680", "10.0.0.5:4680", "http://10.0.0.5/api"]) {
+    expect(() => parseServeConfig({ SKERRY_EDGE_API_URL: url })).toThrow(`not "${url}"`);
+  }
+});

@@ -25,6 +25,10 @@ export interface ServeConfig {
   readonly advertiseDomain: string | undefined;
   /** Addresses and networks of the proxies in front of the edge. */
   readonly trustedProxies: readonly string[];
+  /** Undefined: the edge serves plain HTTP only. */
+  readonly tls: TlsServeConfig | undefined;
+  /** Where the edge reaches the API. Undefined: the API of this process, if it has one. */
+  readonly edgeApiUrl: string | undefined;
   readonly logLevel: "debug" | "info" | "warn" | "error";
   readonly networkPool: string | undefined;
   readonly dns: readonly string[];
@@ -48,6 +52,12 @@ export interface ServeConfig {
   readonly images: ImagePullSettings;
 }
 
+export interface TlsServeConfig {
+  readonly port: number;
+  readonly certFile: string;
+  readonly keyFile: string;
+}
+
 /** Every setting of `skerry serve`, without its prefix. A test compares docs/config.md with this list. */
 export const SETTINGS = [
   "DATA",
@@ -65,6 +75,10 @@ export const SETTINGS = [
   "DOMAIN",
   "ADVERTISE_DOMAIN",
   "TRUSTED_PROXIES",
+  "TLS_CERT",
+  "TLS_KEY",
+  "TLS_PORT",
+  "EDGE_API_URL",
   "LOG_LEVEL",
   "NETWORK_POOL",
   "DNS",
@@ -116,6 +130,8 @@ export function parseServeConfig(env: Readonly<Record<string, string | undefined
     domain: reader.string("DOMAIN", `localhost:${edgePort}`),
     advertiseDomain: reader.optional("ADVERTISE_DOMAIN"),
     trustedProxies: reader.list("TRUSTED_PROXIES", []),
+    tls: readTls(reader),
+    edgeApiUrl: reader.optional("EDGE_API_URL"),
     logLevel: reader.choice("LOG_LEVEL", "info", ["debug", "info", "warn", "error"]),
     networkPool: reader.optional("NETWORK_POOL"),
     dns: reader.list("DNS", ["8.8.8.8"]),
@@ -144,6 +160,15 @@ export function parseServeConfig(env: Readonly<Record<string, string | undefined
 /** The database's address. Defaults to SQLite in the data folder. */
 export function databaseUrlOf({ databaseUrl, dataDir }: ServeConfig): string {
   return databaseUrl ?? `sqlite:${dataFolder(dataDir).databaseFile}`;
+}
+
+/** The key may be in the certificate's file. */
+function readTls(reader: ConfigReader): TlsServeConfig | undefined {
+  const port = reader.integer("TLS_PORT", 4443, PORT);
+  const certFile = reader.optional("TLS_CERT");
+  const keyFile = reader.optional("TLS_KEY");
+  if (certFile === undefined && keyFile !== undefined) reader.problem("SKERRY_TLS_KEY needs SKERRY_TLS_CERT, the certificate of the key");
+  return certFile === undefined ? undefined : { port, certFile, keyFile: keyFile ?? certFile };
 }
 
 /** "image" is the former name of "file". */
@@ -177,6 +202,9 @@ function checkCombination(config: ServeConfig, reader: ConfigReader): void {
     );
   }
   const one = (url: string | undefined) => (url === undefined ? [] : [url]);
+  if (config.edgeApiUrl !== undefined && !/^http:\/\/[^/]+\/?$/.test(config.edgeApiUrl)) {
+    reader.problem(`SKERRY_EDGE_API_URL takes an address such as http://host:4680, not "${config.edgeApiUrl}"`);
+  }
   const urls = { NODES: config.nodes, NODE_URL: [config.nodeUrl], CONTROL_URL: one(config.controlUrl), API_URL: one(config.apiUrl) };
   for (const [name, values] of Object.entries(urls)) {
     for (const url of values) if (!isHttpUrl(url)) reader.problem(`SKERRY_${name} takes addresses such as http://host:4682, not "${url}"`);

@@ -14,6 +14,7 @@ import { AGENT_VERSION } from "@skerry/wire";
 import { RouteService } from "@skerry/wire/control";
 import { databaseUrlOf, parseServeConfig, type ServeConfig } from "./config.ts";
 import { listenControlServer } from "./control-server.ts";
+import { openEdgeTls } from "./edge-tls.ts";
 import { listening } from "./listening.ts";
 import { nodeConfigOf } from "./node-host.ts";
 import { ownerIdOf } from "./owner-id.ts";
@@ -150,10 +151,14 @@ async function startEdge(
   const dial: Dial = node ? (_route, target, signal) => node.dial(target, signal) : connectDialer(secrets.internalSecret);
   const { listen: host, edgePort: port } = config;
   const client = createClient(RouteService, transport);
+  const tls = await openEdgeTls(config, stack, logger.child({ role: "edge" }));
   const edge = createEdge(
-    { host, port, trustedProxies: config.trustedProxies },
+    { host, port, trustedProxies: config.trustedProxies, ...tls },
     { routes: routeTableFrom(client), findSigner: findSignerFrom(client), dial, logger: logger.child({ role: "edge" }) },
   );
   await listening({ what: "the edge", host, port, setting: "SKERRY_EDGE_PORT, --edge-port" }, () => edge.listen());
   stack.defer(() => edge.close());
+  if (tls.tls) {
+    await listening({ what: "the edge", host, port: tls.tls.port, setting: "SKERRY_TLS_PORT, --tls-port" }, () => edge.listenTls());
+  }
 }

@@ -3,8 +3,14 @@
 
 import type { Server, Socket } from "node:net";
 
-/** Call before the server listens. The returned function stops the server from accepting and resets all open connections, including tunnels. */
-export function endingConnections(server: Server): () => Promise<void> {
+/**
+ * Call before the server listens. The returned function stops the server from accepting and resets all open connections, including tunnels.
+ * `reset` is for connections that are not TCP sockets.
+ */
+export function endingConnections(
+  server: Server,
+  reset: (socket: Socket) => void = (socket) => socket.resetAndDestroy(),
+): () => Promise<void> {
   const open = new Set<Socket>();
   server.on("connection", (socket: Socket) => {
     open.add(socket);
@@ -13,6 +19,6 @@ export function endingConnections(server: Server): () => Promise<void> {
   return () =>
     new Promise((resolve) => {
       server.close(() => resolve());
-      for (const socket of open) socket.resetAndDestroy();
+      for (const socket of open) reset(socket);
     });
 }

@@ -1,7 +1,8 @@
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import { createServer, type Server as HttpServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo, Server } from "node:net";
 import type { Duplex } from "node:stream";
-import { endingConnections } from "@skerry/base";
+import { TLSSocket } from "node:tls";
+import { endingConnections, type Logger } from "@skerry/base";
 import { connectionLimit } from "./connections/connection-limit.ts";
 import { failConnection } from "./connections/fail-connection.ts";
 import { guard } from "./connections/guard.ts";
@@ -11,12 +12,15 @@ import { reset } from "./connections/reset.ts";
 import { Turns } from "./connections/turns.ts";
 import { isUpgrade } from "./forwarding/forward-upgrade.ts";
 import { STREAM_BUFFER_BYTES } from "./forwarding/stream-buffer.ts";
+import { type ApiRoute, isForApi, serveApi } from "./platform-api/serve-api.ts";
 import type { FindSigner } from "./ports.ts";
 import type { UpstreamDeps } from "./routing/open-upstream.ts";
 import { refuseConnect, type ServeDeps, serveRequest, serveUpgrade } from "./serve.ts";
 import { AttemptLimit } from "./signatures/attempt-limit.ts";
 import { clientAddresses } from "./signatures/client-address.ts";
 import { SignerLookup } from "./signatures/signer-lookup.ts";
+import type { CertificateFiles } from "./tls/certificate-files.ts";
+import { type HandshakeLimits, TlsListener } from "./tls/tls-listener.ts";
 
 export interface EdgeConfig {
   readonly host: string;
@@ -32,8 +36,19 @@ export interface EdgeConfig {
   readonly maxConnections?: number;
   /** Addresses and networks of the proxies in front of the edge. The edge trusts only their `X-Forwarded-For`. */
   readonly trustedProxies?: readonly string[];
+  /** A second listener, for the same requests over TLS. */
+  readonly tls?: TlsConfig;
+  /** Where the TLS listener sends requests for `api.{domain}`. Without it, they are refused like those for any other unknown name. */
+  readonly api?: ApiRoute;
   /** A monotonic clock in milliseconds, for the limit on failed lookups. */
   readonly now?: () => number;
+}
+
+export interface TlsConfig extends Partial<HandshakeLimits> {
+  /** 0 selects a free port. */
+  readonly port: number;
+  /** The caller disposes of it after the edge was closed. */
+  readonly certificate: CertificateFiles;
 }
 
 export interface EdgeDeps extends UpstreamDeps {
@@ -43,6 +58,8 @@ export interface EdgeDeps extends UpstreamDeps {
 export interface Edge {
   /** Starts to listen. Resolves to the address that clients connect to. */
   listen(): Promise<AddressInfo>;
+  /** Starts to listen for TLS. Only with `tls`. */
+  listenTls(): Promise<AddressInfo>;
   /** Stops accepting connections and resets the open ones. */
   close(): Promise<void>;
   /** Throws if the edge is not listening. */
@@ -69,16 +86,20 @@ export function createEdge(config: EdgeConfig, deps: EdgeDeps): Edge {
   server.maxHeadersCount = 0;
   const maxConnections = config.maxConnections ?? connectionLimit(openFilesLimit());
   guardAccept(server, { maxConnections, firstRequestTimeoutMs: config.firstRequestTimeoutMs ?? 20_000 }, deps.logger);
-  const close = endingConnections(server);
+  const tls = config.tls && acceptTls(server, { ...config.tls, maxConnections, logger: deps.logger });
+  const close = endingConnections(server, reset);
 
   const limits = { maxHeaderBytes };
   const clientAddressOf = clientAddresses(config.trustedProxies ?? []);
   const serving: ServeDeps = { ...deps, signers: new SignerLookup(deps.findSigner, new AttemptLimit(config.now)), clientAddressOf };
+  const { api } = config;
   const turns = new Turns();
   const onRequest = (req: IncomingMessage, res: ServerResponse) => {
     const client = req.socket;
     const start = () => {
-      serveRequest(serving, limits, { req, res }).catch((err: unknown) => failConnection(deps.logger, client, err));
+      const served =
+        api && isForApi(api, req) ? serveApi({ ...serving, api }, limits, { req, res }) : serveRequest(serving, limits, { req, res });
+      served.catch((err: unknown) => failConnection(deps.logger, client, err));
     };
     if (!turns.take(client, res, start)) reset(client);
   };
@@ -96,21 +117,60 @@ export function createEdge(config: EdgeConfig, deps: EdgeDeps): Edge {
   });
 
   return {
-    listen: () =>
-      new Promise((resolve, reject) => {
-        server.once("error", reject);
-        server.listen({ host: config.host, port: config.port, backlog: 4096 }, () => {
-          server.off("error", reject);
-          resolve(server.address() as AddressInfo);
-        });
-      }),
-    close,
+    listen: () => listenOn(server, config),
+    listenTls: async () => {
+      if (!tls || !config.tls) throw new Error("the edge has no certificate");
+      return await listenOn(tls.server, { host: config.host, port: config.tls.port });
+    },
+    close: async () => {
+      await Promise.all([tls?.close(), close()]);
+    },
     get address() {
       const address = server.address();
       if (address === null || typeof address === "string") throw new Error("the edge is not listening");
       return address;
     },
   };
+}
+
+function listenOn(server: Server, { host, port }: { host: string; port: number }): Promise<AddressInfo> {
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen({ host, port, backlog: 4096 }, () => {
+      server.off("error", reject);
+      resolve(server.address() as AddressInfo);
+    });
+  });
+}
+
+/** Adds a TLS listener to the server. Connections of both listeners together count towards the limit. */
+function acceptTls(
+  server: HttpServer,
+  { maxConnections, logger, ...config }: TlsConfig & { maxConnections: number; logger: Logger },
+): TlsListener {
+  let plain = 0;
+  server.on("connection", (socket: Duplex) => {
+    if (socket instanceof TLSSocket) return;
+    plain++;
+    socket.once("close", () => plain--);
+  });
+  return new TlsListener({
+    handshakeTimeoutMs: 10_000,
+    maxHandshakes: 1024,
+    ...config,
+    highWaterMark: STREAM_BUFFER_BYTES,
+    logger,
+    hasRoom: (open) => {
+      const room = plain + open < maxConnections;
+      // As for a plain connection that is refused: idle connections make room.
+      if (!room) server.emit("drop");
+      return room;
+    },
+    onCount: (open) => {
+      server.maxConnections = Math.max(0, maxConnections - open);
+    },
+    onConnection: (socket) => server.emit("connection", socket),
+  });
 }
 
 /**

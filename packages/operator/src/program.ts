@@ -46,7 +46,12 @@ function withSettings(command: Command): Command {
     .option("--listen <address>", "address to listen on (first start: 127.0.0.1)")
     .option("--api-port <port>", "port of the API (first start: 4680)")
     .option("--edge-port <port>", "port of the edge, the proxy for sandbox traffic (first start: 4681)")
-    .option("--domain <name>", "domain of sandbox host names (first start: localhost:<edge port>)");
+    .option("--domain <name>", "domain of sandbox host names (first start: localhost:<edge port>, with TLS skerry.localhost:<TLS port>)")
+    .option("--tls", "also serve TLS, with a certificate of an own authority that clients must trust (see docs/tls.md)")
+    .option("--no-tls", "serve no TLS any more")
+    .option("--tls-port <port>", "port of the TLS listener (first start: 4443)")
+    .option("--tls-cert <file>", "serve TLS with this certificate (PEM) instead")
+    .option("--tls-key <file>", "key of the certificate (default: in the certificate's file)");
 }
 
 function addPlatformCommands(program: Command, context: OperatorContext): void {

@@ -16,6 +16,7 @@ export const PLATFORM_PACKAGES: Readonly<Record<string, string>> = {
   mmdebstrap: "builds the base template",
   mount: "mount and umount, which mmdebstrap uses",
   nftables: "nft: the firewall of sandboxes",
+  openssl: "makes the certificates of ./skerry up --tls",
   runc: "the runc runtime",
   skopeo: "pulls images from registries",
   tini: "reports in a sandbox why a program could not be started",

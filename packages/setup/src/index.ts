@@ -10,5 +10,6 @@ export { findRunsc } from "./runsc/sources.ts";
 export { type SetUpOptions, setUp } from "./set-up.ts";
 export { ensureSoakTemplate, type SoakTemplate } from "./soak/ensure-soak-template.ts";
 export { type Report, type Steps, silentSteps } from "./steps.ts";
+export { ensureLocalCertificate, type LocalCertificate } from "./tls/local-certificate.ts";
 export { toolEnvironment } from "./tool-environment.ts";
 export { readTools } from "./tools.ts";

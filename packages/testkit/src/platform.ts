@@ -8,7 +8,7 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { runCommand, spawnCommand } from "@skerry/base";
-import { clientVariables, type DataFolder, ensureSecrets, type PlatformSettings, type Secrets } from "@skerry/setup/folder";
+import { clientVariables, type DataFolder, ensureSecrets, localTlsFiles, type PlatformSettings, type Secrets } from "@skerry/setup/folder";
 import { unmountBelow } from "@skerry/test-runner";
 import { freePorts } from "./free-ports.ts";
 import { describeTraces, readHostTraces } from "./leftovers.ts";
@@ -110,7 +110,7 @@ async function createPlatform(folder: DataFolder, options: StartPlatformOptions)
     ports,
     secrets,
     teamSlug: "default",
-    env: clientVariables(secrets, settings, true),
+    env: clientVariables({ secrets, settings, tlsFiles: localTlsFiles(folder), all: true }),
     pids: () => processes.flatMap((process) => process.pid ?? []),
     logs: () => readFileSync(folder.logFile, "utf8"),
     kill9: async (role) => {

@@ -37,6 +37,12 @@ export function unroutable(): Refusal {
   return { kind: "text", status: 502, text: "Failed to route request to sandbox" };
 }
 
+/** The platform API cannot be reached, or closed the connection before it answered. Clients of the API expect JSON. */
+export function apiUnreachable(): Refusal {
+  const message = "The API can't be reached";
+  return { kind: "json", status: 502, body: { code: 502, message }, page: { title: "API Not Reachable", detail: `${message}.` } };
+}
+
 /**
  * The sandbox is unknown, has ended, or is paused and cannot be woken by this request. SDKs match on "was not found" to tell a
  * dead sandbox from a failing one, so the message is the same for all three. Further details are in separate fields.

@@ -24,6 +24,8 @@ export interface Exchange {
   readonly path: string;
   readonly framing: Framing;
   readonly maxHeaderBytes: number;
+  /** Fields that are added to the request. */
+  readonly extraHeaders?: readonly string[];
   /** Called if the upstream connection breaks before a response. Nothing has been sent to the client by then. */
   readonly onBroken: (error: Error) => void;
   /** Called on an internal error. Closes the client's connection. */
@@ -88,8 +90,8 @@ export function forward(exchange: Exchange): void {
   sendBody(exchange, outgoing);
 }
 
-function sendHead({ req, upstream, path, framing, maxHeaderBytes }: Exchange): ClientRequest {
-  const headers = requestHeaders(req.rawHeaders, { framing, upgrade: false });
+function sendHead({ req, upstream, path, framing, maxHeaderBytes, extraHeaders = [] }: Exchange): ClientRequest {
+  const headers = [...requestHeaders(req.rawHeaders, { framing, upgrade: false }), ...extraHeaders];
   if (framing === "none" && BODY_IS_USUAL.has(req.method ?? "")) headers.push("Content-Length", "0");
   const outgoing = httpRequest({
     createConnection: () => upstream,

@@ -67,7 +67,11 @@ function routeBySignature(head: RequestHead, host: string | undefined, text: str
 
 type Message = { readonly kind: "message"; readonly path: string; readonly framing: Framing };
 
-function messageOf(head: RequestHead, host: string | undefined): Message | { readonly kind: "refused"; readonly refusal: Refusal } {
+/** Reads the path and the framing of a request. */
+export function messageOf(
+  head: Pick<RequestHead, "url" | "rawHeaders">,
+  host: string | undefined,
+): Message | { readonly kind: "refused"; readonly refusal: Refusal } {
   const path = originForm(head.url, host);
   if (path === undefined) return refused(badRequest("Invalid request target"));
   const framing = framingOf(head.rawHeaders);

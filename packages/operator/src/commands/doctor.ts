@@ -4,6 +4,7 @@ import { type CheckContext, type Finding, runCheck } from "../doctor/check.ts";
 import { CLUSTER_CHECK } from "../doctor/cluster-check.ts";
 import { KERNEL_CHECKS } from "../doctor/kernel-checks.ts";
 import { MACHINE_CHECKS } from "../doctor/machine-checks.ts";
+import { TLS_CHECKS } from "../doctor/tls-checks.ts";
 import { TOOL_CHECKS } from "../doctor/tool-checks.ts";
 import { painter, printable } from "../terminal/text.ts";
 
@@ -13,7 +14,7 @@ export async function doctor(context: OperatorContext, options: { data?: string;
   const settings = resolveSettings({}, context.env, await readSettings(folder));
   const checkContext: CheckContext = { folder, settings, repoRoot: context.repoRoot };
   const findings: ({ name: string } & Finding)[] = [];
-  for (const check of [...MACHINE_CHECKS, ...KERNEL_CHECKS, ...TOOL_CHECKS, CLUSTER_CHECK]) {
+  for (const check of [...MACHINE_CHECKS, ...KERNEL_CHECKS, ...TOOL_CHECKS, ...TLS_CHECKS, CLUSTER_CHECK]) {
     const finding = { name: check.name, ...(await runCheck(check, checkContext)) };
     findings.push(finding);
     if (!options.json) process.stdout.write(formatFinding(finding));

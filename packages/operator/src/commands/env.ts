@@ -1,4 +1,14 @@
-import { clientVariables, dataDirOf, dataFolder, OperatorError, readSecrets, readSettings, shellQuote } from "@skerry/setup/folder";
+import {
+  clientVariables,
+  dataDirOf,
+  dataFolder,
+  localTlsFiles,
+  OperatorError,
+  readSecrets,
+  readSettings,
+  shellQuote,
+  URL_VARIABLES,
+} from "@skerry/setup/folder";
 import type { OperatorContext } from "../context.ts";
 
 /** Prints `export` statements that connect an E2B client to this platform. */
@@ -9,11 +19,14 @@ export async function env(context: OperatorContext, options: { data?: string; al
   if (!settings) {
     throw new OperatorError(`there is no platform in ${folder.root}`, { exit: "notRunning", hints: ["To start one, run ./skerry up."] });
   }
-  const variables = clientVariables(secrets, settings, options.all ?? false);
-  const text = options.json
-    ? JSON.stringify(variables, null, 2)
-    : Object.entries(variables)
-        .map(([name, value]) => `export ${name}=${shellQuote(value)}`)
-        .join("\n");
+  const variables = clientVariables({ secrets, settings, tlsFiles: localTlsFiles(folder), all: options.all ?? false });
+  const text = options.json ? JSON.stringify(variables, null, 2) : statements(variables).join("\n");
   process.stdout.write(`${text}\n`);
+}
+
+function statements(variables: Readonly<Record<string, string>>): string[] {
+  // A shell may have the addresses of an earlier start without TLS, which clients would prefer to the domain.
+  const stale = URL_VARIABLES.filter((name) => !(name in variables));
+  const exports = Object.entries(variables).map(([name, value]) => `export ${name}=${shellQuote(value)}`);
+  return stale.length === 0 ? exports : [`unset ${stale.join(" ")}`, ...exports];
 }

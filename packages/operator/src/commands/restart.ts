@@ -42,7 +42,7 @@ export async function restart(context: OperatorContext, options: RestartOptions)
     const start = { context: { ...context, env: site.env }, folder, settings, steps: createSteps(), signal };
     // Checked while the platform still runs. Its own ports become free when it stops.
     const isRunning = (await findDaemon(folder)) !== undefined;
-    await assertPortsFree(settings, (port) => isRunning && (port === before.apiPort || port === before.edgePort));
+    await assertPortsFree(settings, (port) => isRunning && [before.apiPort, before.edgePort, before.tls?.port].includes(port));
     await prepareMachine(start);
     signal.throwIfAborted();
     await replaceDaemon(start, before);

@@ -2,7 +2,7 @@
 
 import { agentTreesInUse } from "@skerry/node/folder";
 import type { CurrentAgent, Steps } from "@skerry/setup";
-import { removeOldAgents, setUp } from "@skerry/setup";
+import { ensureLocalCertificate, removeOldAgents, setUp } from "@skerry/setup";
 import {
   clientUrls,
   type DataFolder,
@@ -46,9 +46,22 @@ export async function prepareMachine({ context, folder, settings, steps, signal 
   const used = agentTreesInUse(folder.nodeDir);
   const agentBefore = await readJsonFile<CurrentAgent>(folder.agentFile);
   await setUp(folder, { repoRoot: context.repoRoot, runtime: settings.runtime, baseImage: context.env.SKERRY_BASE_IMAGE, steps, signal });
+  if (settings.tls && !settings.tls.certFile) await prepareCertificate({ folder, settings, steps });
   const agentNow = await readJsonFile<CurrentAgent>(folder.agentFile);
   // The previous tree stays: a `serve` that this command did not start may still create sandboxes from it.
   await removeOldAgents(folder, new Set([...used, ...[agentBefore, agentNow].flatMap((agent) => agent?.digest ?? [])]));
+}
+
+async function prepareCertificate({ folder, settings, steps }: Pick<StartOptions, "folder" | "settings" | "steps">): Promise<void> {
+  const { made } = await steps.run(
+    "TLS certificate",
+    () => ensureLocalCertificate(folder, settings.domain),
+    ({ made, validTo, files }) => {
+      const until = `valid until ${validTo.toISOString().slice(0, 10)}`;
+      return made === "nothing" ? until : `made a new ${made} in ${files.dir}, ${until}`;
+    },
+  );
+  if (made === "authority") steps.note('Clients that know another authority of this folder need the new one: eval "$(./skerry env)".');
 }
 
 export async function tryFirstSandbox({ folder, settings, steps }: Pick<StartOptions, "folder" | "settings" | "steps">): Promise<void> {
@@ -74,7 +87,8 @@ export function printConnection(folder: DataFolder, settings: PlatformSettings, 
     `${paint("strong", "Skerry is running")} on ${settings.runtime}, started in ${formatDuration(elapsedMs)}.`,
     "",
     `  API        ${api}`,
-    `  sandboxes  ${edge} or http://{port}-{sandboxID}.${settings.domain}`,
+    `  sandboxes  ${edge} or ${settings.tls ? "https" : "http"}://{port}-{sandboxID}.${settings.domain}`,
+    ...(settings.tls ? [`  TLS        https://api.${settings.domain}, on port ${settings.tls.port}`] : []),
     `  connect    eval "$(./skerry env${flag})"`,
     `  stop       ./skerry down${flag}`,
     "",
@@ -83,7 +97,7 @@ export function printConnection(folder: DataFolder, settings: PlatformSettings, 
     lines.splice(
       -1,
       0,
-      `  ${paint("warn", "!")} The platform listens on ${settings.listen} without TLS. Anyone who can read this traffic can read the API key.`,
+      `  ${paint("warn", "!")} The platform listens on ${settings.listen} ${settings.tls ? "also without" : "without"} TLS. Anyone who can read this traffic can read the API key.`,
       "",
     );
   }

@@ -7,13 +7,15 @@ import { OperatorError } from "@skerry/setup/folder";
 interface Listener {
   readonly what: string;
   readonly option: string;
-  readonly port: (settings: PlatformSettings) => number;
+  /** Undefined: it does not listen. */
+  readonly port: (settings: PlatformSettings) => number | undefined;
 }
 
 /** Listeners of a platform in one process. The ports of split roles are settings of `serve`, whose errors name them. */
 const LISTENERS: readonly Listener[] = [
   { what: "the API", option: "--api-port", port: ({ apiPort }) => apiPort },
   { what: "the edge", option: "--edge-port", port: ({ edgePort }) => edgePort },
+  { what: "the edge", option: "--tls-port", port: ({ tls }) => tls?.port },
 ];
 
 /**
@@ -23,7 +25,7 @@ const LISTENERS: readonly Listener[] = [
 export async function assertPortsFree(settings: PlatformSettings, mine: (port: number) => boolean = () => false): Promise<void> {
   for (const listener of LISTENERS) {
     const port = listener.port(settings);
-    if (mine(port)) continue;
+    if (port === undefined || mine(port)) continue;
     const errno = await tryListening(settings.listen, port);
     if (errno !== undefined) throw refused(errno, listener, { address: settings.listen, port });
   }

@@ -28,6 +28,8 @@ export interface DataFolder {
   readonly databaseFile: string;
   readonly workDir: string;
   readonly compileCacheDir: string;
+  /** The data folder's own certificate authority (tls-files.ts). */
+  readonly tlsDir: string;
   /** The node's own folder. Only functions of @skerry/node read or write below it. */
   readonly nodeDir: string;
 }
@@ -56,6 +58,7 @@ export function dataFolder(root: string): DataFolder {
     databaseFile: join(root, "skerry.db"),
     workDir: join(root, "work"),
     compileCacheDir: join(root, "compile-cache"),
+    tlsDir: join(root, "tls"),
     nodeDir: join(root, "node"),
   };
 }

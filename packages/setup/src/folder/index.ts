@@ -1,7 +1,7 @@
 // The operator's files of a data folder. Loads neither what fills the folder nor a system library, so that `./skerry env` starts fast.
 
 export { EXIT_CODES, OperatorError } from "../operator-error.ts";
-export { clientVariables, shellQuote } from "./client-variables.ts";
+export { clientVariables, shellQuote, URL_VARIABLES } from "./client-variables.ts";
 export { createDataFolder, type DataFolder, DEFAULT_DATA_DIR, dataFolder } from "./data-folder.ts";
 export { readJsonFile, writeJsonFile } from "./json-file.ts";
 export {
@@ -22,6 +22,8 @@ export {
   resolveSettings,
   type SettingOptions,
   serveEnvironment,
+  type TlsSettings,
 } from "./settings.ts";
 export { takeSetupLock } from "./setup-lock.ts";
 export { type KeptSite, keptSite } from "./site-variables.ts";
+export { type LocalTlsFiles, localTlsFiles } from "./tls-files.ts";

@@ -57,3 +57,33 @@ test("the platform's process gets its settings and other SKERRY_ variables, and 
   for (const name of ["SKERRY_TEST_CACHE", "SKERRY_ADMIN_TOKEN", "E2B_API_KEY", "NODE_OPTIONS"])
     expect(environment).not.toHaveProperty(name);
 });
+
+test("TLS stays on until it is turned off, and a domain that nobody chose follows it", () => {
+  const first = resolveSettings({ tls: true }, {}, undefined);
+  expect(first).toMatchObject({ domain: "skerry.localhost:4443", tls: { port: 4443 } });
+  expect(resolveSettings({}, {}, first)).toEqual(first);
+  expect(resolveSettings({ tlsPort: "443" }, {}, first)).toMatchObject({ domain: "skerry.localhost:443", tls: { port: 443 } });
+  const off = resolveSettings({ tls: false }, {}, first);
+  expect(off).toEqual({ ...first, domain: "localhost:4681", tls: undefined });
+  expect(resolveSettings({ tls: true }, {}, off)).toEqual(first);
+  expect(resolveSettings({ tls: true }, {}, LAST).domain).toBe("boxes.example");
+});
+
+test("a certificate from elsewhere may contain its key, and gives way to an own authority", () => {
+  const given = resolveSettings({ tlsCert: "/etc/both.pem", tlsPort: "443", domain: "boxes.example" }, {}, undefined);
+  expect(given.tls).toEqual({ port: 443, certFile: "/etc/both.pem", keyFile: "/etc/both.pem" });
+  expect(resolveSettings({}, {}, given)).toEqual(given);
+  expect(resolveSettings({ tls: true }, {}, given).tls).toEqual({ port: 443 });
+  const fromEnvironment = resolveSettings({}, { SKERRY_TLS_CERT: "/c.pem", SKERRY_TLS_KEY: "/k.pem" }, undefined);
+  expect(fromEnvironment.tls).toEqual({ port: 4443, certFile: "/c.pem", keyFile: "/k.pem" });
+  expect(() => resolveSettings({ tlsKey: "/k.pem" }, {}, undefined)).toThrow("a key needs its certificate");
+  expect(() => resolveSettings({ tlsPort: "443" }, {}, undefined)).toThrow("--tls-port needs");
+  expect(() => resolveSettings({ tls: true, tlsPort: "4680" }, {}, undefined)).toThrow("is the port of the API");
+});
+
+test("the platform's process gets the files of its certificate, and none when TLS is off", () => {
+  const serve = (settings: PlatformSettings) => serveEnvironment(dataFolder("/data"), settings, { SKERRY_TLS_CERT: "/env.pem" });
+  const own = { SKERRY_TLS_PORT: "443", SKERRY_TLS_CERT: "/data/tls/cert.pem", SKERRY_TLS_KEY: "/data/tls/key.pem" };
+  expect(serve({ ...LAST, tls: { port: 443 } })).toMatchObject(own);
+  expect(serve(LAST).SKERRY_TLS_CERT).toBe("");
+});

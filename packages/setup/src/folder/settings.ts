@@ -1,7 +1,9 @@
 import { isIP } from "node:net";
+import { resolve } from "node:path";
 import { OperatorError } from "../operator-error.ts";
 import { type DataFolder, DEFAULT_DATA_DIR } from "./data-folder.ts";
 import { readJsonFile } from "./json-file.ts";
+import { localTlsFiles } from "./tls-files.ts";
 
 export type RuntimeName = "gvisor" | "runc";
 
@@ -12,6 +14,15 @@ export interface PlatformSettings {
   readonly apiPort: number;
   readonly edgePort: number;
   readonly domain: string;
+  /** Absent: no TLS. */
+  readonly tls?: TlsSettings;
+}
+
+/** Without files, the certificate is one of the data folder's own authority. */
+export interface TlsSettings {
+  readonly port: number;
+  readonly certFile?: string;
+  readonly keyFile?: string;
 }
 
 /** Options of several commands, as commander passes them. */
@@ -21,6 +32,10 @@ export interface SettingOptions {
   readonly apiPort?: string;
   readonly edgePort?: string;
   readonly domain?: string;
+  readonly tls?: boolean;
+  readonly tlsPort?: string;
+  readonly tlsCert?: string;
+  readonly tlsKey?: string;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -41,9 +56,31 @@ export function resolveSettings(options: SettingOptions, env: Environment, last:
   const apiPort = parsePort("--api-port", pick(options.apiPort, "SKERRY_API_PORT")) ?? last?.apiPort ?? 4680;
   const edgePort = parsePort("--edge-port", pick(options.edgePort, "SKERRY_EDGE_PORT")) ?? last?.edgePort ?? 4681;
   if (apiPort === edgePort) throw usage(`the API and the edge can't both use port ${apiPort}`);
-  const lastDomain = last && last.edgePort === edgePort ? last.domain : undefined;
-  const domain = pick(options.domain, "SKERRY_DOMAIN") ?? lastDomain ?? `localhost:${edgePort}`;
-  return { runtime, listen, apiPort, edgePort, domain };
+  const tls = resolveTls(options, env, last);
+  if (tls && [apiPort, edgePort].includes(tls.port)) throw usage(`the TLS port ${tls.port} is the port of the API or of the edge`);
+  const usual = defaultDomain(edgePort, tls);
+  // A domain that was only the default follows the ports.
+  const isChosen = last && last.edgePort === edgePort && last.domain !== defaultDomain(last.edgePort, last.tls);
+  const domain = pick(options.domain, "SKERRY_DOMAIN") ?? (isChosen ? last.domain : usual);
+  return { runtime, listen, apiPort, edgePort, domain, ...(tls && { tls }) };
+}
+
+/** Clients refuse a certificate for *.localhost, so with TLS the domain is one level deeper. */
+const defaultDomain = (edgePort: number, tls: TlsSettings | undefined) => (tls ? `skerry.localhost:${tls.port}` : `localhost:${edgePort}`);
+
+function resolveTls(options: SettingOptions, env: Environment, last: PlatformSettings | undefined): TlsSettings | undefined {
+  const certFile = options.tlsCert ?? (env.SKERRY_TLS_CERT || undefined);
+  const keyFile = options.tlsKey ?? (env.SKERRY_TLS_KEY || undefined);
+  if (certFile === undefined && keyFile !== undefined) throw usage("a key needs its certificate: --tls-cert");
+  if (options.tls === false) return undefined;
+  const portText = options.tlsPort ?? (env.SKERRY_TLS_PORT || undefined);
+  const port = parsePort("--tls-port", portText) ?? last?.tls?.port ?? 4443;
+  // A file may contain the certificate and its key.
+  if (certFile !== undefined) return { port, certFile: resolve(certFile), keyFile: resolve(keyFile ?? certFile) };
+  if (last?.tls) return options.tls ? { port } : { ...last.tls, port };
+  if (options.tls) return { port };
+  if (options.tlsPort !== undefined) throw usage("--tls-port needs --tls or --tls-cert");
+  return undefined;
 }
 
 function parsePort(name: string, text: string | undefined): number | undefined {
@@ -73,7 +110,16 @@ export function serveEnvironment(folder: DataFolder, settings: PlatformSettings,
     SKERRY_API_PORT: String(settings.apiPort),
     SKERRY_EDGE_PORT: String(settings.edgePort),
     SKERRY_DOMAIN: settings.domain,
+    ...tlsEnvironment(folder, settings.tls),
   };
+}
+
+function tlsEnvironment(folder: DataFolder, tls: TlsSettings | undefined): Record<string, string> {
+  // Empty rather than absent: `up --no-tls` turns off what the operator's environment says.
+  if (!tls) return { SKERRY_TLS_CERT: "", SKERRY_TLS_KEY: "" };
+  const own = localTlsFiles(folder);
+  const { port, certFile = own.cert, keyFile = own.key } = tls;
+  return { SKERRY_TLS_PORT: String(port), SKERRY_TLS_CERT: certFile, SKERRY_TLS_KEY: keyFile };
 }
 
 /** Variables of ./skerry itself, which the platform does not know. */

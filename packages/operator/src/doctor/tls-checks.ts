@@ -1,0 +1,50 @@
+import { X509Certificate } from "node:crypto";
+import { lookup } from "node:dns/promises";
+import { readFile } from "node:fs/promises";
+import { localTlsFiles } from "@skerry/setup/folder";
+import { type Check, fail, pass, warn } from "./check.ts";
+
+const DAY_MS = 86_400_000;
+/** Remaining days below which a certificate is reported. The platform renews its own earlier. */
+const SOON_DAYS = 14;
+
+export const TLS_CHECKS: readonly Check[] = [
+  {
+    name: "TLS certificate",
+    async run({ folder, settings: { tls, domain } }) {
+      if (!tls) return pass("no TLS");
+      const file = tls.certFile ?? localTlsFiles(folder).cert;
+      const fix = tls.certFile
+        ? "Replace the certificate and its key. The platform notices within seconds."
+        : "Run ./skerry restart, which makes a new one.";
+      const certificate = await readFile(file).then(
+        (text) => new X509Certificate(text),
+        () => undefined,
+      );
+      if (!certificate) return fail(`${file} cannot be read`, fix);
+      const name = hostOf(domain);
+      const until = certificate.validToDate.toISOString().slice(0, 10);
+      if (certificate.checkHost(`x.${name}`) === undefined) return fail(`${file} is not for *.${name}`, fix);
+      const days = (certificate.validToDate.getTime() - Date.now()) / DAY_MS;
+      if (days < 0) return fail(`${file} expired on ${until}`, fix);
+      return days < SOON_DAYS ? warn(`${file} expires on ${until}`, fix) : pass(`for *.${name}, valid until ${until}`);
+    },
+  },
+  {
+    name: "host names",
+    async run({ settings: { domain } }) {
+      const name = `8080-doctor.${hostOf(domain)}`;
+      const address = await lookup(name).then(
+        (found) => found.address,
+        () => undefined,
+      );
+      if (address !== undefined) return pass(`*.${hostOf(domain)} is ${address}`);
+      const fix = /(^|\.)localhost$/.test(hostOf(domain))
+        ? "Programs that use this host's C library cannot open https://{port}-{sandboxID}.{domain}. Run: apt-get install --no-install-recommends libnss-myhostname"
+        : `Add a DNS record for *.${hostOf(domain)} that names this host.`;
+      return warn(`names below ${hostOf(domain)} do not resolve here`, fix);
+    },
+  },
+];
+
+const hostOf = (domain: string) => domain.split(":", 1)[0] ?? "";

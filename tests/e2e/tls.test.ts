@@ -1,0 +1,66 @@
+// `./skerry up --tls`, and the official SDKs with nothing but the variables of `./skerry env`.
+
+import { randomBytes } from "node:crypto";
+import { readdirSync, rmSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { runCommand } from "@skerry/base";
+import { createTestDataFolder, freePorts, testCacheDir } from "@skerry/testkit";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type OwnNames, ownNames } from "./tls/own-names.ts";
+
+const SKERRY = join(import.meta.dirname, "../../skerry");
+const ENV = { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", HOME: "/root", LANG: "C.UTF-8", SKERRY_POOL_SIZE: "1" };
+let data: string;
+let domain: string;
+let names: OwnNames;
+
+const skerry = async (command: string, ...args: string[]) =>
+  (await runCommand(SKERRY, [command, "--data", data, ...args], { env: ENV, timeoutMs: 120_000 })).stdout;
+
+beforeAll(async () => {
+  data = (await createTestDataFolder(`t-${randomBytes(6).toString("hex")}`)).root;
+  names = await ownNames("skerry.localhost");
+  const [api = 0, edge = 0, tls = 0] = await freePorts(3);
+  domain = `skerry.localhost:${tls}`;
+  await skerry("up", "--detach", "--api-port", `${api}`, "--edge-port", `${edge}`, "--tls", "--tls-port", `${tls}`);
+});
+afterAll(async () => {
+  await skerry("down");
+  rmSync(data, { recursive: true, force: true });
+  await names?.[Symbol.asyncDispose]();
+});
+
+const variables = async () => JSON.parse(await skerry("env", "--json")) as Record<string, string>;
+
+test("clients get the domain, the key and our authority; private keys are readable by root alone", async () => {
+  const files = { NODE_EXTRA_CA_CERTS: join(data, "tls/ca.pem"), SSL_CERT_FILE: join(data, "tls/bundle.pem") };
+  expect(await variables()).toEqual({ E2B_API_KEY: expect.any(String), E2B_DOMAIN: domain, ...files });
+  expect(await skerry("env")).toMatch(/^unset E2B_API_URL E2B_SANDBOX_URL\nexport E2B_API_KEY=/);
+  const modes = Object.fromEntries(
+    readdirSync(join(data, "tls")).map((name) => [name, (statSync(join(data, "tls", name)).mode & 0o777).toString(8)]),
+  );
+  expect(modes).toEqual({ "ca.pem": "644", "ca-key.pem": "600", "bundle.pem": "644", "cert.pem": "644", "key.pem": "600" });
+});
+
+test("the npm SDK creates, runs, transfers, and reaches ports by fetch and WebSocket", async () => {
+  const env = { ...ENV, ...(await variables()) };
+  const { stdout } = await names.run(process.execPath, [join(import.meta.dirname, "tls/client.ts")], { env, timeoutMs: 120_000 });
+  expect(stdout).toBe("all well\n");
+});
+
+test("the PyPI SDK creates, runs, transfers, and reaches ports", async () => {
+  const environment = readdirSync(testCacheDir()).find((name) => /^python-e2b-[\d.]+$/.test(name));
+  if (!environment) throw new Error(`${testCacheDir()} has no Python environment with e2b: run ./skerry test once`);
+  const python = join(testCacheDir(), environment, "bin/python");
+  const env = { ...ENV, ...(await variables()) };
+  const { stdout } = await names.run(python, [join(import.meta.dirname, "tls/client.py")], { env, timeoutMs: 120_000 });
+  expect(stdout).toBe("all well\n");
+});
+
+test("the doctor looks at the certificate and at the names, and another up keeps the authority", async () => {
+  const { findings } = JSON.parse(await skerry("doctor", "--json")) as { findings: { name: string; outcome: string; found: string }[] };
+  const finding = (name: string) => findings.find((one) => one.name === name);
+  expect(finding("TLS certificate")).toMatchObject({ outcome: "passed", found: expect.stringContaining("*.skerry.localhost") });
+  expect(["passed", "warning"]).toContain(finding("host names")?.outcome);
+  expect(await skerry("up", "--detach")).toContain("is already running");
+});
