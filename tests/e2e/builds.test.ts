@@ -139,7 +139,7 @@ describe("a build", () => {
     const template = Template().fromTemplate("base").runCmd("sleep 1");
     const info = await Template.buildInBackground(template, unused("background"), { ...client, ...SMALL });
     expect((await Template.getBuildStatus(info, client)).status).toBe("building");
-    await expect.poll(async () => (await Template.getBuildStatus(info, client)).status, { timeout: 60_000, interval: 200 }).toBe("ready");
+    await expect.poll(async () => (await Template.getBuildStatus(info, client)).status, { interval: 200 }).toBe("ready");
     expect((await Template.getBuildStatus(info, { ...client, logsOffset: 10_000 })).logEntries).toEqual([]);
   });
 });

@@ -15,17 +15,25 @@ const HOGS = {
   "by one byte in each page": "import mmap\nm = mmap.mmap(-1, 4 << 30)\nfor at in range(0, 4 << 30, 4096): m[at] = 1",
 } as const;
 
-/** A hundred processes that use 2 GB together, four times the limit. The survivors keep running. */
+/**
+ * A hundred processes that use 2 GB together, four times the limit. The survivors keep running. Each starts when the one before it runs:
+ * how many a busy machine can start at once is not what is tested.
+ */
 const HUNDRED = `
 import os, signal, time
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 for i in range(100):
+  read, write = os.pipe()
   if os.fork() == 0:
+    os.write(write, b'.')
     x = []
     for k in range(20):
       x.append(bytearray(b'x') * 1_000_000)
       time.sleep(0.05)
     time.sleep(1000)
+  os.close(write)
+  os.read(read, 1)
+  os.close(read)
 print('started', flush=True)
 time.sleep(1000)
 `;
@@ -55,7 +63,7 @@ describe.each(runtimesFor("limits of memory"))("memory of a sandbox on %s", (run
 
   /** Exit code and error of a Python program, as the client sees them. */
   async function outcomeOf(program: string, user: "user" | "root" = "user"): Promise<string> {
-    return guest.commands.run(`exec python3 -c "${program}"`, { user, timeoutMs: 30_000 }).then(
+    return guest.commands.run(`exec python3 -c "${program}"`, { user, timeoutMs: 120_000 }).then(
       ({ stdout }) => stdout.trim(),
       (error: { error?: string }) => String(error.error),
     );
@@ -90,10 +98,10 @@ describe.each(runtimesFor("limits of memory"))("memory of a sandbox on %s", (run
     const hogs = guest.commands.run(`exec python3 -c "${HUNDRED}"`, { timeoutMs: 0, onStdout: () => started.resolve() });
     await Promise.race([started.promise, hogs]);
     hogs.catch(() => undefined);
-    const alive = async () => Number((await guest.commands.run("pgrep -c python3 || true", { timeoutMs: 30_000 })).stdout);
-    await expect.poll(alive, { timeout: 30_000, interval: 500 }).toBeLessThan(90);
+    const alive = async () => Number((await guest.commands.run("pgrep -c python3 || true", { timeoutMs: 120_000 })).stdout);
+    await expect.poll(alive, { interval: 500 }).toBeLessThan(90);
     expect(await alive()).toBeGreaterThan(0);
-    expect((await guest.commands.run("pkill -9 python3; true", { timeoutMs: 30_000 })).exitCode).toBe(0);
+    expect((await guest.commands.run("pkill -9 python3; true", { timeoutMs: 120_000 })).exitCode).toBe(0);
   });
 
   const FILE_MIB = scaled("MiB of a file that is larger than the memory of its sandbox", { sample: 1100, full: 2200 });
@@ -103,7 +111,7 @@ describe.each(runtimesFor("limits of memory"))("memory of a sandbox on %s", (run
     const { stdout } = await other.commands.run(
       `dd if=/dev/zero of=large bs=1M count=${FILE_MIB} 2>/dev/null && cat large | wc -c && rm large`,
       {
-        timeoutMs: 60_000,
+        timeoutMs: 180_000,
       },
     );
     expect(stdout).toBe(`${FILE_MIB * MIB}\n`);
@@ -133,7 +141,7 @@ describe.each(runtimesFor("limits of memory"))("memory of a sandbox on %s", (run
     pids = platform.pids();
     guest = await Sandbox.connect(guest.sandboxId, clientOf(platform));
     // 128 + the number of SIGKILL.
-    await expect.poll(() => guest.files.read("outcome").catch(() => ""), { timeout: 20_000 }).toBe("137\n");
+    await expect.poll(() => guest.files.read("outcome").catch(() => "")).toBe("137\n");
     expect(await outcomeOf(HOGS["by copying, at full speed"])).toBe(KILLED);
   });
 
@@ -145,6 +153,6 @@ describe.each(runtimesFor("limits of memory"))("memory of a sandbox on %s", (run
       "X-Access-Token": (guest as unknown as { envdAccessToken: string }).envdAccessToken,
     };
     const used = async () => ((await (await fetch(`${platform.edgeUrl}/metrics`, { headers })).json()) as { mem_used: number }).mem_used;
-    await expect.poll(used, { timeout: 20_000 }).toBeLessThan(200 * MIB);
+    await expect.poll(used).toBeLessThan(200 * MIB);
   });
 });

@@ -50,9 +50,11 @@ describe.each(["gvisor", "runc"] as const)("an agent's metrics on %s", (runtime)
   }
 
   it("report the size of the sandbox, not of the host", async () => {
+    const before = Date.now() / 1000;
     const { cpu_count, mem_total, mem_total_mib, ts } = await metrics();
     expect({ cpu_count, mem_total, mem_total_mib }).toEqual({ cpu_count: 2, mem_total: 512 * MIB, mem_total_mib: 512 });
-    expect(Math.abs(ts - Date.now() / 1000)).toBeLessThan(5);
+    expect(ts).toBeGreaterThan(before - 5);
+    expect(ts).toBeLessThan(Date.now() / 1000 + 5);
   });
 
   it("report the CPU time of the sandbox, whatever the host does", async () => {
@@ -64,7 +66,7 @@ describe.each(["gvisor", "runc"] as const)("an agent's metrics on %s", (runtime)
       most = Math.max(most, used);
       return used;
     };
-    await expect.poll(busy, { timeout: 60_000 }).toBeGreaterThan(20);
+    await expect.poll(busy).toBeGreaterThan(20);
     expect(most).toBeLessThan(70);
   });
 
@@ -81,10 +83,10 @@ describe.each(["gvisor", "runc"] as const)("an agent's metrics on %s", (runtime)
       },
     );
     const held = () => metrics().then(({ mem_used }) => mem_used - before.mem_used);
-    await expect.poll(held, { timeout: 20_000 }).toBeGreaterThan(130 * MIB);
+    await expect.poll(held).toBeGreaterThan(130 * MIB);
     expect(await held()).toBeLessThan(220 * MIB);
     await holder.kill();
-    await expect.poll(held, { timeout: 20_000 }).toBeLessThan(40 * MIB);
+    await expect.poll(held).toBeLessThan(40 * MIB);
   });
 
   it("do not count files as used memory", async () => {

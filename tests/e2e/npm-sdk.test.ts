@@ -104,19 +104,17 @@ describe.each(runtimesFor("the SDK from npm"))("official npm SDK on %s", (runtim
     const listed = await Sandbox.list({ ...client, query: { metadata: { "some key": "a&b=c% ü" } } }).nextItems();
     expect(listed.map(({ sandboxId }) => sandboxId)).toEqual([sandbox.sandboxId]);
     await sandbox.setTimeout(1_000);
-    await new Promise((resolve) => setTimeout(resolve, 2_000));
-    expect(await sandbox.isRunning()).toBe(false);
+    await expect.poll(() => sandbox.isRunning()).toBe(false);
   });
 
-  it("removes a sandbox within a second after its timeout", async () => {
+  it("removes a sandbox after its timeout", async () => {
     const { sandboxID } = (await callApi(platform, "/v2/sandboxes", { body: { templateID: "base", timeout: 1 } })).body as {
       sandboxID: string;
     };
-    const { endAt } = (await callApi(platform, `/sandboxes/${sandboxID}`)).body as { endAt: string };
-    await new Promise((resolve) => setTimeout(resolve, Date.parse(endAt) + 1_000 - Date.now()));
-    expect((await callApi(platform, `/sandboxes/${sandboxID}`)).status).toBe(404);
-    const health = await fetch(`${platform.edgeUrl}/health`, { headers: { "E2b-Sandbox-Id": sandboxID, "E2b-Sandbox-Port": "49983" } });
-    expect(health.status).toBe(502);
+    await expect.poll(async () => (await callApi(platform, `/sandboxes/${sandboxID}`)).status).toBe(404);
+    const askHealth = () => fetch(`${platform.edgeUrl}/health`, { headers: { "E2b-Sandbox-Id": sandboxID, "E2b-Sandbox-Port": "49983" } });
+    await expect.poll(async () => (await askHealth()).status).toBe(502);
+    const health = await askHealth();
     const gone = { sandboxId: sandboxID, message: "The sandbox was not found", code: 502, state: "ended", endReason: "timeout" };
     expect(await health.json()).toEqual({ ...gone, endedAt: expect.any(String) });
   });

@@ -86,7 +86,7 @@ for line in sys.stdin: connect(int(line))
       const { pid } = await sandbox.commands.run("python3 connect.py > late", { background: true, stdin: true, timeoutMs: 0 });
       const late = async () => (await sandbox.files.read("late")).trim().split("\n");
       await sandbox.commands.sendStdin(pid, "4000\n");
-      await expect.poll(late, { timeout: 60_000 }).toEqual(["0"]);
+      await expect.poll(late).toEqual(["0"]);
       await sandbox.pause();
       await sandbox.connect();
       await sandbox.commands.sendStdin(pid, "1000\n");
@@ -152,7 +152,7 @@ for line in sys.stdin: connect(int(line))
     await sandbox.files.write("kept", "x");
     await sandbox.setTimeout(500);
     const detail = async () => (await callApi(platform, `/sandboxes/${sandbox.sandboxId}`)).body as { pauseMode?: string };
-    await waitUntil("it is paused", async () => (await detail()).pauseMode !== undefined, 20_000);
+    await waitUntil("it is paused", async () => (await detail()).pauseMode !== undefined);
     const list = Sandbox.list({ ...client, query: { state: ["paused"] } });
     expect((await list.nextItems()).map(({ sandboxId }) => sandboxId)).toContain(sandbox.sandboxId);
     const again = await Sandbox.connect(sandbox.sandboxId, client);

@@ -32,7 +32,7 @@ describe.each(runtimesFor("terminals and git through the SDK", "runc"))("the npm
     const { onData, text } = screen();
     const terminal = await sandbox.pty.create({ cols: 80, rows: 24, onData, envs: { COLOUR: "grey" }, timeoutMs: 0 });
     await sandbox.pty.sendInput(terminal.pid, keys("tput cols; tty; echo $TERM-$COLOUR-$LANG\n"));
-    await expect.poll(text, { timeout: 20_000 }).toMatch(/\n80\n\/dev\/pts\/\d+\nxterm-256color-grey-C\.UTF-8\n/);
+    await expect.poll(text).toMatch(/\n80\n\/dev\/pts\/\d+\nxterm-256color-grey-C\.UTF-8\n/);
     await sandbox.pty.resize(terminal.pid, { cols: 100, rows: 40 });
     await sandbox.pty.sendInput(terminal.pid, keys("tput cols; tput lines; exit 0\n"));
     expect(await terminal.wait()).toMatchObject({ exitCode: 0 });
@@ -44,7 +44,7 @@ describe.each(runtimesFor("terminals and git through the SDK", "runc"))("the npm
     const first = screen();
     const terminal = await sandbox.pty.create({ cols: 80, rows: 24, onData: first.onData, timeoutMs: 0 });
     await sandbox.pty.sendInput(terminal.pid, keys("KEPT=here\n"));
-    await expect.poll(first.text, { timeout: 20_000 }).toMatch(/KEPT=here/);
+    await expect.poll(first.text).toMatch(/KEPT=here/);
     await terminal.disconnect();
     const second = screen();
     const again = await sandbox.pty.connect(terminal.pid, { onData: second.onData, timeoutMs: 0 });
@@ -58,11 +58,11 @@ describe.each(runtimesFor("terminals and git through the SDK", "runc"))("the npm
     const { onData, text } = screen();
     const terminal = await sandbox.pty.create({ cols: 80, rows: 24, onData, timeoutMs: 0 });
     await sandbox.pty.sendInput(terminal.pid, keys("sleep 100 || echo interrupted\n"));
-    await expect.poll(text, { timeout: 20_000 }).toMatch(/sleep 100/);
+    await expect.poll(text).toMatch(/sleep 100/);
     await new Promise((resolve) => setTimeout(resolve, 500));
     await sandbox.pty.sendInput(terminal.pid, keys("\x03"));
     await sandbox.pty.sendInput(terminal.pid, keys("echo pro''mpt\n"));
-    await expect.poll(text, { timeout: 20_000 }).toMatch(/\nprompt\n/);
+    await expect.poll(text).toMatch(/\nprompt\n/);
     expect(await sandbox.pty.kill(terminal.pid)).toBe(true);
     await expect(terminal.wait()).rejects.toMatchObject({ exitCode: -1, error: "signal: killed" });
     expect(await sandbox.pty.kill(terminal.pid)).toBe(false);

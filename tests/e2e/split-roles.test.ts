@@ -51,13 +51,13 @@ it("an API process starts although a node is down, uses the node when it answers
   await platform.start("api");
   await expect(Sandbox.create(clientOf(platform))).rejects.toThrow("there is no machine to run it");
   await platform.start();
-  await expect.poll(() => sandbox.commands.run("echo here").then(({ stdout }) => stdout, String), { timeout: 20_000 }).toBe("here\n");
+  await expect.poll(() => sandbox.commands.run("echo here").then(({ stdout }) => stdout, String)).toBe("here\n");
   await (await Sandbox.create(clientOf(platform))).kill();
 
   await platform.kill9();
   const before = waits();
   const start = platform.start("api").catch(() => {});
-  await expect.poll(waits, { timeout: 20_000 }).toBeGreaterThan(before);
+  await expect.poll(waits).toBeGreaterThan(before);
   await platform.stop();
   await start;
   expect(platform.pids()).toEqual([]);

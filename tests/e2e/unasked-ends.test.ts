@@ -32,7 +32,7 @@ describe.each(runtimesFor("ends without a request"))("ends without a request, on
   };
   const detailOf = async (id: string) => (await callApi(platform, `/sandboxes/${id}`)).body as { state?: string; keptUntil?: string };
   const kept = async (id: string, reason: string) => {
-    await expect.poll(() => detailOf(id), { timeout: 60_000, interval: 100 }).toMatchObject({ state: "paused", pauseReason: reason });
+    await expect.poll(() => detailOf(id), { interval: 100 }).toMatchObject({ state: "paused", pauseReason: reason });
     expect(await detailOf(id)).toMatchObject({ pauseMode: "filesystem" });
     const response = await fetch(`${platform.edgeUrl}/health`, { headers: { "E2b-Sandbox-Id": id, "E2b-Sandbox-Port": "49983" } });
     expect(response.status).toBe(502);
@@ -97,7 +97,7 @@ describe.each(runtimesFor("ends without a request"))("ends without a request, on
     await commands.run(`kill -${signal} 1`, { user: "root" }).catch(() => {});
     const answer = async () => (await callApi(platform, `/sandboxes/${sandboxId}`)) as { status: number; body: { message: string } };
     // The API does not find it as soon as its end begins. The time and the reason are known when the end is over.
-    await expect.poll(async () => (await answer()).body.message, { timeout: 60_000, interval: 100 }).toMatch(/It ended at .*: exited$/);
+    await expect.poll(async () => (await answer()).body.message, { interval: 100 }).toMatch(/It ended at .*: exited$/);
     expect((await answer()).status).toBe(404);
     const response = await fetch(`${platform.edgeUrl}/health`, { headers: { "E2b-Sandbox-Id": sandboxId, "E2b-Sandbox-Port": "49983" } });
     expect(response.status).toBe(502);

@@ -39,7 +39,7 @@ it("a separate node refuses an API process on another database, and keeps its sa
   await platform.kill9("api");
   moveDatabase(platform.dataDir, "skerry.db", "away.db");
   await platform.start();
-  await expect.poll(() => platform.logs(), { timeout: 20_000 }).toContain("is not taken in: is this the right database?");
+  await expect.poll(() => platform.logs()).toContain("is not taken in: is this the right database?");
   await expect(Sandbox.create(clientOf(platform))).rejects.toThrow("there is no machine to run it");
   await platform.kill9("api");
   moveDatabase(platform.dataDir, "skerry.db", "empty.db");

@@ -23,11 +23,9 @@ describe.each(["gvisor", "runc"] as const)("churn on %s", (runtime) => {
       }
     };
     await Promise.all(Array.from({ length: AT_ONCE }, worker));
-    await waitUntil(
-      "the host looks as before",
-      async () => JSON.stringify(await steadyState(platform)) === JSON.stringify(before),
-      30_000,
-    ).catch(async () => expect(await steadyState(platform)).toEqual(before));
+    await waitUntil("the host looks as before", async () => JSON.stringify(await steadyState(platform)) === JSON.stringify(before)).catch(
+      async () => expect(await steadyState(platform)).toEqual(before),
+    );
     expect((await callApi(platform, "/v2/sandboxes")).body).toEqual([]);
   });
 });

@@ -92,14 +92,10 @@ describe.each(runtimesFor("platforms that are killed during creates and kills"))
 
 /** The ids of the remaining sandboxes, once no operation is unfinished. */
 async function settledSandboxes(platform: Platform): Promise<string[]> {
-  await waitUntil(
-    "unfinished work is finished after a restart",
-    async () => {
-      const now = await counts(platform);
-      return now.unfinished === 0 && now.trash === 0 && now.recorded === now.running && now.trees === now.running;
-    },
-    20_000,
-  );
+  await waitUntil("unfinished work is finished after a restart", async () => {
+    const now = await counts(platform);
+    return now.unfinished === 0 && now.trash === 0 && now.recorded === now.running && now.trees === now.running;
+  });
   const listed = (await callApi(platform, "/v2/sandboxes")).body as { sandboxID: string }[];
   return listed.map(({ sandboxID }) => sandboxID);
 }

@@ -2,7 +2,7 @@ import { describe } from "vitest";
 import { describePlatformCrashes } from "./platform-crashes/describe-platform-crashes.ts";
 
 // platform-crashes.test.ts has the sample of crash points.
-describe("kill -9 of a platform on gvisor, in operations that start, copy and end sandboxes", { timeout: 120_000 }, () =>
+describe("kill -9 of a platform on gvisor, in operations that start, copy and end sandboxes", () =>
   describePlatformCrashes("gvisor", [
     "create",
     "create from a snapshot",
@@ -12,5 +12,4 @@ describe("kill -9 of a platform on gvisor, in operations that start, copy and en
     "kill of a paused one",
     "deletion of a snapshot",
     "death of its runtime",
-  ]),
-);
+  ]));

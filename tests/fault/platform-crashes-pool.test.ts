@@ -31,7 +31,7 @@ function ifThere(look: () => boolean): boolean {
 }
 
 // platform-crashes.test.ts has the sample of crash points.
-describe.each(["gvisor", "runc"] as const)("kill -9 of a platform with a pool on %s", { timeout: 120_000 }, (runtime) => {
+describe.each(["gvisor", "runc"] as const)("kill -9 of a platform with a pool on %s", (runtime) => {
   const casesOf = (operation: ApiOperation) => platformCases(runtime, [operation]).map(({ point }) => point);
 
   it.each(["filling of the pool", "create from the pool"] as const)("%s: it has a crash point", (operation) => {

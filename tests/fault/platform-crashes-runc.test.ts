@@ -2,7 +2,7 @@ import { describe } from "vitest";
 import { describePlatformCrashes } from "./platform-crashes/describe-platform-crashes.ts";
 
 // platform-crashes.test.ts has the sample of crash points.
-describe("kill -9 of a platform on runc, which keeps no memory", { timeout: 120_000 }, () =>
+describe("kill -9 of a platform on runc, which keeps no memory", () =>
   describePlatformCrashes("runc", [
     "create",
     "create from a snapshot",
@@ -15,5 +15,4 @@ describe("kill -9 of a platform on runc, which keeps no memory", { timeout: 120_
     "kill of a paused one",
     "deletion of a snapshot",
     "death of its runtime",
-  ]),
-);
+  ]));

@@ -6,6 +6,5 @@ it("every operation of a node that has crash points is reached through the API",
   expect(unreachedOperations()).toEqual([]);
 });
 
-describe("kill -9 of a platform on gvisor, with memory at stake", { timeout: 120_000 }, () =>
-  describePlatformCrashes("gvisor", ["pause", "resume", "snapshot", "fork"]),
-);
+describe("kill -9 of a platform on gvisor, with memory at stake", () =>
+  describePlatformCrashes("gvisor", ["pause", "resume", "snapshot", "fork"]));

@@ -230,7 +230,7 @@ describe("the host's disk, with ready sandboxes", () => {
     await using node = await ChildNode.start({ runtime: "gvisor", diskMb: 3072, poolSize: 1 });
     const { marked } = sandboxesOf(() => node, "gvisor");
     await marked();
-    await waitUntil("one is ready", () => node.ready() > 0, 30_000);
+    await waitUntil("one is ready", () => node.ready() > 0);
     const spec = node.spec(newId("i", 21));
     await leave(node.dir, RESERVE - 8 * MIB);
     await refusal(node.client.createSandbox({ spec }));

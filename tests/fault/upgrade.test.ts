@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { runCommand, SubprocessError } from "@skerry/base";
 import type { DataFolder } from "@skerry/setup/folder";
-import { createTestDataFolder, describeTraces, freePorts, prepareTestCache, readHostTraces, startPlatform } from "@skerry/testkit";
+import { createTestDataFolder, freePorts, prepareTestCache, startPlatform, untilNothingIsLeft } from "@skerry/testkit";
 import { runtimesFor } from "@skerry/testkit/depth";
 import { waitUntil } from "@skerry/testkit/wait-until";
 import { Sandbox } from "e2b";
@@ -49,7 +49,7 @@ describe.each(runtimesFor("upgrades"))("sandboxes on %s that an earlier version 
   });
   afterAll(async () => {
     expect(await skerry(SKERRY, {}, "down")).toMatchObject({ exitCode: 0 });
-    expect(describeTraces(await readHostTraces(folder.root))).toEqual([]);
+    expect(await untilNothingIsLeft(folder.root)).toEqual([]);
     rmSync(folder.root, { recursive: true });
   });
 

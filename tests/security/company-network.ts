@@ -1,17 +1,24 @@
 // A simulated company network behind the host: private addresses, and a proxy that intercepts TLS with the company's own authority.
 
 import { spawn } from "node:child_process";
-import { randomBytes, randomInt } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { type AddressInfo, connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { runCommand } from "@skerry/base";
 import { waitUntil } from "@skerry/testkit/wait-until";
+import { reserveAddresses } from "./reserve-addresses.ts";
 
 export const PROXY_PORT = 3128;
 export const OTHER_PORT = 3129;
 const HOST = "packages.example";
+const CANDIDATES = ["172.31", "10.231", "192.168"].flatMap((range, index) =>
+  Array.from({ length: 249 }, (_, third) => ({
+    namespace: `corp-${index}-${third}`,
+    device: `corp${index}-${third}`,
+    addresses: [1, 10, 11].map((last) => `${range}.${third + 1}.${last}`),
+  })),
+);
 
 export interface CompanyNetwork extends AsyncDisposable {
   /** A private address, at which the proxy and another server listen. */
@@ -29,16 +36,13 @@ export interface CompanyNetwork extends AsyncDisposable {
 }
 
 export async function startCompanyNetwork(): Promise<CompanyNetwork> {
-  const id = randomBytes(2).toString("hex");
-  const [namespace, device] = [`corp-${id}`, `corp${id}`];
-  // Addresses of their own, because several tests may run at once.
-  const third = randomInt(1, 250);
-  const [hostAddress, proxyAddress, otherAddress] = [1, 10, 11].map((last) => `172.31.${third}.${last}`) as [string, string, string];
   const stack = new AsyncDisposableStack();
   const dir = mkdtempSync(join(tmpdir(), "skerry-company-"));
   stack.defer(() => rmSync(dir, { recursive: true }));
   await makeCertificates(dir);
-  await runCommand("ip", ["netns", "add", namespace]);
+  // Addresses of their own, because several tests may run at once.
+  const { namespace, device, addresses } = await reserveAddresses(CANDIDATES);
+  const [hostAddress, proxyAddress, otherAddress] = addresses as [string, string, string];
   stack.defer(async () => {
     await runCommand("ip", ["netns", "del", namespace]);
   });
@@ -108,7 +112,7 @@ async function makeCertificates(dir: string): Promise<void> {
 
 function accepts(address: string, port: number): Promise<boolean> {
   return new Promise((resolve) => {
-    const socket = connect({ host: address, port, timeout: 500 });
+    const socket = connect({ host: address, port, timeout: 5_000 });
     const end = (isOpen: boolean) => {
       socket.destroy();
       resolve(isOpen);

@@ -49,7 +49,7 @@ except OSError: print("silent")`;
   }
 
   it("reaches the public internet, behind the host's address", async () => {
-    const { stdout } = await sandbox.commands.run(`curl -sS -m 5 http://${internet.publicAddress}:${INTERNET_PORT}/`);
+    const { stdout } = await sandbox.commands.run(`curl -sS -m 60 http://${internet.publicAddress}:${INTERNET_PORT}/`);
     expect(stdout).toBe(internet.hostAddress);
   });
 

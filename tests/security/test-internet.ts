@@ -1,23 +1,31 @@
 // A simulated internet: a network namespace behind the host, with public, private and link-local addresses. The same servers answer on
 // all of them, HTTP over TCP and an echo over UDP, so only the firewall decides which of them a sandbox can reach.
 //
-// Several may exist at once, beside the machine's other connections. So the host gets routes to single addresses only. The host's own
-// address and the public ones are drawn at random from TEST-NET-2 and TEST-NET-3, ranges that nobody uses. All instances share the closed addresses,
-// with routes of different metrics: each route leads to the same kind of server.
+// Several may exist at once, beside the machine's other connections. So the host gets routes to single addresses only, and none of them
+// belongs to a network of the machine. The host's own address and the public ones are reserved in the ranges for documentation, which
+// nobody should use. Instances may share closed addresses, with routes of different metrics: each route leads to the same kind of server.
 
 import { spawn } from "node:child_process";
-import { randomBytes, randomInt } from "node:crypto";
+import { randomInt } from "node:crypto";
 import { runCommand } from "@skerry/base";
 import { waitUntil } from "@skerry/testkit/wait-until";
+import { isOfMachine, reserveAddresses } from "./reserve-addresses.ts";
 
-export const CLOSED_ADDRESSES = [
-  "192.168.77.10",
-  "172.20.77.10",
-  "100.64.77.10",
-  "10.255.77.10",
+/** One address of each private range, and the one at which cloud providers tell machines their secrets. */
+export const CLOSED_ADDRESSES: readonly string[] = [
+  ...["192.168", "172.20", "100.64", "10.255", "198.18"].map(foreignAddressIn),
   "169.254.169.254",
-  "198.18.77.10",
-] as const;
+];
+/** For documentation only (RFC 5737), and public for a firewall. */
+const PUBLIC_RANGES = ["198.51.100", "203.0.113", "192.0.2"];
+const CANDIDATES = PUBLIC_RANGES.flatMap((range, index) => {
+  const other = PUBLIC_RANGES[(index + 1) % PUBLIC_RANGES.length];
+  return Array.from({ length: 60 }, (_, at) => ({
+    namespace: `inet-${index}-${at}`,
+    device: `inet${index}-${at}`,
+    addresses: [`${range}.${4 * at + 2}`, `${range}.${4 * at + 3}`, `${other}.${4 * at + 4}`] as const,
+  }));
+});
 export const INTERNET_PORT = 8099;
 
 export interface TestInternet extends AsyncDisposable {
@@ -30,16 +38,10 @@ export interface TestInternet extends AsyncDisposable {
 }
 
 export async function startInternet(): Promise<TestInternet> {
-  const id = randomBytes(2).toString("hex");
-  const namespace = `inet-${id}`;
-  const device = `inet${id}`;
   const metric = randomInt(1, 1_000_000_000);
-  const last = 2 * randomInt(1, 127);
-  const hostAddress = `198.51.100.${last}`;
-  const publicAddress = `198.51.100.${last + 1}`;
-  const otherPublicAddress = `203.0.113.${last + 1}`;
+  const { namespace, device, addresses: reserved } = await reserveAddresses(CANDIDATES);
+  const [hostAddress, publicAddress, otherPublicAddress] = reserved;
   const stack = new AsyncDisposableStack();
-  await runCommand("ip", ["netns", "add", namespace]);
   stack.defer(async () => {
     await runCommand("ip", ["netns", "del", namespace]);
   });
@@ -68,9 +70,15 @@ export async function startInternet(): Promise<TestInternet> {
   return { publicAddress, otherPublicAddress, hostAddress, [Symbol.asyncDispose]: () => stack.disposeAsync() };
 }
 
+function foreignAddressIn(range: string): string {
+  const found = Array.from({ length: 100 }, (_, third) => `${range}.${77 + third}.10`).find((address) => !isOfMachine(address));
+  if (found === undefined) throw new Error(`the machine's own networks take all of ${range}.0.0`);
+  return found;
+}
+
 async function answers(address: string): Promise<boolean> {
   try {
-    return (await fetch(`http://${address}:${INTERNET_PORT}/`, { signal: AbortSignal.timeout(500) })).ok;
+    return (await fetch(`http://${address}:${INTERNET_PORT}/`, { signal: AbortSignal.timeout(5_000) })).ok;
   } catch {
     return false;
   }

@@ -26,7 +26,7 @@ describeOnEachDatabase("a pause that fails by the guest's doing", { inSample: "s
 
   it("costs it its memory after a grace, and the journal and the answer of a connect say why", async () => {
     const id = await create({}, { unsavable: WHY });
-    await waitUntil("it is paused", () => isIn(id, "paused"), 20_000);
+    await waitUntil("it is paused", () => isIn(id, "paused"));
     expect(await find(id)).toMatchObject({ imageHasMemory: false, pauseReason: null });
     expect((await events(id)).at(-1)).toBe(`paused:memory_lost: ${WHY}`);
     // One pause at the timeout, one after the grace period, and one without memory.
@@ -41,21 +41,21 @@ describeOnEachDatabase("a pause that fails by the guest's doing", { inSample: "s
     const id = await create({}, { unsavable: WHY });
     await waitUntil("it was tried", () => api().node.countCalls("pause") > 0);
     change(id, { unsavable: "" });
-    await waitUntil("it is paused", () => isIn(id, "paused"), 20_000);
+    await waitUntil("it is paused", () => isIn(id, "paused"));
     expect(await find(id)).toMatchObject({ imageHasMemory: true });
     expect((await events(id)).at(-1)).toBe("paused:timeout");
   });
 
   it("keeps its memory where only its files were to be kept and its agent is stopped", async () => {
     const id = await create({ autoPauseMemory: false }, { isSilent: true });
-    await waitUntil("it is paused", () => isIn(id, "paused"), 20_000);
+    await waitUntil("it is paused", () => isIn(id, "paused"));
     expect(await find(id)).toMatchObject({ imageHasMemory: true, agentUnresponsive: true });
     expect((await events(id)).at(-1)).toBe("paused:timeout");
   });
 
   it("ends it where no pause can be made of it at all", async () => {
     const id = await create({}, { unsavable: WHY, isSilent: true });
-    await waitUntil("it has ended", () => isIn(id, "ended"), 20_000);
+    await waitUntil("it has ended", () => isIn(id, "ended"));
     expect((await find(id))?.endReason).toBe("timeout");
     expect((await events(id)).slice(-3)).toEqual(["pause_failed:null", "expire:timeout", "gone:null"]);
   });
@@ -67,9 +67,9 @@ describeOnEachDatabase("a pause that fails by the guest's doing", { inSample: "s
     expect((await api().call("POST", `/v2/sandboxes/${id}/connect`)).status).toBe(200);
     const calls = api().node.countCalls("pause");
     await expire(id);
-    await waitUntil("its grace begins anew", () => api().node.countCalls("pause") > calls, 20_000);
+    await waitUntil("its grace begins anew", () => api().node.countCalls("pause") > calls);
     expect((await find(id))?.state).not.toBe("ended");
-    await waitUntil("it has ended", () => isIn(id, "ended"), 20_000);
+    await waitUntil("it has ended", () => isIn(id, "ended"));
     expect(api().node.countCalls("pause")).toBeGreaterThanOrEqual(calls + 3);
   });
 
@@ -79,10 +79,10 @@ describeOnEachDatabase("a pause that fails by the guest's doing", { inSample: "s
     async (code) => {
       api().node.pause = code;
       const id = await create({}, {});
-      await waitUntil("it was tried again after its grace", () => api().node.countCalls("pause") >= 2, 30_000);
+      await waitUntil("it was tried again after its grace", () => api().node.countCalls("pause") >= 2);
       await waitUntil("it runs", () => isIn(id, "running"));
       api().node.pause = "ok";
-      await waitUntil("it is paused", () => isIn(id, "paused"), 30_000);
+      await waitUntil("it is paused", () => isIn(id, "paused"));
       expect(await find(id)).toMatchObject({ imageHasMemory: true });
     },
   );

@@ -63,7 +63,6 @@ it("finds out what became of pauses, resumes and snapshots whose end it could no
   await waitUntil(
     "all have settled",
     async () => (await Promise.all([pausing, resuming, snapshotting].map(stateOf))).join() === "paused,running,running",
-    30_000,
   );
   expect((await post(pausing, "connect")).status).toBe(201);
   expect((await post(resuming, "pause")).status).toBe(204);

@@ -87,10 +87,8 @@ describeOnEachDatabase(
       for (const each of METHODS) Object.assign(api().node, { [each]: "ok" });
       const { sandboxes, images } = api().store;
       const rows = async () => await Promise.all([...known].map((id) => sandboxes.find(id)));
-      await waitUntil(
-        "everything has settled",
-        async () => (await rows()).every((row) => row === undefined || !PASSING_STATES.has(row.state)),
-        60_000,
+      await waitUntil("everything has settled", async () =>
+        (await rows()).every((row) => row === undefined || !PASSING_STATES.has(row.state)),
       );
       const listed = async (path: string) => (await api().call("GET", path)).body;
       for (let rows = await listed("/v2/sandboxes"); rows.length > 0; rows = await listed("/v2/sandboxes")) {

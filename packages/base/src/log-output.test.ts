@@ -53,7 +53,7 @@ test("writing never waits for a reader, which later gets whole lines in order an
   await vi.waitFor(() => {
     text += readAll(reader);
     expect(text).toMatch(/are missing\n$/);
-  });
+  }, 60_000);
   const lines = text.trim().split("\n");
   expect(lines.pop()).toBe(`${dropped} are missing`);
   expect(lines).toEqual(all.slice(0, all.length - dropped));

@@ -1,7 +1,6 @@
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, expect, it } from "vitest";
 import { runCommand, SubprocessError } from "./subprocess.ts";
 
@@ -79,7 +78,7 @@ it("kills all processes of a program at its time limit, and when the caller abor
     timedOut: false,
   });
   expect(await failureOf(shell("sleep 60", { signal: AbortSignal.abort() }))).toMatchObject({ signalName: "SIGKILL" });
-  expect(performance.now() - startedAt).toBeLessThan(20_000);
+  expect(performance.now() - startedAt).toBeLessThan(50_000);
 });
 
 it("keeps the end of stderr, and fails when stdout exceeds its limit", async () => {
@@ -93,10 +92,9 @@ it("waits until the processes that a program started have closed its output, unl
   const file = join(folder, "output");
   const fd = openSync(file, "w");
   try {
-    const startedAt = performance.now();
-    await shell("(sleep 2; echo late) & echo early", { outputFd: fd });
-    expect(performance.now() - startedAt).toBeLessThan(1_900);
-    expect(readFileSync(file, "utf8")).toBe("early\n");
+    await shell("sleep 1000 & echo $!", { outputFd: fd });
+    const stillRuns = Number(readFileSync(file, "utf8"));
+    expect(process.kill(stillRuns, "SIGKILL")).toBe(true);
   } finally {
     closeSync(fd);
   }
@@ -107,8 +105,7 @@ it("runs many programs at once, and leaves neither descriptors nor zombies", asy
   const before = count();
   const outcomes = await Promise.all(Array.from({ length: 100 }, (_, index) => shell(`echo ${index}`)));
   expect(outcomes.map(({ stdout }) => Number(stdout))).toEqual(Array.from({ length: 100 }, (_, index) => index));
-  await sleep(50);
-  expect(count()).toBe(before);
+  await expect.poll(count).toBe(before);
   const { stdout } = await runCommand("ps", ["-o", "stat=", "--ppid", String(process.pid)]);
   expect(stdout.split("\n").filter((line) => line.startsWith("Z"))).toEqual([]);
 });

@@ -98,9 +98,9 @@ describe.each<Reach>(["direct", "connect"])("ends and breaks over a %s dial", (r
       const client = new RawClient(world.port).send(head);
       await waitFor(() => (requests === n + 1 ? true : undefined), "the request");
       client.socket.destroy();
-      await waitFor(() => (ended === n + 1 ? true : undefined), `the end of ${head}`, 1_000);
+      await waitFor(() => (ended === n + 1 ? true : undefined), `the end of ${head}`);
     }
-    await waitFor(() => (world.sandboxes.sockets.size === 0 ? true : undefined), "sandbox connections to close", 1_000);
+    await waitFor(() => (world.sandboxes.sockets.size === 0 ? true : undefined), "sandbox connections to close");
   });
 
   test("an answer before the end of the request reaches the client, and the connection goes on", async () => {

@@ -83,11 +83,11 @@ export class RawClient {
   }
 
   /** Resolves when the text has arrived. */
-  async until(text: string, timeoutMs = 5_000): Promise<string> {
+  async until(text: string, timeoutMs = 30_000): Promise<string> {
     return waitFor(() => (this.received.includes(text) ? this.received : undefined), `"${text}" in ${this.received}`, timeoutMs);
   }
 
-  async untilClosed(timeoutMs = 5_000): Promise<string> {
+  async untilClosed(timeoutMs = 30_000): Promise<string> {
     await waitFor(() => (this.ended || this.socket.destroyed ? true : undefined), `the end after ${this.received}`, timeoutMs);
     this.socket.destroy();
     await this.closed;
@@ -95,7 +95,7 @@ export class RawClient {
   }
 }
 
-export async function waitFor<T>(probe: () => T | undefined, what: string, timeoutMs = 5_000): Promise<T> {
+export async function waitFor<T>(probe: () => T | undefined, what: string, timeoutMs = 30_000): Promise<T> {
   const end = Date.now() + timeoutMs;
   for (;;) {
     const value = probe();

@@ -43,12 +43,13 @@ test("connections over the limit are refused with one line in the log; idle ones
 });
 
 test("a connection without a first request is closed early, one that has had its request is not", async () => {
-  await using world = await createWorld("direct", { firstRequestTimeoutMs: 300 });
+  await using world = await createWorld("direct", { firstRequestTimeoutMs: 1_000 });
   await world.serve(3000, (_req, res) => res.end("ok"));
+  const good = new RawClient(world.port).send(GET);
+  await good.until("ok");
   const silent = new RawClient(world.port);
   const slow = new RawClient(world.port).send("GET / HT");
-  const good = new RawClient(world.port).send(GET);
-  for (const client of [silent, slow]) await waitFor(() => (client.socket.destroyed ? true : undefined), "the end", 2_000);
+  for (const client of [silent, slow]) await waitFor(() => (client.socket.destroyed ? true : undefined), "the end");
   good.received = "";
   await good.send(GET).until("ok");
   good.socket.destroy();

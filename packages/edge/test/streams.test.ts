@@ -19,7 +19,7 @@ test.each([
   });
   const client = new RawClient(world.port).send(`POST / HTTP/1.1\r\nHost: ${hostOf(3000)}\r\n${rest}`);
   await client.until("ok");
-  await waitFor(() => (world.sandboxes.sockets.size === 0 ? true : undefined), "the sandbox's connection to close", 1_000);
+  await waitFor(() => (world.sandboxes.sockets.size === 0 ? true : undefined), "the sandbox's connection to close");
   client.socket.destroy();
   expect(faults.seen).toEqual([]);
 });

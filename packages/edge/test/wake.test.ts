@@ -269,5 +269,5 @@ describe.each<Reach>(["direct", "connect"])("waking sandboxes over a %s dial", (
       setTimeout(() => res.end(" and after"), 6_000);
     });
     expect((await fetchThrough(world.port, 3001)).body.toString()).toBe("before and after");
-  }, 20_000);
+  });
 });

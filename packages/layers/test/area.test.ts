@@ -53,7 +53,7 @@ afterEach(async () => {
   await areas.stop();
   for (const id of areas.list()) await areas.destroy(id);
   // A device stays for as long as a process of anybody's, which was just starting, has the mounts of before.
-  await expect.poll(() => remains(dir), { timeout: 10_000 }).toEqual({ files: [], mounts: [], devices: [] });
+  await expect.poll(() => remains(dir)).toEqual({ files: [], mounts: [], devices: [] });
 });
 afterAll(() => rmSync(base, { recursive: true, force: true }));
 
@@ -156,7 +156,7 @@ describe("a limited area", () => {
     expect(((await areas.hostBytes(area.id)) ?? 0) - before).toBeGreaterThan(99 * MIB);
     unlinkSync(join(area.upper, "big"));
     await areas.sync(area.id);
-    await expect.poll(async () => ((await areas.hostBytes(area.id)) ?? 0) - before, { timeout: 10_000 }).toBeLessThan(8 * MIB);
+    await expect.poll(async () => ((await areas.hostBytes(area.id)) ?? 0) - before).toBeLessThan(8 * MIB);
   });
 
   it("belongs to whom it was made for, is closed to the machine's users, and runs set-user-id programs", async () => {
@@ -350,7 +350,7 @@ describe("an area's life", () => {
     const { id, upper } = await areas.create(newAreaId(), { sizeMb: 32, ownerId: 0 });
     writeFileSync(join(upper, "file"), "kept");
     await areas.close(id);
-    await expect.poll(() => remains(dir), { timeout: 10_000 }).toMatchObject({ mounts: [], devices: [] });
+    await expect.poll(() => remains(dir)).toMatchObject({ mounts: [], devices: [] });
     expect(existsSync(upper)).toBe(false);
     const next = open();
     expect(next.list()).toEqual([id]);

@@ -1,7 +1,7 @@
 import { errnoOf } from "@skerry/base";
 import { type HardLinks, mountRootFilesystem, type RootMount } from "@skerry/layers";
 
-const ATTEMPTS = 100;
+const ATTEMPTS = 1_500;
 const PAUSE_MS = 20;
 
 /**

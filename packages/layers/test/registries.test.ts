@@ -27,7 +27,7 @@ beforeAll(async () => {
     startRegistry(),
     startRegistry({ asksForUser: true, tls: { certificate: file("server.crt"), key: file("server.key") } }),
   ]);
-}, 60_000);
+});
 afterAll(async () => {
   await open?.stop();
   await guarded?.stop();

@@ -66,7 +66,7 @@ describe("builds on a node", () => {
   it("are ended by a cancellation, and are started again after a restart of the node", async () => {
     await start("cancelled", [run("echo begun; sleep 600")]);
     const watching = heard("cancelled");
-    await waitUntil("the step runs", () => areasInUse(under).length > 0, 20_000);
+    await waitUntil("the step runs", () => areasInUse(under).length > 0);
     await under.client.cancelBuild({ buildId: "cancelled" });
     expect((await watching).outcome).toMatchObject({ case: "failed", value: { message: "build was cancelled" } });
     expect(areasInUse(under)).toEqual([]);

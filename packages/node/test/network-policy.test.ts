@@ -54,7 +54,7 @@ describe.each(runtimesFor("a sandbox's network policy"))("the network policy on 
   const interfacesOf = (...ids: string[]) => ids.map((id) => recordOf(id).record.slot.hostInterface).toSorted();
   /** On gVisor, the first one only serves to take the image, from which the others are restored. */
   const isReady = ({ state, isRestored }: StoredRecord) => state === "pooled" && (runtime === "runc" || isRestored === true);
-  const poolFull = () => waitUntil("the pool is full", () => records().some(({ record }) => isReady(record)), 20_000);
+  const poolFull = () => waitUntil("the pool is full", () => records().some(({ record }) => isReady(record)));
 
   it("holds for a sandbox that is booted or claimed, and from one daemon to the next; a release removes it", async () => {
     const [open, closed] = [await create({}), await create(CLOSED)];

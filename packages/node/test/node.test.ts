@@ -76,7 +76,7 @@ describe.each(runtimesFor("a node's basic operations", "runc"))("node on %s", (r
     await expect(kill(held ?? "")).rejects.toThrow();
     for (const id of others.slice(0, 2)) await create(id);
     await expect(kill(held ?? "")).rejects.toThrow();
-    execFileSync("umount", [area]);
+    execFileSync("umount", ["--lazy", area]);
     await kill(held ?? "");
     await create(others[2] ?? "");
     expect(new Set(others.map((id) => slotOf(id).slot.number)).size).toBe(3);

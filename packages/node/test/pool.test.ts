@@ -26,7 +26,7 @@ describe.each(runtimesFor("a node's pool"))("the warm pool on %s", (runtime) => 
   const stateOf = (name: string) =>
     (JSON.parse(readFileSync(join(under.config.dir, "sandboxes", name, "sandbox.json"), "utf8")) as { state: string }).state;
   const ready = () => containers().filter((name) => stateOf(name) === "pooled").length;
-  const full = () => waitUntil("the pool is full", () => ready() === 2, 20_000);
+  const full = () => waitUntil("the pool is full", () => ready() === 2);
 
   it("hands out what is ready, fills up behind it, and lists only what is somebody's", async () => {
     const first = await create();
@@ -57,12 +57,12 @@ describe.each(runtimesFor("a node's pool"))("the warm pool on %s", (runtime) => 
         .filter((file) => existsSync(file) && readFileSync(file, "utf8").includes(digest)).length;
     const images = () => readdirSync(join(under.config.dir, "images"));
     const { id } = await create({ templateId: "other", layers: [digest] });
-    await waitUntil("the pool has some of both templates", () => ready() >= 2 && onIt() > 1, 20_000);
+    await waitUntil("the pool has some of both templates", () => ready() >= 2 && onIt() > 1);
     expect(await listed()).not.toContain(digest);
     await under.client.killSandbox({ sandboxId: id });
     // Whatever the pool has is nobody's.
     await waitUntil("only the pool has the layer", async () => (await listed()).includes(digest));
-    await waitUntil("it is removed", async () => (await under.client.deleteLayer({ digest })).removed, 20_000);
+    await waitUntil("it is removed", async () => (await under.client.deleteLayer({ digest })).removed);
     expect(onIt()).toBe(0);
     await under.client.createSandbox({ spec: under.spec("i".repeat(20)) });
     await under.client.killSandbox({ sandboxId: "i".repeat(20) });
@@ -88,7 +88,7 @@ describe.each(runtimesFor("a node's pool"))("the warm pool on %s", (runtime) => 
       expect(made.filter(({ startKind }) => startKind === StartKind.BOOT).length).toBeGreaterThan(0);
       for (const { id } of made) expect(await statusWith(under, id, "a-token")).toBe(200);
       for (const { id } of made) await under.client.killSandbox({ sandboxId: id });
-      await waitUntil("another image is taken", () => existsSync(join(image(), "image.json")) && statSync(image()).ino !== ino, 20_000);
+      await waitUntil("another image is taken", () => existsSync(join(image(), "image.json")) && statSync(image()).ino !== ino);
       await full();
       const { id, startKind } = await create();
       expect(startKind).toBe(StartKind.CLAIM);
@@ -115,7 +115,7 @@ describe.each(runtimesFor("a node's pool"))("the warm pool on %s", (runtime) => 
   });
 
   it("pauses, resumes and snapshots what came from the pool like any other", async () => {
-    await waitUntil("one is ready", () => ready() > 0, 20_000);
+    await waitUntil("one is ready", () => ready() > 0);
     const { id } = await create();
     const [pause, snapshot] = ["mpool000000000000001", "mpool000000000000002"].map((one) => one.slice(0, 20));
     await under.client.snapshotSandbox({ sandboxId: id, imageId: snapshot ?? "", memory: true });

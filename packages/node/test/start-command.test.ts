@@ -84,7 +84,7 @@ describe.each(runtimesFor("a node's start commands"))("the start command of a te
       expect(startKind).toBe(StartKind.BOOT);
       expect(await ask(sandboxId)).toMatch(/^here \d+\n$/);
       await kill(sandboxId);
-      await waitUntil("the image is there again", () => images().length === 1, 30_000);
+      await waitUntil("the image is there again", () => images().length === 1);
       await waitUntil("a sandbox is restored", async () => {
         const next = await createSandbox();
         await kill(next.sandboxId);
@@ -102,7 +102,7 @@ describe.each(runtimesFor("a node's start commands"))("the start command of a te
       await under.stop();
       Object.assign(under.config, { agents: { ...agents, dir, current: { ...agents.current, digest: "another" } } });
       await under.start();
-      await waitUntil("there is another image instead", () => images().length === 1 && images()[0] !== before[0], 30_000);
+      await waitUntil("there is another image instead", () => images().length === 1 && images()[0] !== before[0]);
       const { sandboxId, startKind } = await createSandbox();
       expect(startKind).toBe(StartKind.RESTORE);
       expect(await ask(sandboxId)).toMatch(/^here \d+\n$/);

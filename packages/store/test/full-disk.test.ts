@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await store?.close();
-  await runCommand("umount", [dir]);
+  await runCommand("umount", ["--lazy", dir]);
   rmSync(dir, { recursive: true });
 });
 

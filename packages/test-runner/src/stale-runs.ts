@@ -8,7 +8,7 @@ import { errnoOf } from "@skerry/base";
 import { readLiveProcess } from "@skerry/setup/folder";
 import { unmountBelow } from "./unmount-below.ts";
 
-const END_LIMIT_MS = 20_000;
+const END_LIMIT_MS = 60_000;
 
 /** Removes what dead runs left below `runsDir`. Returns the names of their folders. */
 export async function sweepStaleRuns(runsDir: string, cleanup: (dataDir: string) => Promise<unknown>): Promise<string[]> {

@@ -4,6 +4,7 @@
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, readlinkSync, realpathSync } from "node:fs";
 import { basename } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { runCommand } from "@skerry/base";
 
 export interface HostTraces {
@@ -41,6 +42,19 @@ export async function readHostTraces(dataDir: string): Promise<HostTraces> {
 /** One line for each trace; no lines when nothing is left. */
 export function describeTraces(traces: HostTraces): string[] {
   return Object.entries(traces).flatMap(([kind, found]) => (found as readonly string[]).map((name) => `${kind}: ${name}`));
+}
+
+/**
+ * Waits until nothing of this platform is left, and returns what is still there after 30 s. The kernel ends a killed process, and removes
+ * its cgroup, a moment later, and a process that is just starting holds a copy of all mounts for a moment.
+ */
+export async function untilNothingIsLeft(dataDir: string, limitMs = 30_000): Promise<string[]> {
+  const deadline = performance.now() + limitMs;
+  for (;;) {
+    const left = describeTraces(await readHostTraces(dataDir));
+    if (left.length === 0 || performance.now() > deadline) return left;
+    await sleep(50);
+  }
 }
 
 function listProcesses(root: string, ours: RegExp): string[] {

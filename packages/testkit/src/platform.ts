@@ -11,7 +11,7 @@ import { runCommand, spawnCommand } from "@skerry/base";
 import { clientVariables, type DataFolder, ensureSecrets, localTlsFiles, type PlatformSettings, type Secrets } from "@skerry/setup/folder";
 import { unmountBelow } from "@skerry/test-runner";
 import { freePorts } from "./free-ports.ts";
-import { describeTraces, readHostTraces } from "./leftovers.ts";
+import { untilNothingIsLeft } from "./leftovers.ts";
 import { createTestDataFolder } from "./test-cache.ts";
 import { waitUntil } from "./wait-until.ts";
 
@@ -20,8 +20,8 @@ const ARM_CRASH_POINTS = join(import.meta.dirname, "arm-crash-points.ts");
 const SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /** Compile cache for Skerry processes. Without it a start takes twice the CPU time. */
 const compileCache = () => (process.env.NODE_COMPILE_CACHE ? { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE } : undefined);
-const START_LIMIT_MS = 60_000;
-const STOP_LIMIT_MS = 30_000;
+const START_LIMIT_MS = 120_000;
+const STOP_LIMIT_MS = 60_000;
 
 export interface StartPlatformOptions {
   readonly runtime?: "gvisor" | "runc";
@@ -142,8 +142,8 @@ async function createPlatform(folder: DataFolder, options: StartPlatformOptions)
 
 async function cleanUp(folder: DataFolder): Promise<void> {
   const env = { PATH: SYSTEM_PATH, HOME: "/root", LANG: "C.UTF-8", ...compileCache() };
-  await runCommand(process.execPath, [MAIN, "down", "--data", folder.root], { env, timeoutMs: 120_000 });
-  const left = describeTraces(await readHostTraces(folder.root));
+  await runCommand(process.execPath, [MAIN, "down", "--data", folder.root], { env, timeoutMs: 240_000 });
+  const left = await untilNothingIsLeft(folder.root);
   if (left.length > 0) throw new Error(`the platform of ${folder.root} left this on the host:\n  ${left.join("\n  ")}`);
   await unmountBelow(folder.root);
   rmSync(folder.root, { recursive: true, force: true });

@@ -30,7 +30,7 @@ export async function startPostgres(): Promise<TestPostgres> {
   const [port = 0] = await freePorts(1);
   const data = join(folder, "data");
   const options = `-p ${port} -c unix_socket_directories= -c listen_addresses=127.0.0.1 -c fsync=off -c max_connections=100`;
-  const start = () => asServer(join(bin, "pg_ctl"), ["-D", data, "-w", "-t", "60", "-l", join(data, "log"), "-o", options, "start"]);
+  const start = () => asServer(join(bin, "pg_ctl"), ["-D", data, "-w", "-t", "120", "-l", join(data, "log"), "-o", options, "start"]);
   try {
     await mkdir(data, { mode: 0o700 });
     if (isRoot) await runCommand("chown", ["postgres:postgres", data]);
@@ -81,7 +81,7 @@ function createRunner({
   isRoot: boolean;
   folder: string;
 }): (command: string, args: readonly string[]) => Promise<unknown> {
-  const options = { timeoutMs: 90_000, cwd: "/", env: { PATH: process.env.PATH ?? "", LANG: "C.UTF-8", SKERRY_DATA: folder } };
+  const options = { timeoutMs: 150_000, cwd: "/", env: { PATH: process.env.PATH ?? "", LANG: "C.UTF-8", SKERRY_DATA: folder } };
   return (command, args) =>
     isRoot
       ? runCommand("setpriv", ["--reuid=postgres", "--regid=postgres", "--init-groups", command, ...args], options)

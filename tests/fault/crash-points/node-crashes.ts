@@ -71,7 +71,7 @@ export function describeNodeCrashes(runtime: Runtime): void {
       () => true,
       () => false,
     );
-    const late = sleep(20_000, "not reached", { ref: false });
+    const late = sleep(60_000, "not reached", { ref: false });
     expect(await Promise.race([node.exited(), late]), point).toBe("SIGKILL");
     await node.up();
     return answered;

@@ -331,7 +331,7 @@ export class ChildNode implements AsyncDisposable {
   async empty(): Promise<void> {
     for (const sandboxId of await this.running()) await this.client.killSandbox({ sandboxId });
     for (const imageId of await this.images()) await this.client.deleteImage({ imageId });
-    await waitUntil("nothing is left", () => this.traces().length === 0, 15_000).catch(() => {
+    await waitUntil("nothing is left", () => this.traces().length === 0).catch(() => {
       throw new Error(`this is left:\n${this.traces().join("\n")}`);
     });
   }
@@ -343,8 +343,10 @@ export class ChildNode implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
     await cleanUpNode(await nodeConfigOf(this.options), createLogger({ name: "clean-up", level: "error", fd: 2 }));
-    const left = [...this.namespaces(), ...this.processes(), ...listCgroups(`/skerry-${this.options.instance}`)];
-    if (left.length > 0) throw new Error(`after the clean-up this is left:\n${left.join("\n")}`);
+    const left = () => [...this.namespaces(), ...this.processes(), ...listCgroups(`/skerry-${this.options.instance}`)];
+    await waitUntil("nothing is left after the clean-up", () => left().length === 0, 30_000).catch(() => {
+      throw new Error(`after the clean-up this is left:\n${left().join("\n")}`);
+    });
     await unmountBelow(this.#root);
     rmSync(this.#root, { recursive: true });
   }

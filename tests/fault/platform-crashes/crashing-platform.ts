@@ -63,7 +63,7 @@ export class CrashingPlatform implements AsyncDisposable {
     const answer = await call().catch(() => undefined);
     // A refused request does not reach the point.
     const isRefused = answer !== undefined && answer.status >= 400;
-    const how = isRefused ? "refused" : await Promise.race([ended, sleep(30_000, "not reached", { ref: false })]);
+    const how = isRefused ? "refused" : await Promise.race([ended, sleep(60_000, "not reached", { ref: false })]);
     if (how !== "SIGKILL") await this.platform.kill9();
     await this.platform.start();
     expect(how, `${point}: ${answer?.status} ${JSON.stringify(answer?.body)}`).toBe("SIGKILL");
@@ -143,7 +143,7 @@ export class CrashingPlatform implements AsyncDisposable {
   /** Waits until no background work is left, because it could reach a crash point that is meant for another operation. */
   async untilQuiet(images = 0): Promise<void> {
     const below = (folder: string) => readdirSync(join(this.platform.dataDir, "node", folder)).length;
-    await waitUntil(`the trash is empty and there are ${images} images`, () => below("trash") === 0 && below("images") === images, 30_000);
+    await waitUntil(`the trash is empty and there are ${images} images`, () => below("trash") === 0 && below("images") === images);
   }
 }
 

@@ -126,7 +126,7 @@ describe("a new generation", () => {
     try {
       become(generation, SECOND);
     } finally {
-      execFileSync("umount", [`${file}.next`]);
+      execFileSync("umount", ["--lazy", `${file}.next`]);
     }
     expect([existsSync(file), log]).toEqual([false, ["could not write the generation"]]);
   });

@@ -24,7 +24,8 @@ import { type DiskFileSkeleton, makeSkeleton, writeSkeleton } from "./disk-file-
 import { attachLoopDevice } from "./loop-device.privileged.ts";
 
 const KEPT = 8;
-const ATTEMPTS = 40;
+/** 10 s in all: on a busy machine, a process that is just starting holds its copy of a mount for longer than a moment. */
+const ATTEMPTS = 200;
 const RELEASE_PAUSE_MS = 50;
 const LARGEST_KEPT_MB = 65_536;
 /** Tables that were never written are holes of the disk file, which read as zeros: the kernel need not write zeros there later. */

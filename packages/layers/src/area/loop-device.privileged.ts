@@ -19,7 +19,8 @@ const CONFIG_BYTES = 304;
 const CONFIG_FLAGS_OFFSET = 60;
 
 const SECTOR_BYTES = 4096;
-const ATTEMPTS = 50;
+/** 10 s in all: on a busy machine, a process that is just starting holds its copy of a mount for longer than a moment. */
+const ATTEMPTS = 500;
 const RELEASE_PAUSE_MS = 20;
 
 export interface LoopDevice {

@@ -20,7 +20,8 @@ import type { SandboxRecord } from "../records/sandbox-record.ts";
 import { moveToTrash } from "../trash.privileged.ts";
 import type { HostDeps } from "./host.privileged.ts";
 
-const ATTEMPTS = 40;
+/** 5 s in all: on a busy machine, a process that is just starting holds its copy of a mount for longer than a moment. */
+const ATTEMPTS = 100;
 const RELEASE_PAUSE_MS = 50;
 
 type Made = Pick<SandboxRecord, "layers" | "frozenAreas" | "area">;

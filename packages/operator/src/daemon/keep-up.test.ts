@@ -9,7 +9,7 @@ import { stopDaemon } from "./stop-daemon.ts";
 
 const TIMING: KeepUpTiming = { pollMs: 5, firstDelayMs: 5, quickFallMs: 60_000, quickFalls: 3 };
 /** A process has to be started. */
-const PATIENCE = { timeout: 20_000 };
+const PATIENCE = { timeout: 60_000 };
 
 let folder: DataFolder;
 let stop: AbortController;

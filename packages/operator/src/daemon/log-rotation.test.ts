@@ -61,11 +61,11 @@ test("following a log continues after it was truncated", async () => {
   const stop = new AbortController();
   try {
     const following = followLog(path, { lines: 1, follow: stop.signal, json: true });
-    await vi.waitFor(() => expect(written).toHaveBeenCalledWith("before\n"));
+    await vi.waitFor(() => expect(written).toHaveBeenCalledWith("before\n"), { timeout: 60_000 });
     rotateLog(path, 0);
     await new Promise((resolve) => setTimeout(resolve, 500));
     writeFileSync(path, "after\n", { flag: "a" });
-    await vi.waitFor(() => expect(written).toHaveBeenCalledWith("after\n"), { timeout: 3_000 });
+    await vi.waitFor(() => expect(written).toHaveBeenCalledWith("after\n"), { timeout: 60_000 });
     stop.abort();
     await following;
   } finally {

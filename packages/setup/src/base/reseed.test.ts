@@ -28,7 +28,7 @@ describe("Node.js", () => {
       clearInterval(timer);
     };`;
     const args = ["--require", place("reseed.cjs", addon), "--input-type=module", "--eval", `${signal}\n${text}`];
-    const { stdout, stderr, status } = spawnSync(process.execPath, args, { encoding: "utf8", timeout: 20_000, env: {} });
+    const { stdout, stderr, status } = spawnSync(process.execPath, args, { encoding: "utf8", timeout: 60_000, env: {} });
     expect({ status, stderr: status === 0 ? "" : stderr }).toEqual({ status: 0, stderr: "" });
     return { stdout: stdout.trim(), stderr };
   }
@@ -85,7 +85,7 @@ describe("Python", () => {
   const run = (text: string): string => {
     const file = place("sitecustomize.py", "");
     const args = ["-S", "-c", `exec(open(${JSON.stringify(file)}).read())\nimport os, signal\n${text}`];
-    return execFileSync("python3", args, { encoding: "utf8", timeout: 20_000 }).trim();
+    return execFileSync("python3", args, { encoding: "utf8", timeout: 60_000 }).trim();
   };
   const SIGNAL = "os.kill(os.getpid(), signal.SIGURG)";
 

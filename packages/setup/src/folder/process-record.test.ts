@@ -73,7 +73,7 @@ test("a lock ends with its process and needs no disk space", async () => {
     await using _lock = await takeSetupLock(full);
     await expect(takeSetupLock(full)).rejects.toThrow(/another \.\/skerry command is setting up/);
   } finally {
-    await runCommand("umount", [disk]);
+    await runCommand("umount", ["--lazy", disk]);
   }
   const script = `
     import { takeSetupLock } from ${JSON.stringify(join(import.meta.dirname, "setup-lock.ts"))};

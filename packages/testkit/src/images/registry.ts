@@ -87,7 +87,7 @@ function configuration(options: RegistryOptions & { dir: string; storageDir: str
 }
 
 async function untilAnswers(host: string, isRunning: () => boolean): Promise<void> {
-  const deadline = performance.now() + 20_000;
+  const deadline = performance.now() + 60_000;
   for (;;) {
     try {
       const answer = await fetch(`http://${host}/v2/`, { signal: AbortSignal.timeout(2_000) });

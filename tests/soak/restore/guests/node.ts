@@ -95,14 +95,14 @@ class Soak {
   }
 
   async #ask(what: string, to: NodeJS.WritableStream, from: NodeJS.ReadableStream): Promise<void> {
-    const answered = once(from, "data", { signal: AbortSignal.timeout(10_000) });
+    const answered = once(from, "data", { signal: AbortSignal.timeout(60_000) });
     to.write("are you there?");
     const [answer] = await answered;
     if (String(answer) !== "are you there?") this.problems.push(`${what} lost bytes`);
   }
 
   async #askWorker(worker: Worker): Promise<{ hash: string }> {
-    const answered = once(worker, "message", { signal: AbortSignal.timeout(10_000) });
+    const answered = once(worker, "message", { signal: AbortSignal.timeout(60_000) });
     worker.postMessage("?");
     const [{ hash, ticks }] = (await answered) as [{ hash: string; ticks: number }];
     this.#workerTicks = Math.max(this.#workerTicks, ticks);
@@ -111,7 +111,7 @@ class Soak {
 
   async #awaitTick(before: number): Promise<void> {
     const workerTicks = this.#workerTicks;
-    const deadline = performance.now() + 10_000;
+    const deadline = performance.now() + 60_000;
     while (this.#ticks === before || this.#workerTicks === workerTicks) {
       if (performance.now() > deadline) return void this.problems.push("the timers stand still");
       await sleep(10);

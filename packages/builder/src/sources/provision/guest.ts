@@ -92,14 +92,18 @@ wanted=
 for argument; do
   case $argument in :*) wanted=\${argument#:} ;; esac
 done
+set -f
 for table in tcp tcp6 udp udp6; do
   [ -r "/proc/net/$table" ] || continue
-  while read -r _ address _ state _; do
-    case $table:$state in tcp:0A | tcp6:0A | udp:07 | udp6:07) ;; *) continue ;; esac
-    port=$((16#\${address##*:}))
+  # All lines at once. With a read for each line, the kernel goes through the table from the start each time.
+  mapfile -t lines <"/proc/net/$table"
+  for line in "\${lines[@]}"; do
+    set -- $line
+    case $table:$4 in tcp:0A | tcp6:0A | udp:07 | udp6:07) ;; *) continue ;; esac
+    port=$((16#\${2##*:}))
     [ -z "$wanted" ] || [ "$wanted" = "$port" ] || continue
     printf '%s LISTEN 0 0 *:%s *:*\\n' "\${table%6}" "$port"
-  done <"/proc/net/$table"
+  done
 done
 `;
 
