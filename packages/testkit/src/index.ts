@@ -9,6 +9,7 @@ export { startPostgres, type TestPostgres } from "./postgres.ts";
 export {
   createTestDataFolder,
   prepareE2bCli,
+  prepareInterpreterPython,
   preparePythonSdk,
   prepareSoakTemplate,
   prepareTestCache,

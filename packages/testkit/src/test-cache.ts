@@ -72,6 +72,14 @@ export async function preparePythonSdk(): Promise<string> {
   return (await ensurePythonSdk(cache.root, { report: () => {}, signal: new AbortController().signal })).python;
 }
 
+/** Path of the Python that has the server of `code-interpreter-v1`, its kernels and its official client. */
+export async function prepareInterpreterPython(): Promise<string> {
+  const folder = await createDataFolder(testCacheDir());
+  await using _lock = await takeSetupLock(folder.lockFile, { wait: true });
+  const { ensureInterpreterPython } = await import("@skerry/test-runner");
+  return await ensureInterpreterPython(folder.root, { report: () => {}, signal: new AbortController().signal });
+}
+
 /** Path of the program of the official command line, which Node.js runs. */
 export async function prepareE2bCli(): Promise<string> {
   const folder = await createDataFolder(testCacheDir());

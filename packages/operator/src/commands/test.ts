@@ -3,6 +3,7 @@ import { type DataFolder, EXIT_CODES, takeSetupLock } from "@skerry/setup/folder
 import {
   type CheckRun,
   describeScope,
+  ensureInterpreterPython,
   ensurePythonSdk,
   ensureTestRegistry,
   runPlan,
@@ -68,6 +69,11 @@ async function prepare(preparation: Preparation, pattern: string | undefined): P
       "Python SDK",
       (report) => ensurePythonSdk(folder.root, { report, signal }),
       ({ version }) => `e2b ${version}`,
+    );
+    await steps.run(
+      "Jupyter kernels",
+      (report) => ensureInterpreterPython(folder.root, { report, signal }),
+      (python) => python,
     );
     await steps.run(
       "test registry",

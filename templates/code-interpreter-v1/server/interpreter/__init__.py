@@ -1,0 +1,1 @@
+"""Runs code in Jupyter kernels for HTTP clients."""
