@@ -14,6 +14,7 @@ import { accessTokenOf } from "./keys/credential.ts";
 import { KeyService } from "./keys/key-service.ts";
 import { Liveness } from "./liveness.ts";
 import type { NodeDirectory } from "./nodes/directory.ts";
+import { NodeService } from "./nodes/node-service.ts";
 import { Nodes } from "./nodes/nodes.ts";
 import type { SandboxDeps } from "./sandboxes/deps.ts";
 import { ImageDeletions } from "./sandboxes/images/image-deletions.ts";
@@ -81,6 +82,8 @@ export async function createApi(config: ApiConfig, deps: ApiDeps): Promise<Api> 
       tags: new TagService({ tags: store.tags, templates: work.templates, clock }),
       teams: new TeamService({ identity: store.identity, clock }),
       keys: new KeyService({ ...store, clock }),
+      nodes: new NodeService({ nodes: work.nodes, repository: store.nodes, clock, timeoutMs: timing.listTimeoutMs }),
+      clusterId: store.clusterId,
       idempotency: new IdempotentRequests({ ...work, keys: store.idempotency, accessTokenOf: tokenOf }),
       encoding: { ...config, accessTokenOf: tokenOf },
     },

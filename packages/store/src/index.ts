@@ -8,7 +8,7 @@ export { type Credential, IdentityRepository, type KeyOwner, type Membership, ty
 export type { Image, ImageKind, ImageState, NewImage } from "./image.ts";
 export { ImageRepository } from "./images.ts";
 export { KeyRepository, type ListedKey } from "./keys.ts";
-export { type NodeStatusEntry, NodeStatusRepository, type SetNodeStatus } from "./node-statuses.ts";
+export { type NodeLoad, NodeRepository, type NodeStatusEntry, type SetNodeStatus } from "./nodes.ts";
 export { openStore, refuseNewerDatabase, type Store } from "./open-store.ts";
 export { ProcessRepository } from "./processes.ts";
 export {

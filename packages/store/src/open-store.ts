@@ -13,7 +13,7 @@ import { IdentityRepository } from "./identity.ts";
 import { ImageRepository } from "./images.ts";
 import { KeyRepository } from "./keys.ts";
 import { migrate, refuseNewer } from "./migrate.ts";
-import { NodeStatusRepository } from "./node-statuses.ts";
+import { NodeRepository } from "./nodes.ts";
 import { ProcessRepository } from "./processes.ts";
 import { SandboxRepository } from "./sandboxes.ts";
 import { SnapshotRepository } from "./snapshots.ts";
@@ -38,7 +38,7 @@ export interface Store extends AsyncDisposable {
   readonly snapshots: SnapshotRepository;
   readonly idempotency: IdempotencyRepository;
   readonly processes: ProcessRepository;
-  readonly nodeStatuses: NodeStatusRepository;
+  readonly nodes: NodeRepository;
   /** The clock for all times that are stored in this database or compared with stored times. */
   readonly clock: DatabaseClock;
   /** The id of the cluster that this database belongs to. */
@@ -75,7 +75,7 @@ export async function openStore(url: string, logger?: Logger, options: { machine
     snapshots: new SnapshotRepository(db, name),
     idempotency: new IdempotencyRepository(db),
     processes: new ProcessRepository(db),
-    nodeStatuses: new NodeStatusRepository(db),
+    nodes: new NodeRepository(db),
     clock,
     clusterId,
     close,

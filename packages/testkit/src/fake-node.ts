@@ -73,6 +73,8 @@ export class FakeNode {
   deleteLayer: FakeBehaviour = "ok";
   /** Methods that do their work and then lose the answer: the call fails, or hangs until `release()`. */
   readonly lost = new Map<FakeMethod, Exclude<FakeBehaviour, "ok">>();
+  /** Does not say who it is. */
+  isDeaf = false;
   /** A failed create leaves its sandbox behind. */
   leavesHalfMade = false;
   killDelayMs = 0;
@@ -125,18 +127,26 @@ export class FakeNode {
     return this.calls.filter((call) => call.method === method && (sandboxId === undefined || call.sandboxId === sandboxId)).length;
   }
 
+  #info() {
+    return {
+      nodeId: this.nodeId,
+      agentVersion: AGENT_VERSION,
+      runtimes: [...RUNTIMES],
+      cpuCount: 2,
+      memoryTotalBytes: 8n * 2n ** 30n,
+      sandboxCount: this.held.size,
+      keepsMemory: this.keepsMemory,
+      machine: { cpuArchitecture: "x64", cpuModelName: "Fake", cpuPercent: 12.5, memoryUsedBytes: 2n ** 30n, diskTotalBytes: 2n ** 40n },
+    };
+  }
+
   /** The service, for any transport that a test needs. */
   get service(): ServiceImpl<typeof NodeService> {
     return {
-      getInfo: () => ({
-        nodeId: this.nodeId,
-        agentVersion: AGENT_VERSION,
-        runtimes: [...RUNTIMES],
-        cpuCount: 2,
-        memoryTotalBytes: 8n * 2n ** 30n,
-        sandboxCount: this.held.size,
-        keepsMemory: this.keepsMemory,
-      }),
+      getInfo: () => {
+        if (this.isDeaf) throw new ConnectError("the node does not answer", Code.Unavailable);
+        return this.#info();
+      },
       createSandbox: ({ spec }, context) => this.#answer("create", spec?.sandboxId, () => this.#create(spec, context)),
       killSandbox: ({ sandboxId }, context) => this.#answer("kill", sandboxId, () => this.#kill(sandboxId, context)),
       pauseSandbox: (request, context) => this.#answer("pause", request.sandboxId, () => this.#pause(request, context)),

@@ -124,7 +124,8 @@ export class BuildScheduler {
   /** Begins builds that are queued, as far as there is room for them. */
   async #fill(builds: readonly BuildEntry[]): Promise<void> {
     if (this.#isStopped || builds.every(({ nodeId }) => nodeId !== undefined)) return;
-    const { nodes, config } = this.#deps;
+    const { nodes, config, store } = this.#deps;
+    const closed = await store.nodes.closed();
     const bases = new Map<string, BuildBase>();
     const queued = builds.filter(({ nodeId }) => nodeId === undefined);
     for (const build of queued.filter(({ owner }) => owner === this.owner)) {
@@ -135,7 +136,7 @@ export class BuildScheduler {
     const turns = nextTurns({
       builds: builds.filter((build) => !isDropped(build)),
       nodeIds: nodes
-        .candidates()
+        .candidates(closed)
         .map(({ nodeId }) => nodeId)
         .filter((nodeId) => !this.#full.has(nodeId)),
       lastBegan: this.#lastBegan,

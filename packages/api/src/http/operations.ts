@@ -1,4 +1,6 @@
 import type { Operation } from "./operation.ts";
+import { getRunningCounts } from "./routes/admin/get-running-counts.ts";
+import { killTeamSandboxes } from "./routes/admin/kill-team-sandboxes.ts";
 import { cancelTeamBuilds } from "./routes/builds/cancel-team-builds.ts";
 import { getBuildFileUpload } from "./routes/builds/get-build-file-upload.ts";
 import { getBuildLogs } from "./routes/builds/get-build-logs.ts";
@@ -18,6 +20,9 @@ import { deleteApiKey } from "./routes/keys/delete-api-key.ts";
 import { deleteTeamApiKey } from "./routes/keys/delete-team-api-key.ts";
 import { listApiKeys } from "./routes/keys/list-api-keys.ts";
 import { updateApiKey } from "./routes/keys/update-api-key.ts";
+import { getNode } from "./routes/nodes/get-node.ts";
+import { listNodes } from "./routes/nodes/list-nodes.ts";
+import { setNodeStatus } from "./routes/nodes/set-node-status.ts";
 import { NOT_BUILT } from "./routes/not-built.ts";
 import { connectSandbox } from "./routes/sandboxes/connect-sandbox.ts";
 import { connectSandboxV1 } from "./routes/sandboxes/connect-sandbox-v1.ts";
@@ -100,6 +105,11 @@ export const OPERATIONS: readonly Operation[] = [
   deleteAccessToken,
   createTeamApiKey,
   deleteTeamApiKey,
+  listNodes,
+  getNode,
+  setNodeStatus,
+  killTeamSandboxes,
+  getRunningCounts,
   getHealth,
   ...NOT_BUILT,
 ];

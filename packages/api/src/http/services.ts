@@ -2,6 +2,7 @@ import type { BuildService } from "../builds/build-service.ts";
 import type { BuildUploads } from "../builds/uploads.ts";
 import type { IdempotentRequests } from "../idempotency/idempotent-requests.ts";
 import type { KeyService } from "../keys/key-service.ts";
+import type { NodeService } from "../nodes/node-service.ts";
 import type { SandboxService } from "../sandboxes/service.ts";
 import type { SnapshotService } from "../snapshots/snapshot-service.ts";
 import type { TeamService } from "../teams/team-service.ts";
@@ -19,6 +20,9 @@ export interface ApiServices {
   readonly tags: TagService;
   readonly teams: TeamService;
   readonly keys: KeyService;
+  readonly nodes: NodeService;
+  /** The id of the cluster of this database. */
+  readonly clusterId: string;
   readonly idempotency: IdempotentRequests;
   readonly encoding: Encoding;
 }

@@ -40,7 +40,8 @@ export interface CreateRequest {
 
 export async function createSandbox(deps: SandboxDeps, request: CreateRequest): Promise<Started> {
   const { build, alias, template } = request.template;
-  const node = build.image ? imageNode(deps, build.image.nodeId) : await pickNode(deps, build.layersNodeId);
+  const closed = await deps.store.nodes.closed();
+  const node = build.image ? openNode(imageNode(deps, build.image.nodeId), closed) : await pickNode(deps, build.layersNodeId, closed);
   const entry: NewSandbox = {
     id: request.id ?? newSandboxId(),
     teamId: request.by.teamId,
@@ -88,8 +89,10 @@ export async function startNew(deps: SandboxDeps, start: NewStart): Promise<Star
     try {
       const started = await startOnNode(deps, start);
       if (signal.aborted) throw new PlatformError("internal", "the caller went away");
+      deps.nodes.countCreate(start.node.nodeId, "successes");
       return started;
     } catch (error) {
+      if (!signal.aborted) deps.nodes.countCreate(start.node.nodeId, "failures");
       const reason = signal.aborted ? "caller_gone" : "create_failed";
       const isOurs = await abandon(deps, start, reason).catch((failure: unknown) => {
         deps.logger.warn({ err: failure, sandbox_id: entry.id }, "a failed create could not be recorded; the reconciliation ends it");
@@ -103,8 +106,8 @@ export async function startNew(deps: SandboxDeps, start: NewStart): Promise<Star
 }
 
 /** The node with the fewest sandboxes, of those that have the layers. */
-async function pickNode(deps: SandboxDeps, layersNodeId: string | undefined): Promise<NodeHandle> {
-  const nodes = deps.nodes.candidatesWith(layersNodeId);
+async function pickNode(deps: SandboxDeps, layersNodeId: string | undefined, closed: ReadonlySet<string>): Promise<NodeHandle> {
+  const nodes = deps.nodes.candidatesWith(layersNodeId, closed);
   const counts = nodes.length > 1 ? await deps.store.sandboxes.countByNode() : undefined;
   const candidates = nodes.map((node) => ({ nodeId: node.nodeId, sandboxCount: counts?.get(node.nodeId) ?? 0, node }));
   const picked = placeSandbox(candidates)?.node;
@@ -119,6 +122,14 @@ export function imageNode(deps: Pick<SandboxDeps, "nodes">, nodeId: string): Nod
   const node = deps.nodes.find(nodeId);
   if (node) return node;
   throw publicError("capacity_unavailable", "Failed to place sandbox: the machine that has its snapshot cannot be reached", {
+    detailCode: "sandbox_no_compatible_node",
+  });
+}
+
+/** The node, unless the operator closed it to new sandboxes. */
+export function openNode(node: NodeHandle, closed: ReadonlySet<string>): NodeHandle {
+  if (!closed.has(node.nodeId)) return node;
+  throw publicError("capacity_unavailable", "Failed to place sandbox: the machine that it must run on takes no new sandboxes now", {
     detailCode: "sandbox_no_compatible_node",
   });
 }

@@ -1,7 +1,7 @@
 // Forks: several sandboxes are started from one image of the sandbox. The image is deleted when they are up, or could not be started.
 
 import type { Build, Sandbox } from "@skerry/store";
-import { imageNode, newSandboxId, type Started, startNew } from "./create-sandbox.ts";
+import { imageNode, newSandboxId, openNode, type Started, startNew } from "./create-sandbox.ts";
 import type { Acting, SandboxDeps } from "./deps.ts";
 import { type TakenImage, takeImage } from "./images/take-image.ts";
 import { assertRestorable } from "./resume-sandbox.ts";
@@ -30,6 +30,7 @@ export interface Forked {
 /** Returns undefined when another caller changed the sandbox first. */
 export async function forkSandbox(deps: SandboxDeps, sandbox: Sandbox, options: ForkOptions): Promise<Forked | undefined> {
   assertRestorable(sandbox, true);
+  openNode(imageNode(deps, sandbox.nodeId), await deps.store.nodes.closed());
   const taken = await takeImage(deps, sandbox, { kind: "fork", memory: true, actor: options.by.actor });
   if (!taken) return undefined;
   try {

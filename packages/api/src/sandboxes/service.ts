@@ -1,7 +1,9 @@
 // The operations of teams on their sandboxes. A call finds only the sandboxes of its team. A call that finds a sandbox in a passing state
 // waits for the end of that state, whichever process works on it, and looks again. `ApiTiming` limits the wait.
 
+import { PlatformError } from "@skerry/base";
 import type { Sandbox, Team } from "@skerry/store";
+import pLimit from "p-limit";
 import { sandboxBusy, sandboxNotFound } from "../errors.ts";
 import type { TemplateReference } from "../templates/reference.ts";
 import type { SnapshotName } from "../templates/template-name.ts";
@@ -21,6 +23,8 @@ import { type SnapshotTaken, snapshotSandbox } from "./snapshot-sandbox.ts";
 const MIN_REFRESH_MS = 15_000;
 /** Shortest timeout of a sandbox that traffic resumes. */
 const MIN_WAKE_MS = 300_000;
+/** How many kills of `killRunning` run at once. */
+const KILLS_AT_ONCE = 16;
 
 /** A create request, with the template as the caller named it. */
 export interface NewSandboxRequest extends Omit<CreateRequest, "template"> {
@@ -215,6 +219,16 @@ export class SandboxService {
       if (begun.kind === "moved" || begun.kind === "join") return await kills.finish(sandbox);
       if (begun.kind === "wait") await this.#wait(sandbox, deadline, undefined, waitedTooLong);
     }
+  }
+
+  /** Kills every sandbox of the team that runs now or is being started. Paused ones stay. */
+  async killRunning(by: Acting, arrivedAt: number): Promise<{ readonly killed: number; readonly failed: number }> {
+    const ids = await this.#deps.store.nodes.listOccupying(by.teamId);
+    const turns = pLimit(KILLS_AT_ONCE);
+    const kills = await Promise.allSettled(ids.map((id) => turns(() => this.kill(by, id, arrivedAt))));
+    const isGone = (error: unknown) => error instanceof PlatformError && error.code === "not_found";
+    const failed = kills.filter((kill) => kill.status === "rejected" && !isGone(kill.reason)).length;
+    return { killed: kills.filter(({ status }) => status === "fulfilled").length, failed };
   }
 
   /** Throws when no sandbox of the team may run for so long. */

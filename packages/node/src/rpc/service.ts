@@ -11,6 +11,7 @@ import type { Sandboxes } from "../sandboxes/sandboxes.ts";
 import type { Started } from "../sandboxes/starter.ts";
 import { buildCalls } from "./build-calls.ts";
 import { encodeErrors, rpcError } from "./encode-errors.ts";
+import { Machine } from "./machine.ts";
 
 export interface ServiceOptions {
   readonly config: NodeConfig;
@@ -22,6 +23,7 @@ export interface ServiceOptions {
 
 /** The node's RPC (spec/node/node.proto) on top of its sandboxes. */
 export function nodeService({ config, sandboxes, images, layers, builds }: ServiceOptions): ServiceImpl<typeof NodeService> {
+  const machine = new Machine(config.dir);
   return {
     ...buildCalls(config, builds),
     async getInfo() {
@@ -33,6 +35,7 @@ export function nodeService({ config, sandboxes, images, layers, builds }: Servi
         memoryTotalBytes: BigInt(totalmem()),
         sandboxCount: sandboxes.list().length,
         keepsMemory: config.runtimes[0]?.capabilities.checkpoint ?? false,
+        machine: await machine.read(),
       };
     },
     async createSandbox({ spec }) {

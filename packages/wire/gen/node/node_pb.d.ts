@@ -99,6 +99,11 @@ export declare type GetInfoResponse = Message<"skerry.node.v1.GetInfoResponse"> 
    * @generated from field: string cluster_id = 8;
    */
   clusterId: string;
+
+  /**
+   * @generated from field: skerry.node.v1.Machine machine = 9;
+   */
+  machine?: Machine | undefined;
 };
 
 /**
@@ -106,6 +111,68 @@ export declare type GetInfoResponse = Message<"skerry.node.v1.GetInfoResponse"> 
  * Use `create(GetInfoResponseSchema)` to create a new message.
  */
 export declare const GetInfoResponseSchema: GenMessage<GetInfoResponse>;
+
+/**
+ * The machine of a node, for the operator.
+ *
+ * @generated from message skerry.node.v1.Machine
+ */
+export declare type Machine = Message<"skerry.node.v1.Machine"> & {
+  /**
+   * @generated from field: string cpu_family = 1;
+   */
+  cpuFamily: string;
+
+  /**
+   * @generated from field: string cpu_model = 2;
+   */
+  cpuModel: string;
+
+  /**
+   * @generated from field: string cpu_model_name = 3;
+   */
+  cpuModelName: string;
+
+  /**
+   * @generated from field: string cpu_architecture = 4;
+   */
+  cpuArchitecture: string;
+
+  /**
+   * Of all CPUs together, 0 to 100, since the question before.
+   *
+   * @generated from field: double cpu_percent = 5;
+   */
+  cpuPercent: number;
+
+  /**
+   * @generated from field: uint64 memory_used_bytes = 6;
+   */
+  memoryUsedBytes: bigint;
+
+  /**
+   * The file system of the data folder.
+   *
+   * @generated from field: uint64 disk_used_bytes = 7;
+   */
+  diskUsedBytes: bigint;
+
+  /**
+   * @generated from field: uint64 disk_total_bytes = 8;
+   */
+  diskTotalBytes: bigint;
+
+  /**
+   * @generated from field: string disk_folder = 9;
+   */
+  diskFolder: string;
+};
+
+/**
+ * Describes the message skerry.node.v1.Machine.
+ * Use `create(MachineSchema)` to create a new message.
+ */
+export declare const MachineSchema: GenMessage<Machine>;
 
 /**
  * @generated from message skerry.node.v1.SandboxSpec

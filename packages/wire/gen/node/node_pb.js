@@ -16,7 +16,7 @@ import { enumDesc, fileDesc, messageDesc, serviceDesc, tsEnum } from "@bufbuild/
  * Describes the file node/node.proto.
  */
 export const file_node_node = /*@__PURE__*/
-  fileDesc("Cg9ub2RlL25vZGUucHJvdG8SDnNrZXJyeS5ub2RlLnYxIhsKC0Vycm9yRGV0YWlsEgwKBGNvZGUYASABKAkiEAoOR2V0SW5mb1JlcXVlc3QiuwEKD0dldEluZm9SZXNwb25zZRIPCgdub2RlX2lkGAEgASgJEhUKDWFnZW50X3ZlcnNpb24YAiABKAkSEAoIcnVudGltZXMYAyADKAkSEQoJY3B1X2NvdW50GAQgASgNEhoKEm1lbW9yeV90b3RhbF9ieXRlcxgFIAEoBBIVCg1zYW5kYm94X2NvdW50GAYgASgNEhQKDGtlZXBzX21lbW9yeRgHIAEoCBISCgpjbHVzdGVyX2lkGAggASgJIvMDCgtTYW5kYm94U3BlYxISCgpzYW5kYm94X2lkGAEgASgJEhMKC3RlbXBsYXRlX2lkGAIgASgJEhAKCGJ1aWxkX2lkGAMgASgJEg4KBmxheWVycxgEIAMoCRIRCgljcHVfY291bnQYBSABKA0SEQoJbWVtb3J5X21iGAYgASgNEhQKDGRpc2tfc2l6ZV9tYhgHIAEoDRI6CghlbnZfdmFycxgIIAMoCzIoLnNrZXJyeS5ub2RlLnYxLlNhbmRib3hTcGVjLkVudlZhcnNFbnRyeRIUCgxhY2Nlc3NfdG9rZW4YCSABKAkSFAoMZGVmYXVsdF91c2VyGAsgASgJEhcKD2RlZmF1bHRfd29ya2RpchgMIAEoCRIPCgdydW50aW1lGA0gASgJEhAKCGltYWdlX2lkGA4gASgJEhYKDndpdGhvdXRfbWVtb3J5GA8gASgIEi8KB29wdGlvbnMYECABKAsyHi5za2Vycnkubm9kZS52MS5TYW5kYm94T3B0aW9ucxIwCgVzdGFydBgRIAEoCzIcLnNrZXJyeS5ub2RlLnYxLlN0YXJ0Q29tbWFuZEgAiAEBGi4KDEVudlZhcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQggKBl9zdGFydEoECAoQCyKtAQoMU3RhcnRDb21tYW5kEg8KB2NvbW1hbmQYASABKAkSDQoFcmVhZHkYAiABKAkSDAoEdXNlchgDIAEoCRIPCgd3b3JrZGlyGAQgASgJEjIKA2VudhgFIAMoCzIlLnNrZXJyeS5ub2RlLnYxLlN0YXJ0Q29tbWFuZC5FbnZFbnRyeRoqCghFbnZFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBInMKDlNhbmRib3hPcHRpb25zEiIKFWFsbG93X2ludGVybmV0X2FjY2VzcxgBIAEoCEgAiAEBEhEKCWFsbG93X291dBgFIAMoCRIQCghkZW55X291dBgGIAMoCUIYChZfYWxsb3dfaW50ZXJuZXRfYWNjZXNzIkEKFENyZWF0ZVNhbmRib3hSZXF1ZXN0EikKBHNwZWMYASABKAsyGy5za2Vycnkubm9kZS52MS5TYW5kYm94U3BlYyKKAQoVQ3JlYXRlU2FuZGJveFJlc3BvbnNlEg8KB3J1bnRpbWUYASABKAkSFQoNYWdlbnRfdmVyc2lvbhgCIAEoCRItCgpzdGFydF9raW5kGAMgASgOMhkuc2tlcnJ5Lm5vZGUudjEuU3RhcnRLaW5kEhoKEm1lbW9yeV9sb3N0X3JlYXNvbhgEIAEoCSJqChNQYXVzZVNhbmRib3hSZXF1ZXN0EhIKCnNhbmRib3hfaWQYASABKAkSEAoIaW1hZ2VfaWQYAiABKAkSDgoGbWVtb3J5GAMgASgIEh0KFXJlcXVpcmVfaGVhbHRoeV9ndWVzdBgEIAEoCCJ2ChRQYXVzZVNhbmRib3hSZXNwb25zZRISCgpoYXNfbWVtb3J5GAEgASgIEhoKEmFnZW50X3VucmVzcG9uc2l2ZRgCIAEoCBISCgpzaXplX2J5dGVzGAMgASgEEhoKEm1lbW9yeV9sb3N0X3JlYXNvbhgEIAEoCSJBChRSZXN1bWVTYW5kYm94UmVxdWVzdBIpCgRzcGVjGAEgASgLMhsuc2tlcnJ5Lm5vZGUudjEuU2FuZGJveFNwZWMiigEKFVJlc3VtZVNhbmRib3hSZXNwb25zZRIPCgdydW50aW1lGAEgASgJEhUKDWFnZW50X3ZlcnNpb24YAiABKAkSLQoKc3RhcnRfa2luZBgDIAEoDjIZLnNrZXJyeS5ub2RlLnYxLlN0YXJ0S2luZBIaChJtZW1vcnlfbG9zdF9yZWFzb24YBCABKAkiZwoWU25hcHNob3RTYW5kYm94UmVxdWVzdBISCgpzYW5kYm94X2lkGAEgASgJEhAKCGltYWdlX2lkGAIgASgJEg4KBm1lbW9yeRgDIAEoCBIXCg9zb3VyY2VfaW1hZ2VfaWQYBCABKAkiXQoXU25hcHNob3RTYW5kYm94UmVzcG9uc2USEgoKaGFzX21lbW9yeRgBIAEoCBISCgpzaXplX2J5dGVzGAIgASgEEhoKEm1lbW9yeV9sb3N0X3JlYXNvbhgDIAEoCSImChJEZWxldGVJbWFnZVJlcXVlc3QSEAoIaW1hZ2VfaWQYASABKAkiJgoTRGVsZXRlSW1hZ2VSZXNwb25zZRIPCgdleGlzdGVkGAEgASgIIhMKEUxpc3RJbWFnZXNSZXF1ZXN0Ij4KEkxpc3RJbWFnZXNSZXNwb25zZRIRCglpbWFnZV9pZHMYASADKAkSFQoNZGlza19vbmx5X2lkcxgCIAMoCSIZChdMaXN0VW51c2VkTGF5ZXJzUmVxdWVzdCIrChhMaXN0VW51c2VkTGF5ZXJzUmVzcG9uc2USDwoHZGlnZXN0cxgBIAMoCSIkChJEZWxldGVMYXllclJlcXVlc3QSDgoGZGlnZXN0GAEgASgJIiYKE0RlbGV0ZUxheWVyUmVzcG9uc2USDwoHcmVtb3ZlZBgBIAEoCCKzAwoJQnVpbGRTcGVjEhAKCGJ1aWxkX2lkGAEgASgJEhMKC3RlbXBsYXRlX2lkGAIgASgJEhMKC2NhY2hlX3Njb3BlGAMgASgJEiwKBWltYWdlGAQgASgLMhsuc2tlcnJ5Lm5vZGUudjEuSW1hZ2VTb3VyY2VIABIyCgh0ZW1wbGF0ZRgFIAEoCzIeLnNrZXJyeS5ub2RlLnYxLlRlbXBsYXRlU291cmNlSAASKAoFc3RlcHMYBiADKAsyGS5za2Vycnkubm9kZS52MS5CdWlsZFN0ZXASDQoFZm9yY2UYByABKAgSGgoNc3RhcnRfY29tbWFuZBgIIAEoCUgBiAEBEhoKDXJlYWR5X2NvbW1hbmQYCSABKAlIAogBARIRCgljcHVfY291bnQYCiABKA0SEQoJbWVtb3J5X21iGAsgASgNEhQKDGRpc2tfc2l6ZV9tYhgMIAEoDRIPCgdydW50aW1lGA0gASgJEhwKFHdpdGhvdXRfZGVmYXVsdF91c2VyGA4gASgIQggKBnNvdXJjZUIQCg5fc3RhcnRfY29tbWFuZEIQCg5fcmVhZHlfY29tbWFuZCLAAQoLSW1hZ2VTb3VyY2USEQoJcmVmZXJlbmNlGAEgASgJEjEKBWJhc2ljGAIgASgLMiAuc2tlcnJ5Lm5vZGUudjEuQmFzaWNDcmVkZW50aWFsc0gAEi0KA2F3cxgDIAEoCzIeLnNrZXJyeS5ub2RlLnYxLkF3c0NyZWRlbnRpYWxzSAASLQoDZ2NwGAQgASgLMh4uc2tlcnJ5Lm5vZGUudjEuR2NwQ3JlZGVudGlhbHNIAEINCgtjcmVkZW50aWFscyI2ChBCYXNpY0NyZWRlbnRpYWxzEhAKCHVzZXJuYW1lGAEgASgJEhAKCHBhc3N3b3JkGAIgASgJIlIKDkF3c0NyZWRlbnRpYWxzEhUKDWFjY2Vzc19rZXlfaWQYASABKAkSGQoRc2VjcmV0X2FjY2Vzc19rZXkYAiABKAkSDgoGcmVnaW9uGAMgASgJIi4KDkdjcENyZWRlbnRpYWxzEhwKFHNlcnZpY2VfYWNjb3VudF9qc29uGAEgASgJIr0BCg5UZW1wbGF0ZVNvdXJjZRIMCgRuYW1lGAEgASgJEhAKCGJ1aWxkX2lkGAIgASgJEg4KBmxheWVycxgDIAMoCRItCgdjb250ZXh0GAQgASgLMhwuc2tlcnJ5Lm5vZGUudjEuQnVpbGRDb250ZXh0EjAKBXN0YXJ0GAUgASgLMhwuc2tlcnJ5Lm5vZGUudjEuU3RhcnRDb21tYW5kSACIAQESEAoIaW1hZ2VfaWQYBiABKAlCCAoGX3N0YXJ0Io0BCgxCdWlsZENvbnRleHQSDAoEdXNlchgBIAEoCRIPCgd3b3JrZGlyGAIgASgJEjIKA2VudhgDIAMoCzIlLnNrZXJyeS5ub2RlLnYxLkJ1aWxkQ29udGV4dC5FbnZFbnRyeRoqCghFbnZFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIlsKCUJ1aWxkU3RlcBIMCgR0eXBlGAEgASgJEgwKBGFyZ3MYAiADKAkSDwoHYXJjaGl2ZRgDIAEoCRISCgpmaWxlc19oYXNoGAQgASgJEg0KBWZvcmNlGAUgASgIIjwKEVN0YXJ0QnVpbGRSZXF1ZXN0EicKBHNwZWMYASABKAsyGS5za2Vycnkubm9kZS52MS5CdWlsZFNwZWMiFAoSU3RhcnRCdWlsZFJlc3BvbnNlIjMKEVdhdGNoQnVpbGRSZXF1ZXN0EhAKCGJ1aWxkX2lkGAEgASgJEgwKBGZyb20YAiABKAQitQEKCkJ1aWxkRXZlbnQSDgoGbnVtYmVyGAEgASgEEiwKBGxpbmUYAiABKAsyHC5za2Vycnkubm9kZS52MS5CdWlsZExvZ0xpbmVIABIwCglzdWNjZWVkZWQYAyABKAsyGy5za2Vycnkubm9kZS52MS5CdWlsZFJlc3VsdEgAEi4KBmZhaWxlZBgEIAEoCzIcLnNrZXJyeS5ub2RlLnYxLkJ1aWxkRmFpbHVyZUgAQgcKBWV2ZW50IksKDEJ1aWxkTG9nTGluZRINCgVhdF9tcxgBIAEoAxINCgVsZXZlbBgCIAEoCRIMCgRzdGVwGAMgASgJEg8KB21lc3NhZ2UYBCABKAkinwEKC0J1aWxkUmVzdWx0Eg4KBmxheWVycxgBIAMoCRItCgdjb250ZXh0GAIgASgLMhwuc2tlcnJ5Lm5vZGUudjEuQnVpbGRDb250ZXh0EjAKBXN0YXJ0GAMgASgLMhwuc2tlcnJ5Lm5vZGUudjEuU3RhcnRDb21tYW5kSACIAQESFQoNYWdlbnRfdmVyc2lvbhgEIAEoCUIICgZfc3RhcnQiLQoMQnVpbGRGYWlsdXJlEg8KB21lc3NhZ2UYASABKAkSDAoEc3RlcBgCIAEoCSImChJDYW5jZWxCdWlsZFJlcXVlc3QSEAoIYnVpbGRfaWQYASABKAkiFQoTQ2FuY2VsQnVpbGRSZXNwb25zZSImChJGb3JnZXRCdWlsZFJlcXVlc3QSEAoIYnVpbGRfaWQYASABKAkiFQoTRm9yZ2V0QnVpbGRSZXNwb25zZSIoChJLaWxsU2FuZGJveFJlcXVlc3QSEgoKc2FuZGJveF9pZBgBIAEoCSImChNLaWxsU2FuZGJveFJlc3BvbnNlEg8KB2V4aXN0ZWQYASABKAgiFgoUTGlzdFNhbmRib3hlc1JlcXVlc3QipAEKFUxpc3RTYW5kYm94ZXNSZXNwb25zZRIuCglzYW5kYm94ZXMYASADKAsyGy5za2Vycnkubm9kZS52MS5Ob2RlU2FuZGJveBIwCgx1bmFza2VkX2VuZHMYAiADKAsyGi5za2Vycnkubm9kZS52MS5VbmFza2VkRW5kEikKBGtlcHQYAyADKAsyGy5za2Vycnkubm9kZS52MS5LZXB0U2FuZGJveCJrCgtLZXB0U2FuZGJveBISCgpzYW5kYm94X2lkGAEgASgJEhAKCGltYWdlX2lkGAIgASgJEg4KBnJlYXNvbhgDIAEoCRISCgpoYXNfbWVtb3J5GAQgASgIEhIKCnNpemVfYnl0ZXMYBSABKAQiMAoKVW5hc2tlZEVuZBISCgpzYW5kYm94X2lkGAEgASgJEg4KBnJlYXNvbhgCIAEoCSJSCgtOb2RlU2FuZGJveBISCgpzYW5kYm94X2lkGAEgASgJEg0KBXN0YXRlGAIgASgJEhoKEm1lbW9yeV9sb3N0X3JlYXNvbhgEIAEoCUoECAMQBCpqCglTdGFydEtpbmQSGgoWU1RBUlRfS0lORF9VTlNQRUNJRklFRBAAEhMKD1NUQVJUX0tJTkRfQk9PVBABEhYKElNUQVJUX0tJTkRfUkVTVE9SRRACEhQKEFNUQVJUX0tJTkRfQ0xBSU0QAzLKCgoLTm9kZVNlcnZpY2USSgoHR2V0SW5mbxIeLnNrZXJyeS5ub2RlLnYxLkdldEluZm9SZXF1ZXN0Gh8uc2tlcnJ5Lm5vZGUudjEuR2V0SW5mb1Jlc3BvbnNlElwKDUNyZWF0ZVNhbmRib3gSJC5za2Vycnkubm9kZS52MS5DcmVhdGVTYW5kYm94UmVxdWVzdBolLnNrZXJyeS5ub2RlLnYxLkNyZWF0ZVNhbmRib3hSZXNwb25zZRJWCgtLaWxsU2FuZGJveBIiLnNrZXJyeS5ub2RlLnYxLktpbGxTYW5kYm94UmVxdWVzdBojLnNrZXJyeS5ub2RlLnYxLktpbGxTYW5kYm94UmVzcG9uc2USWQoMUGF1c2VTYW5kYm94EiMuc2tlcnJ5Lm5vZGUudjEuUGF1c2VTYW5kYm94UmVxdWVzdBokLnNrZXJyeS5ub2RlLnYxLlBhdXNlU2FuZGJveFJlc3BvbnNlElwKDVJlc3VtZVNhbmRib3gSJC5za2Vycnkubm9kZS52MS5SZXN1bWVTYW5kYm94UmVxdWVzdBolLnNrZXJyeS5ub2RlLnYxLlJlc3VtZVNhbmRib3hSZXNwb25zZRJiCg9TbmFwc2hvdFNhbmRib3gSJi5za2Vycnkubm9kZS52MS5TbmFwc2hvdFNhbmRib3hSZXF1ZXN0Gicuc2tlcnJ5Lm5vZGUudjEuU25hcHNob3RTYW5kYm94UmVzcG9uc2USVgoLRGVsZXRlSW1hZ2USIi5za2Vycnkubm9kZS52MS5EZWxldGVJbWFnZVJlcXVlc3QaIy5za2Vycnkubm9kZS52MS5EZWxldGVJbWFnZVJlc3BvbnNlElMKCkxpc3RJbWFnZXMSIS5za2Vycnkubm9kZS52MS5MaXN0SW1hZ2VzUmVxdWVzdBoiLnNrZXJyeS5ub2RlLnYxLkxpc3RJbWFnZXNSZXNwb25zZRJlChBMaXN0VW51c2VkTGF5ZXJzEicuc2tlcnJ5Lm5vZGUudjEuTGlzdFVudXNlZExheWVyc1JlcXVlc3QaKC5za2Vycnkubm9kZS52MS5MaXN0VW51c2VkTGF5ZXJzUmVzcG9uc2USVgoLRGVsZXRlTGF5ZXISIi5za2Vycnkubm9kZS52MS5EZWxldGVMYXllclJlcXVlc3QaIy5za2Vycnkubm9kZS52MS5EZWxldGVMYXllclJlc3BvbnNlElwKDUxpc3RTYW5kYm94ZXMSJC5za2Vycnkubm9kZS52MS5MaXN0U2FuZGJveGVzUmVxdWVzdBolLnNrZXJyeS5ub2RlLnYxLkxpc3RTYW5kYm94ZXNSZXNwb25zZRJTCgpTdGFydEJ1aWxkEiEuc2tlcnJ5Lm5vZGUudjEuU3RhcnRCdWlsZFJlcXVlc3QaIi5za2Vycnkubm9kZS52MS5TdGFydEJ1aWxkUmVzcG9uc2USTQoKV2F0Y2hCdWlsZBIhLnNrZXJyeS5ub2RlLnYxLldhdGNoQnVpbGRSZXF1ZXN0Ghouc2tlcnJ5Lm5vZGUudjEuQnVpbGRFdmVudDABElYKC0NhbmNlbEJ1aWxkEiIuc2tlcnJ5Lm5vZGUudjEuQ2FuY2VsQnVpbGRSZXF1ZXN0GiMuc2tlcnJ5Lm5vZGUudjEuQ2FuY2VsQnVpbGRSZXNwb25zZRJWCgtGb3JnZXRCdWlsZBIiLnNrZXJyeS5ub2RlLnYxLkZvcmdldEJ1aWxkUmVxdWVzdBojLnNrZXJyeS5ub2RlLnYxLkZvcmdldEJ1aWxkUmVzcG9uc2ViBnByb3RvMw");
+  fileDesc("Cg9ub2RlL25vZGUucHJvdG8SDnNrZXJyeS5ub2RlLnYxIhsKC0Vycm9yRGV0YWlsEgwKBGNvZGUYASABKAkiEAoOR2V0SW5mb1JlcXVlc3Qi5QEKD0dldEluZm9SZXNwb25zZRIPCgdub2RlX2lkGAEgASgJEhUKDWFnZW50X3ZlcnNpb24YAiABKAkSEAoIcnVudGltZXMYAyADKAkSEQoJY3B1X2NvdW50GAQgASgNEhoKEm1lbW9yeV90b3RhbF9ieXRlcxgFIAEoBBIVCg1zYW5kYm94X2NvdW50GAYgASgNEhQKDGtlZXBzX21lbW9yeRgHIAEoCBISCgpjbHVzdGVyX2lkGAggASgJEigKB21hY2hpbmUYCSABKAsyFy5za2Vycnkubm9kZS52MS5NYWNoaW5lItoBCgdNYWNoaW5lEhIKCmNwdV9mYW1pbHkYASABKAkSEQoJY3B1X21vZGVsGAIgASgJEhYKDmNwdV9tb2RlbF9uYW1lGAMgASgJEhgKEGNwdV9hcmNoaXRlY3R1cmUYBCABKAkSEwoLY3B1X3BlcmNlbnQYBSABKAESGQoRbWVtb3J5X3VzZWRfYnl0ZXMYBiABKAQSFwoPZGlza191c2VkX2J5dGVzGAcgASgEEhgKEGRpc2tfdG90YWxfYnl0ZXMYCCABKAQSEwoLZGlza19mb2xkZXIYCSABKAki8wMKC1NhbmRib3hTcGVjEhIKCnNhbmRib3hfaWQYASABKAkSEwoLdGVtcGxhdGVfaWQYAiABKAkSEAoIYnVpbGRfaWQYAyABKAkSDgoGbGF5ZXJzGAQgAygJEhEKCWNwdV9jb3VudBgFIAEoDRIRCgltZW1vcnlfbWIYBiABKA0SFAoMZGlza19zaXplX21iGAcgASgNEjoKCGVudl92YXJzGAggAygLMiguc2tlcnJ5Lm5vZGUudjEuU2FuZGJveFNwZWMuRW52VmFyc0VudHJ5EhQKDGFjY2Vzc190b2tlbhgJIAEoCRIUCgxkZWZhdWx0X3VzZXIYCyABKAkSFwoPZGVmYXVsdF93b3JrZGlyGAwgASgJEg8KB3J1bnRpbWUYDSABKAkSEAoIaW1hZ2VfaWQYDiABKAkSFgoOd2l0aG91dF9tZW1vcnkYDyABKAgSLwoHb3B0aW9ucxgQIAEoCzIeLnNrZXJyeS5ub2RlLnYxLlNhbmRib3hPcHRpb25zEjAKBXN0YXJ0GBEgASgLMhwuc2tlcnJ5Lm5vZGUudjEuU3RhcnRDb21tYW5kSACIAQEaLgoMRW52VmFyc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCCAoGX3N0YXJ0SgQIChALIq0BCgxTdGFydENvbW1hbmQSDwoHY29tbWFuZBgBIAEoCRINCgVyZWFkeRgCIAEoCRIMCgR1c2VyGAMgASgJEg8KB3dvcmtkaXIYBCABKAkSMgoDZW52GAUgAygLMiUuc2tlcnJ5Lm5vZGUudjEuU3RhcnRDb21tYW5kLkVudkVudHJ5GioKCEVudkVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEicwoOU2FuZGJveE9wdGlvbnMSIgoVYWxsb3dfaW50ZXJuZXRfYWNjZXNzGAEgASgISACIAQESEQoJYWxsb3dfb3V0GAUgAygJEhAKCGRlbnlfb3V0GAYgAygJQhgKFl9hbGxvd19pbnRlcm5ldF9hY2Nlc3MiQQoUQ3JlYXRlU2FuZGJveFJlcXVlc3QSKQoEc3BlYxgBIAEoCzIbLnNrZXJyeS5ub2RlLnYxLlNhbmRib3hTcGVjIooBChVDcmVhdGVTYW5kYm94UmVzcG9uc2USDwoHcnVudGltZRgBIAEoCRIVCg1hZ2VudF92ZXJzaW9uGAIgASgJEi0KCnN0YXJ0X2tpbmQYAyABKA4yGS5za2Vycnkubm9kZS52MS5TdGFydEtpbmQSGgoSbWVtb3J5X2xvc3RfcmVhc29uGAQgASgJImoKE1BhdXNlU2FuZGJveFJlcXVlc3QSEgoKc2FuZGJveF9pZBgBIAEoCRIQCghpbWFnZV9pZBgCIAEoCRIOCgZtZW1vcnkYAyABKAgSHQoVcmVxdWlyZV9oZWFsdGh5X2d1ZXN0GAQgASgIInYKFFBhdXNlU2FuZGJveFJlc3BvbnNlEhIKCmhhc19tZW1vcnkYASABKAgSGgoSYWdlbnRfdW5yZXNwb25zaXZlGAIgASgIEhIKCnNpemVfYnl0ZXMYAyABKAQSGgoSbWVtb3J5X2xvc3RfcmVhc29uGAQgASgJIkEKFFJlc3VtZVNhbmRib3hSZXF1ZXN0EikKBHNwZWMYASABKAsyGy5za2Vycnkubm9kZS52MS5TYW5kYm94U3BlYyKKAQoVUmVzdW1lU2FuZGJveFJlc3BvbnNlEg8KB3J1bnRpbWUYASABKAkSFQoNYWdlbnRfdmVyc2lvbhgCIAEoCRItCgpzdGFydF9raW5kGAMgASgOMhkuc2tlcnJ5Lm5vZGUudjEuU3RhcnRLaW5kEhoKEm1lbW9yeV9sb3N0X3JlYXNvbhgEIAEoCSJnChZTbmFwc2hvdFNhbmRib3hSZXF1ZXN0EhIKCnNhbmRib3hfaWQYASABKAkSEAoIaW1hZ2VfaWQYAiABKAkSDgoGbWVtb3J5GAMgASgIEhcKD3NvdXJjZV9pbWFnZV9pZBgEIAEoCSJdChdTbmFwc2hvdFNhbmRib3hSZXNwb25zZRISCgpoYXNfbWVtb3J5GAEgASgIEhIKCnNpemVfYnl0ZXMYAiABKAQSGgoSbWVtb3J5X2xvc3RfcmVhc29uGAMgASgJIiYKEkRlbGV0ZUltYWdlUmVxdWVzdBIQCghpbWFnZV9pZBgBIAEoCSImChNEZWxldGVJbWFnZVJlc3BvbnNlEg8KB2V4aXN0ZWQYASABKAgiEwoRTGlzdEltYWdlc1JlcXVlc3QiPgoSTGlzdEltYWdlc1Jlc3BvbnNlEhEKCWltYWdlX2lkcxgBIAMoCRIVCg1kaXNrX29ubHlfaWRzGAIgAygJIhkKF0xpc3RVbnVzZWRMYXllcnNSZXF1ZXN0IisKGExpc3RVbnVzZWRMYXllcnNSZXNwb25zZRIPCgdkaWdlc3RzGAEgAygJIiQKEkRlbGV0ZUxheWVyUmVxdWVzdBIOCgZkaWdlc3QYASABKAkiJgoTRGVsZXRlTGF5ZXJSZXNwb25zZRIPCgdyZW1vdmVkGAEgASgIIrMDCglCdWlsZFNwZWMSEAoIYnVpbGRfaWQYASABKAkSEwoLdGVtcGxhdGVfaWQYAiABKAkSEwoLY2FjaGVfc2NvcGUYAyABKAkSLAoFaW1hZ2UYBCABKAsyGy5za2Vycnkubm9kZS52MS5JbWFnZVNvdXJjZUgAEjIKCHRlbXBsYXRlGAUgASgLMh4uc2tlcnJ5Lm5vZGUudjEuVGVtcGxhdGVTb3VyY2VIABIoCgVzdGVwcxgGIAMoCzIZLnNrZXJyeS5ub2RlLnYxLkJ1aWxkU3RlcBINCgVmb3JjZRgHIAEoCBIaCg1zdGFydF9jb21tYW5kGAggASgJSAGIAQESGgoNcmVhZHlfY29tbWFuZBgJIAEoCUgCiAEBEhEKCWNwdV9jb3VudBgKIAEoDRIRCgltZW1vcnlfbWIYCyABKA0SFAoMZGlza19zaXplX21iGAwgASgNEg8KB3J1bnRpbWUYDSABKAkSHAoUd2l0aG91dF9kZWZhdWx0X3VzZXIYDiABKAhCCAoGc291cmNlQhAKDl9zdGFydF9jb21tYW5kQhAKDl9yZWFkeV9jb21tYW5kIsABCgtJbWFnZVNvdXJjZRIRCglyZWZlcmVuY2UYASABKAkSMQoFYmFzaWMYAiABKAsyIC5za2Vycnkubm9kZS52MS5CYXNpY0NyZWRlbnRpYWxzSAASLQoDYXdzGAMgASgLMh4uc2tlcnJ5Lm5vZGUudjEuQXdzQ3JlZGVudGlhbHNIABItCgNnY3AYBCABKAsyHi5za2Vycnkubm9kZS52MS5HY3BDcmVkZW50aWFsc0gAQg0KC2NyZWRlbnRpYWxzIjYKEEJhc2ljQ3JlZGVudGlhbHMSEAoIdXNlcm5hbWUYASABKAkSEAoIcGFzc3dvcmQYAiABKAkiUgoOQXdzQ3JlZGVudGlhbHMSFQoNYWNjZXNzX2tleV9pZBgBIAEoCRIZChFzZWNyZXRfYWNjZXNzX2tleRgCIAEoCRIOCgZyZWdpb24YAyABKAkiLgoOR2NwQ3JlZGVudGlhbHMSHAoUc2VydmljZV9hY2NvdW50X2pzb24YASABKAkivQEKDlRlbXBsYXRlU291cmNlEgwKBG5hbWUYASABKAkSEAoIYnVpbGRfaWQYAiABKAkSDgoGbGF5ZXJzGAMgAygJEi0KB2NvbnRleHQYBCABKAsyHC5za2Vycnkubm9kZS52MS5CdWlsZENvbnRleHQSMAoFc3RhcnQYBSABKAsyHC5za2Vycnkubm9kZS52MS5TdGFydENvbW1hbmRIAIgBARIQCghpbWFnZV9pZBgGIAEoCUIICgZfc3RhcnQijQEKDEJ1aWxkQ29udGV4dBIMCgR1c2VyGAEgASgJEg8KB3dvcmtkaXIYAiABKAkSMgoDZW52GAMgAygLMiUuc2tlcnJ5Lm5vZGUudjEuQnVpbGRDb250ZXh0LkVudkVudHJ5GioKCEVudkVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiWwoJQnVpbGRTdGVwEgwKBHR5cGUYASABKAkSDAoEYXJncxgCIAMoCRIPCgdhcmNoaXZlGAMgASgJEhIKCmZpbGVzX2hhc2gYBCABKAkSDQoFZm9yY2UYBSABKAgiPAoRU3RhcnRCdWlsZFJlcXVlc3QSJwoEc3BlYxgBIAEoCzIZLnNrZXJyeS5ub2RlLnYxLkJ1aWxkU3BlYyIUChJTdGFydEJ1aWxkUmVzcG9uc2UiMwoRV2F0Y2hCdWlsZFJlcXVlc3QSEAoIYnVpbGRfaWQYASABKAkSDAoEZnJvbRgCIAEoBCK1AQoKQnVpbGRFdmVudBIOCgZudW1iZXIYASABKAQSLAoEbGluZRgCIAEoCzIcLnNrZXJyeS5ub2RlLnYxLkJ1aWxkTG9nTGluZUgAEjAKCXN1Y2NlZWRlZBgDIAEoCzIbLnNrZXJyeS5ub2RlLnYxLkJ1aWxkUmVzdWx0SAASLgoGZmFpbGVkGAQgASgLMhwuc2tlcnJ5Lm5vZGUudjEuQnVpbGRGYWlsdXJlSABCBwoFZXZlbnQiSwoMQnVpbGRMb2dMaW5lEg0KBWF0X21zGAEgASgDEg0KBWxldmVsGAIgASgJEgwKBHN0ZXAYAyABKAkSDwoHbWVzc2FnZRgEIAEoCSKfAQoLQnVpbGRSZXN1bHQSDgoGbGF5ZXJzGAEgAygJEi0KB2NvbnRleHQYAiABKAsyHC5za2Vycnkubm9kZS52MS5CdWlsZENvbnRleHQSMAoFc3RhcnQYAyABKAsyHC5za2Vycnkubm9kZS52MS5TdGFydENvbW1hbmRIAIgBARIVCg1hZ2VudF92ZXJzaW9uGAQgASgJQggKBl9zdGFydCItCgxCdWlsZEZhaWx1cmUSDwoHbWVzc2FnZRgBIAEoCRIMCgRzdGVwGAIgASgJIiYKEkNhbmNlbEJ1aWxkUmVxdWVzdBIQCghidWlsZF9pZBgBIAEoCSIVChNDYW5jZWxCdWlsZFJlc3BvbnNlIiYKEkZvcmdldEJ1aWxkUmVxdWVzdBIQCghidWlsZF9pZBgBIAEoCSIVChNGb3JnZXRCdWlsZFJlc3BvbnNlIigKEktpbGxTYW5kYm94UmVxdWVzdBISCgpzYW5kYm94X2lkGAEgASgJIiYKE0tpbGxTYW5kYm94UmVzcG9uc2USDwoHZXhpc3RlZBgBIAEoCCIWChRMaXN0U2FuZGJveGVzUmVxdWVzdCKkAQoVTGlzdFNhbmRib3hlc1Jlc3BvbnNlEi4KCXNhbmRib3hlcxgBIAMoCzIbLnNrZXJyeS5ub2RlLnYxLk5vZGVTYW5kYm94EjAKDHVuYXNrZWRfZW5kcxgCIAMoCzIaLnNrZXJyeS5ub2RlLnYxLlVuYXNrZWRFbmQSKQoEa2VwdBgDIAMoCzIbLnNrZXJyeS5ub2RlLnYxLktlcHRTYW5kYm94ImsKC0tlcHRTYW5kYm94EhIKCnNhbmRib3hfaWQYASABKAkSEAoIaW1hZ2VfaWQYAiABKAkSDgoGcmVhc29uGAMgASgJEhIKCmhhc19tZW1vcnkYBCABKAgSEgoKc2l6ZV9ieXRlcxgFIAEoBCIwCgpVbmFza2VkRW5kEhIKCnNhbmRib3hfaWQYASABKAkSDgoGcmVhc29uGAIgASgJIlIKC05vZGVTYW5kYm94EhIKCnNhbmRib3hfaWQYASABKAkSDQoFc3RhdGUYAiABKAkSGgoSbWVtb3J5X2xvc3RfcmVhc29uGAQgASgJSgQIAxAEKmoKCVN0YXJ0S2luZBIaChZTVEFSVF9LSU5EX1VOU1BFQ0lGSUVEEAASEwoPU1RBUlRfS0lORF9CT09UEAESFgoSU1RBUlRfS0lORF9SRVNUT1JFEAISFAoQU1RBUlRfS0lORF9DTEFJTRADMsoKCgtOb2RlU2VydmljZRJKCgdHZXRJbmZvEh4uc2tlcnJ5Lm5vZGUudjEuR2V0SW5mb1JlcXVlc3QaHy5za2Vycnkubm9kZS52MS5HZXRJbmZvUmVzcG9uc2USXAoNQ3JlYXRlU2FuZGJveBIkLnNrZXJyeS5ub2RlLnYxLkNyZWF0ZVNhbmRib3hSZXF1ZXN0GiUuc2tlcnJ5Lm5vZGUudjEuQ3JlYXRlU2FuZGJveFJlc3BvbnNlElYKC0tpbGxTYW5kYm94EiIuc2tlcnJ5Lm5vZGUudjEuS2lsbFNhbmRib3hSZXF1ZXN0GiMuc2tlcnJ5Lm5vZGUudjEuS2lsbFNhbmRib3hSZXNwb25zZRJZCgxQYXVzZVNhbmRib3gSIy5za2Vycnkubm9kZS52MS5QYXVzZVNhbmRib3hSZXF1ZXN0GiQuc2tlcnJ5Lm5vZGUudjEuUGF1c2VTYW5kYm94UmVzcG9uc2USXAoNUmVzdW1lU2FuZGJveBIkLnNrZXJyeS5ub2RlLnYxLlJlc3VtZVNhbmRib3hSZXF1ZXN0GiUuc2tlcnJ5Lm5vZGUudjEuUmVzdW1lU2FuZGJveFJlc3BvbnNlEmIKD1NuYXBzaG90U2FuZGJveBImLnNrZXJyeS5ub2RlLnYxLlNuYXBzaG90U2FuZGJveFJlcXVlc3QaJy5za2Vycnkubm9kZS52MS5TbmFwc2hvdFNhbmRib3hSZXNwb25zZRJWCgtEZWxldGVJbWFnZRIiLnNrZXJyeS5ub2RlLnYxLkRlbGV0ZUltYWdlUmVxdWVzdBojLnNrZXJyeS5ub2RlLnYxLkRlbGV0ZUltYWdlUmVzcG9uc2USUwoKTGlzdEltYWdlcxIhLnNrZXJyeS5ub2RlLnYxLkxpc3RJbWFnZXNSZXF1ZXN0GiIuc2tlcnJ5Lm5vZGUudjEuTGlzdEltYWdlc1Jlc3BvbnNlEmUKEExpc3RVbnVzZWRMYXllcnMSJy5za2Vycnkubm9kZS52MS5MaXN0VW51c2VkTGF5ZXJzUmVxdWVzdBooLnNrZXJyeS5ub2RlLnYxLkxpc3RVbnVzZWRMYXllcnNSZXNwb25zZRJWCgtEZWxldGVMYXllchIiLnNrZXJyeS5ub2RlLnYxLkRlbGV0ZUxheWVyUmVxdWVzdBojLnNrZXJyeS5ub2RlLnYxLkRlbGV0ZUxheWVyUmVzcG9uc2USXAoNTGlzdFNhbmRib3hlcxIkLnNrZXJyeS5ub2RlLnYxLkxpc3RTYW5kYm94ZXNSZXF1ZXN0GiUuc2tlcnJ5Lm5vZGUudjEuTGlzdFNhbmRib3hlc1Jlc3BvbnNlElMKClN0YXJ0QnVpbGQSIS5za2Vycnkubm9kZS52MS5TdGFydEJ1aWxkUmVxdWVzdBoiLnNrZXJyeS5ub2RlLnYxLlN0YXJ0QnVpbGRSZXNwb25zZRJNCgpXYXRjaEJ1aWxkEiEuc2tlcnJ5Lm5vZGUudjEuV2F0Y2hCdWlsZFJlcXVlc3QaGi5za2Vycnkubm9kZS52MS5CdWlsZEV2ZW50MAESVgoLQ2FuY2VsQnVpbGQSIi5za2Vycnkubm9kZS52MS5DYW5jZWxCdWlsZFJlcXVlc3QaIy5za2Vycnkubm9kZS52MS5DYW5jZWxCdWlsZFJlc3BvbnNlElYKC0ZvcmdldEJ1aWxkEiIuc2tlcnJ5Lm5vZGUudjEuRm9yZ2V0QnVpbGRSZXF1ZXN0GiMuc2tlcnJ5Lm5vZGUudjEuRm9yZ2V0QnVpbGRSZXNwb25zZWIGcHJvdG8z");
 
 /**
  * Describes the message skerry.node.v1.ErrorDetail.
@@ -40,319 +40,326 @@ export const GetInfoResponseSchema = /*@__PURE__*/
   messageDesc(file_node_node, 2);
 
 /**
+ * Describes the message skerry.node.v1.Machine.
+ * Use `create(MachineSchema)` to create a new message.
+ */
+export const MachineSchema = /*@__PURE__*/
+  messageDesc(file_node_node, 3);
+
+/**
  * Describes the message skerry.node.v1.SandboxSpec.
  * Use `create(SandboxSpecSchema)` to create a new message.
  */
 export const SandboxSpecSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 3);
+  messageDesc(file_node_node, 4);
 
 /**
  * Describes the message skerry.node.v1.StartCommand.
  * Use `create(StartCommandSchema)` to create a new message.
  */
 export const StartCommandSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 4);
+  messageDesc(file_node_node, 5);
 
 /**
  * Describes the message skerry.node.v1.SandboxOptions.
  * Use `create(SandboxOptionsSchema)` to create a new message.
  */
 export const SandboxOptionsSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 5);
+  messageDesc(file_node_node, 6);
 
 /**
  * Describes the message skerry.node.v1.CreateSandboxRequest.
  * Use `create(CreateSandboxRequestSchema)` to create a new message.
  */
 export const CreateSandboxRequestSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 6);
+  messageDesc(file_node_node, 7);
 
 /**
  * Describes the message skerry.node.v1.CreateSandboxResponse.
  * Use `create(CreateSandboxResponseSchema)` to create a new message.
  */
 export const CreateSandboxResponseSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 7);
+  messageDesc(file_node_node, 8);
 
 /**
  * Describes the message skerry.node.v1.PauseSandboxRequest.
  * Use `create(PauseSandboxRequestSchema)` to create a new message.
  */
 export const PauseSandboxRequestSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 8);
+  messageDesc(file_node_node, 9);
 
 /**
  * Describes the message skerry.node.v1.PauseSandboxResponse.
  * Use `create(PauseSandboxResponseSchema)` to create a new message.
  */
 export const PauseSandboxResponseSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 9);
+  messageDesc(file_node_node, 10);
 
 /**
  * Describes the message skerry.node.v1.ResumeSandboxRequest.
  * Use `create(ResumeSandboxRequestSchema)` to create a new message.
  */
 export const ResumeSandboxRequestSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 10);
+  messageDesc(file_node_node, 11);
 
 /**
  * Describes the message skerry.node.v1.ResumeSandboxResponse.
  * Use `create(ResumeSandboxResponseSchema)` to create a new message.
  */
 export const ResumeSandboxResponseSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 11);
+  messageDesc(file_node_node, 12);
 
 /**
  * Describes the message skerry.node.v1.SnapshotSandboxRequest.
  * Use `create(SnapshotSandboxRequestSchema)` to create a new message.
  */
 export const SnapshotSandboxRequestSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 12);
+  messageDesc(file_node_node, 13);
 
 /**
  * Describes the message skerry.node.v1.SnapshotSandboxResponse.
  * Use `create(SnapshotSandboxResponseSchema)` to create a new message.
  */
 export const SnapshotSandboxResponseSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 13);
+  messageDesc(file_node_node, 14);
 
 /**
  * Describes the message skerry.node.v1.DeleteImageRequest.
  * Use `create(DeleteImageRequestSchema)` to create a new message.
  */
 export const DeleteImageRequestSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 14);
+  messageDesc(file_node_node, 15);
 
 /**
  * Describes the message skerry.node.v1.DeleteImageResponse.
  * Use `create(DeleteImageResponseSchema)` to create a new message.
  */
 export const DeleteImageResponseSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 15);
+  messageDesc(file_node_node, 16);
 
 /**
  * Describes the message skerry.node.v1.ListImagesRequest.
  * Use `create(ListImagesRequestSchema)` to create a new message.
  */
 export const ListImagesRequestSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 16);
+  messageDesc(file_node_node, 17);
 
 /**
  * Describes the message skerry.node.v1.ListImagesResponse.
  * Use `create(ListImagesResponseSchema)` to create a new message.
  */
 export const ListImagesResponseSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 17);
+  messageDesc(file_node_node, 18);
 
 /**
  * Describes the message skerry.node.v1.ListUnusedLayersRequest.
  * Use `create(ListUnusedLayersRequestSchema)` to create a new message.
  */
 export const ListUnusedLayersRequestSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 18);
+  messageDesc(file_node_node, 19);
 
 /**
  * Describes the message skerry.node.v1.ListUnusedLayersResponse.
  * Use `create(ListUnusedLayersResponseSchema)` to create a new message.
  */
 export const ListUnusedLayersResponseSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 19);
+  messageDesc(file_node_node, 20);
 
 /**
  * Describes the message skerry.node.v1.DeleteLayerRequest.
  * Use `create(DeleteLayerRequestSchema)` to create a new message.
  */
 export const DeleteLayerRequestSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 20);
+  messageDesc(file_node_node, 21);
 
 /**
  * Describes the message skerry.node.v1.DeleteLayerResponse.
  * Use `create(DeleteLayerResponseSchema)` to create a new message.
  */
 export const DeleteLayerResponseSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 21);
+  messageDesc(file_node_node, 22);
 
 /**
  * Describes the message skerry.node.v1.BuildSpec.
  * Use `create(BuildSpecSchema)` to create a new message.
  */
 export const BuildSpecSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 22);
+  messageDesc(file_node_node, 23);
 
 /**
  * Describes the message skerry.node.v1.ImageSource.
  * Use `create(ImageSourceSchema)` to create a new message.
  */
 export const ImageSourceSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 23);
+  messageDesc(file_node_node, 24);
 
 /**
  * Describes the message skerry.node.v1.BasicCredentials.
  * Use `create(BasicCredentialsSchema)` to create a new message.
  */
 export const BasicCredentialsSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 24);
+  messageDesc(file_node_node, 25);
 
 /**
  * Describes the message skerry.node.v1.AwsCredentials.
  * Use `create(AwsCredentialsSchema)` to create a new message.
  */
 export const AwsCredentialsSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 25);
+  messageDesc(file_node_node, 26);
 
 /**
  * Describes the message skerry.node.v1.GcpCredentials.
  * Use `create(GcpCredentialsSchema)` to create a new message.
  */
 export const GcpCredentialsSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 26);
+  messageDesc(file_node_node, 27);
 
 /**
  * Describes the message skerry.node.v1.TemplateSource.
  * Use `create(TemplateSourceSchema)` to create a new message.
  */
 export const TemplateSourceSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 27);
+  messageDesc(file_node_node, 28);
 
 /**
  * Describes the message skerry.node.v1.BuildContext.
  * Use `create(BuildContextSchema)` to create a new message.
  */
 export const BuildContextSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 28);
+  messageDesc(file_node_node, 29);
 
 /**
  * Describes the message skerry.node.v1.BuildStep.
  * Use `create(BuildStepSchema)` to create a new message.
  */
 export const BuildStepSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 29);
+  messageDesc(file_node_node, 30);
 
 /**
  * Describes the message skerry.node.v1.StartBuildRequest.
  * Use `create(StartBuildRequestSchema)` to create a new message.
  */
 export const StartBuildRequestSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 30);
+  messageDesc(file_node_node, 31);
 
 /**
  * Describes the message skerry.node.v1.StartBuildResponse.
  * Use `create(StartBuildResponseSchema)` to create a new message.
  */
 export const StartBuildResponseSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 31);
+  messageDesc(file_node_node, 32);
 
 /**
  * Describes the message skerry.node.v1.WatchBuildRequest.
  * Use `create(WatchBuildRequestSchema)` to create a new message.
  */
 export const WatchBuildRequestSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 32);
+  messageDesc(file_node_node, 33);
 
 /**
  * Describes the message skerry.node.v1.BuildEvent.
  * Use `create(BuildEventSchema)` to create a new message.
  */
 export const BuildEventSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 33);
+  messageDesc(file_node_node, 34);
 
 /**
  * Describes the message skerry.node.v1.BuildLogLine.
  * Use `create(BuildLogLineSchema)` to create a new message.
  */
 export const BuildLogLineSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 34);
+  messageDesc(file_node_node, 35);
 
 /**
  * Describes the message skerry.node.v1.BuildResult.
  * Use `create(BuildResultSchema)` to create a new message.
  */
 export const BuildResultSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 35);
+  messageDesc(file_node_node, 36);
 
 /**
  * Describes the message skerry.node.v1.BuildFailure.
  * Use `create(BuildFailureSchema)` to create a new message.
  */
 export const BuildFailureSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 36);
+  messageDesc(file_node_node, 37);
 
 /**
  * Describes the message skerry.node.v1.CancelBuildRequest.
  * Use `create(CancelBuildRequestSchema)` to create a new message.
  */
 export const CancelBuildRequestSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 37);
+  messageDesc(file_node_node, 38);
 
 /**
  * Describes the message skerry.node.v1.CancelBuildResponse.
  * Use `create(CancelBuildResponseSchema)` to create a new message.
  */
 export const CancelBuildResponseSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 38);
+  messageDesc(file_node_node, 39);
 
 /**
  * Describes the message skerry.node.v1.ForgetBuildRequest.
  * Use `create(ForgetBuildRequestSchema)` to create a new message.
  */
 export const ForgetBuildRequestSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 39);
+  messageDesc(file_node_node, 40);
 
 /**
  * Describes the message skerry.node.v1.ForgetBuildResponse.
  * Use `create(ForgetBuildResponseSchema)` to create a new message.
  */
 export const ForgetBuildResponseSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 40);
+  messageDesc(file_node_node, 41);
 
 /**
  * Describes the message skerry.node.v1.KillSandboxRequest.
  * Use `create(KillSandboxRequestSchema)` to create a new message.
  */
 export const KillSandboxRequestSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 41);
+  messageDesc(file_node_node, 42);
 
 /**
  * Describes the message skerry.node.v1.KillSandboxResponse.
  * Use `create(KillSandboxResponseSchema)` to create a new message.
  */
 export const KillSandboxResponseSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 42);
+  messageDesc(file_node_node, 43);
 
 /**
  * Describes the message skerry.node.v1.ListSandboxesRequest.
  * Use `create(ListSandboxesRequestSchema)` to create a new message.
  */
 export const ListSandboxesRequestSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 43);
+  messageDesc(file_node_node, 44);
 
 /**
  * Describes the message skerry.node.v1.ListSandboxesResponse.
  * Use `create(ListSandboxesResponseSchema)` to create a new message.
  */
 export const ListSandboxesResponseSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 44);
+  messageDesc(file_node_node, 45);
 
 /**
  * Describes the message skerry.node.v1.KeptSandbox.
  * Use `create(KeptSandboxSchema)` to create a new message.
  */
 export const KeptSandboxSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 45);
+  messageDesc(file_node_node, 46);
 
 /**
  * Describes the message skerry.node.v1.UnaskedEnd.
  * Use `create(UnaskedEndSchema)` to create a new message.
  */
 export const UnaskedEndSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 46);
+  messageDesc(file_node_node, 47);
 
 /**
  * Describes the message skerry.node.v1.NodeSandbox.
  * Use `create(NodeSandboxSchema)` to create a new message.
  */
 export const NodeSandboxSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 47);
+  messageDesc(file_node_node, 48);
 
 /**
  * Describes the enum skerry.node.v1.StartKind.

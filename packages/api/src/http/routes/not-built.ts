@@ -9,7 +9,6 @@ import { ErrorSchema } from "../schemas.ts";
 type Row = readonly [id: string, method: Operation["method"], path: string, tag: OperationTag, what: string, auth: readonly AuthScheme[]];
 
 const KEY = ["apiKey"] as const;
-const ADMIN = ["admin"] as const;
 
 const ROWS: readonly Row[] = [
   ["setSandboxNetwork", "PUT", "/sandboxes/{sandboxID}/network", "sandboxes", "changing a sandbox's network", KEY],
@@ -28,11 +27,6 @@ const ROWS: readonly Row[] = [
   ["getSecret", "GET", "/secrets/{secretID}", "secrets", "secrets", KEY],
   ["updateSecret", "PATCH", "/secrets/{secretID}", "secrets", "secrets", KEY],
   ["deleteSecret", "DELETE", "/secrets/{secretID}", "secrets", "secrets", KEY],
-  ["listNodes", "GET", "/nodes", "admin", "listing nodes", ADMIN],
-  ["getNode", "GET", "/nodes/{nodeID}", "admin", "reading one node", ADMIN],
-  ["setNodeStatus", "POST", "/nodes/{nodeID}", "admin", "changing a node's status", ADMIN],
-  ["killTeamSandboxes", "POST", "/admin/teams/{teamID}/sandboxes/kill", "admin", "killing a team's sandboxes", ADMIN],
-  ["getRunningCounts", "GET", "/admin/sandboxes/running-counts", "admin", "counting running sandboxes", ADMIN],
 ];
 
 export const NOT_BUILT: readonly Operation[] = ROWS.map(([id, method, path, tag, what, auth]) =>
