@@ -219,7 +219,7 @@ for line in sys.stdin: connect(int(line))
   });
 });
 
-const ROUNDS = scaled("kills of a platform that pauses and resumes", { sample: 2, full: 6 });
+const ROUNDS = scaled("kills of a platform that pauses and resumes", { sample: 1, full: 6 });
 
 it("survives a kill of all processes during pauses and resumes", async () => {
   await using platform = await startPlatform();

@@ -1,5 +1,5 @@
 import { type Platform, readHostTraces, startPlatform } from "@skerry/testkit";
-import { scaled } from "@skerry/testkit/depth";
+import { runtimesFor, scaled } from "@skerry/testkit/depth";
 import { waitUntil } from "@skerry/testkit/wait-until";
 import { describe, expect, it } from "vitest";
 import { callApi } from "../e2e/client.ts";
@@ -8,7 +8,7 @@ import { sandboxCgroups } from "./sandbox-cgroups.ts";
 const CREATES = scaled("creates and kills in a row on each runtime", { sample: 24, full: 200 });
 const AT_ONCE = 8;
 
-describe.each(["gvisor", "runc"] as const)("churn on %s", (runtime) => {
+describe.each(runtimesFor("churn", "runc"))("churn on %s", (runtime) => {
   it(`${CREATES} creates and kills, ${AT_ONCE} at a time, leave nothing`, { timeout: 600_000 }, async () => {
     await using platform = await startPlatform({ runtime, env: { SKERRY_READY_SLOTS: "4" } });
     const before = await steadyState(platform);

@@ -1,7 +1,7 @@
 // A runtime that hangs, fails, or still works when its daemon has ended. Also a guest or a disk that blocks an operation.
 
-import { setTimeout as sleep } from "node:timers/promises";
 import { sampleOf } from "@skerry/testkit/depth";
+import { waitUntil } from "@skerry/testkit/wait-until";
 import { StartKind } from "@skerry/wire/node";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { ChildNode } from "./node/child-node.ts";
@@ -17,6 +17,7 @@ const FAULTS: readonly Fault[] = [
 ];
 /** Whatever hangs takes its whole time limit. */
 const WRITES = sampleOf("faults of a runtime that writes a sandbox", FAULTS, (_, index) => index === 1 || index === 2);
+const STARTS = sampleOf("faults of a runtime that starts a sandbox", ["hang", "fail", "late"] as const, (how) => how !== "late");
 const RESTORES = sampleOf("faults of a runtime that restores a sandbox", ["hang", "late"] as const, (how) => how === "hang");
 
 let count = 0;
@@ -86,13 +87,11 @@ describe("with a runsc that misbehaves, a node", () => {
     expect(await node.readFile(id, "/root/file")).toBe("disk");
   });
 
-  it("leaves nothing over of a create that hangs or fails", async () => {
-    for (const how of ["hang", "fail", "late"] as const) {
-      runsc.misbehave(how, "run");
-      await expect(node.client.createSandbox({ spec: node.spec(newId("i", 21)) })).rejects.toThrow();
-      runsc.behave();
-      await node.empty();
-    }
+  it.each(STARTS)("leaves nothing over of a create whose runtime does: %s", async (how) => {
+    runsc.misbehave(how, "run");
+    await expect(node.client.createSandbox({ spec: node.spec(newId("i", 21)) })).rejects.toThrow();
+    runsc.behave();
+    await node.empty();
   });
 
   it.each(["hang", "fail"] as const)("releases later what a kill could not release, when the deletion does: %s", async (how) => {
@@ -108,7 +107,7 @@ describe("with a runsc that misbehaves, a node", () => {
     const id = await marked();
     runsc.misbehave("slow", verb);
     const pausing = pause(id, newId("m", 20)).catch(() => {});
-    await sleep(2_000);
+    await waitUntil("runsc is called", () => runsc.isSlowing());
     await node.kill9();
     await pausing;
     await node.up();
@@ -122,7 +121,7 @@ describe("with a runsc that misbehaves, a node", () => {
     await pause(id, imageId);
     runsc.misbehave("slow", "restore");
     const resuming = resume(id, imageId).catch(() => {});
-    await sleep(2_000);
+    await waitUntil("runsc is called", () => runsc.isSlowing());
     await node.kill9();
     await resuming;
     await node.up();
@@ -135,7 +134,7 @@ describe("with a runsc that misbehaves, a node", () => {
   it("leaves nothing over after a kill during a start", async () => {
     runsc.misbehave("slow", "run");
     const creating = node.client.createSandbox({ spec: node.spec(newId("i", 21)) }).catch(() => {});
-    await sleep(2_000);
+    await waitUntil("runsc is called", () => runsc.isSlowing());
     await node.kill9();
     await creating;
     await node.up();

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { ChildNode } from "./node/child-node.ts";
 
 /** More snapshots than fit into one chain, so that a sample also merges a chain. Multiples of ten. */
-const SNAPSHOTS = scaled("snapshots of one sandbox in a row", { sample: 60, full: 120 });
+const SNAPSHOTS = scaled("snapshots of one sandbox in a row", { sample: 50, full: 120 });
 const KEPT = [0, 30, 47, 48, 49, 80, 119].filter((number) => number < SNAPSHOTS);
 /** The maximum length of a chain, and the area on top. */
 const LONGEST = 49;

@@ -6,12 +6,14 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { agentCommand } from "@skerry/agent";
+import { scaled } from "@skerry/testkit/depth";
 import { waitUntil } from "@skerry/testkit/wait-until";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { getText, processesOf, run, startInBackground } from "./node/agent-of.ts";
 import { ChildNode } from "./node/child-node.ts";
 
 const PROGRAM = readFileSync(join(import.meta.dirname, "node/guest-program.mjs"), "utf8");
+const ROUNDS = scaled("snapshots while data is on its way", { sample: 1, full: 3 });
 const NODE_ARGV = agentCommand("x64").slice(0, -1);
 
 interface State {
@@ -121,7 +123,7 @@ describe("inside a sandbox on gvisor", () => {
   it("loses no byte of a download, also across several snapshots", async () => {
     const lines = 12_000;
     const downloading = getText(node, id, { port: 8000, path: `/stream?lines=${lines}` });
-    for (let round = 0; round < 3; round += 1) {
+    for (let round = 0; round < ROUNDS; round += 1) {
       await sleep(400);
       await snapshot();
     }
@@ -149,7 +151,7 @@ describe("inside a sandbox on gvisor", () => {
       answer += String(chunk);
     });
     const closed = once(socket, "close");
-    for (let round = 0; round < 3; round += 1) {
+    for (let round = 0; round < ROUNDS; round += 1) {
       await sleep(300);
       await snapshot();
     }
@@ -172,7 +174,7 @@ describe("inside a sandbox on gvisor", () => {
       sent += text;
       busy.write(text);
     }, 3);
-    for (let round = 0; round < 3; round += 1) {
+    for (let round = 0; round < ROUNDS; round += 1) {
       await sleep(200);
       await snapshot();
     }
@@ -196,7 +198,7 @@ describe("inside a sandbox on gvisor", () => {
         await sleep(5);
       }
     })();
-    for (let round = 0; round < 3; round += 1) {
+    for (let round = 0; round < ROUNDS; round += 1) {
       await sleep(150);
       await snapshot();
     }

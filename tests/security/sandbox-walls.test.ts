@@ -5,10 +5,14 @@ import type { AddressInfo } from "node:net";
 import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { type Platform, startPlatform } from "@skerry/testkit";
+import { scaled } from "@skerry/testkit/depth";
 import { Sandbox } from "e2b";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { callApi, clientOf } from "../e2e/client.ts";
 import { CLOSED_ADDRESSES, INTERNET_PORT, startInternet, type TestInternet } from "./test-internet.ts";
+
+/** At least one of them gets a slot of the four sandboxes before. */
+const NEXT = scaled("sandboxes that get the network slot of another", { sample: 6, full: 10 });
 
 describe.each(["gvisor", "runc"] as const)("walls around a sandbox on %s", (runtime) => {
   let platform: Platform;
@@ -31,16 +35,24 @@ describe.each(["gvisor", "runc"] as const)("walls around a sandbox on %s", (runt
   const hostPort = () => (host.address() as AddressInfo).port;
 
   /** The result of a TCP connection from inside: "open", "closed" (refused) or "silent" (no response). */
-  async function probe(from: Sandbox, address: string, port: number): Promise<string> {
+  async function probe(from: Sandbox, address: string, port: number): Promise<string | undefined> {
+    return (await probeAll(from, [{ address, port }]))[0];
+  }
+
+  /** The results for all targets, which are tried at the same time. */
+  async function probeAll(from: Sandbox, targets: readonly { address: string; port: number }[]): Promise<string[]> {
     const program = `
-import socket, sys
-s = socket.socket(socket.AF_INET6 if ":" in ${JSON.stringify(address)} else socket.AF_INET); s.settimeout(1.5)
-try:
-    s.connect((${JSON.stringify(address)}, ${port})); print("open")
-except ConnectionRefusedError: print("closed")
-except OSError: print("silent")`;
-    const { stdout } = await from.commands.run(`python3 -c '${program}'`);
-    return stdout.trim();
+import concurrent.futures, json, socket, sys
+def probe(target):
+    s = socket.socket(socket.AF_INET6 if ":" in target["address"] else socket.AF_INET); s.settimeout(3)
+    try:
+        s.connect((target["address"], target["port"])); return "open"
+    except ConnectionRefusedError: return "closed"
+    except OSError: return "silent"
+targets = json.loads(sys.argv[1])
+with concurrent.futures.ThreadPoolExecutor(len(targets)) as pool: print(json.dumps(list(pool.map(probe, targets))))`;
+    const { stdout } = await from.commands.run(`python3 -c '${program}' '${JSON.stringify(targets)}'`);
+    return JSON.parse(stdout) as string[];
   }
 
   function addressesOf(sandboxId: string): { host: string; guest: string } {
@@ -53,8 +65,9 @@ except OSError: print("silent")`;
     expect(stdout).toBe(internet.hostAddress);
   });
 
-  it.each([...CLOSED_ADDRESSES])("can't reach %s, which the host can", async (address) => {
-    expect(await probe(sandbox, address, INTERNET_PORT)).toBe("silent");
+  it(`can't reach ${CLOSED_ADDRESSES.join(", ")}, which the host can`, async () => {
+    const targets = CLOSED_ADDRESSES.map((address) => ({ address, port: INTERNET_PORT }));
+    expect(await probeAll(sandbox, targets)).toEqual(targets.map(() => "silent"));
   });
 
   it("can't reach the host by any of its addresses", async () => {
@@ -64,9 +77,10 @@ except OSError: print("silent")`;
       .map((entry) => entry.address);
     const own = addressesOf(sandbox.sandboxId).host;
     expect(addresses).toContain(own);
-    const targets = [...new Set([own, internet.hostAddress, ...addresses.slice(0, 4)])];
-    const answers = targets.flatMap((address) => [hostPort(), platform.ports.api].map((port) => probe(sandbox, address, port)));
-    expect(await Promise.all(answers)).toEqual(answers.map(() => "silent"));
+    const targets = [...new Set([own, internet.hostAddress, ...addresses.slice(0, 4)])].flatMap((address) =>
+      [hostPort(), platform.ports.api].map((port) => ({ address, port })),
+    );
+    expect(await probeAll(sandbox, targets)).toEqual(targets.map(() => "silent"));
     // The sandbox has its own loopback.
     expect(await probe(sandbox, "127.0.0.1", hostPort())).toBe("closed");
   });
@@ -76,8 +90,11 @@ except OSError: print("silent")`;
     const { guest } = addressesOf(other.sandboxId);
     // For comparison: root on this host reaches it.
     expect((await fetch(`http://${guest}:49983/health`)).status).toBe(204);
-    expect(await probe(sandbox, guest, 49_983)).toBe("silent");
-    expect(await probe(sandbox, "2001:db8::1", 80)).toBe("silent");
+    const targets = [
+      { address: guest, port: 49_983 },
+      { address: "2001:db8::1", port: 80 },
+    ];
+    expect(await probeAll(sandbox, targets)).toEqual(["silent", "silent"]);
     await other.kill();
   });
 
@@ -93,8 +110,11 @@ except OSError: print("silent")`;
     const { sandboxID } = (await callApi(platform, "/v2/sandboxes", { body: { templateID: "base", allow_internet_access: false } }))
       .body as { sandboxID: string };
     const closed = await Sandbox.connect(sandboxID, clientOf(platform));
-    expect(await probe(closed, internet.publicAddress, INTERNET_PORT)).toBe("silent");
-    expect(await probe(closed, "8.8.8.8", 53)).toBe("silent");
+    const targets = [
+      { address: internet.publicAddress, port: INTERNET_PORT },
+      { address: "8.8.8.8", port: 53 },
+    ];
+    expect(await probeAll(closed, targets)).toEqual(["silent", "silent"]);
     // It is still blocked after a restart of the daemon.
     await platform.kill9();
     await platform.start();
@@ -110,7 +130,7 @@ except OSError: print("silent")`;
     expect(await Promise.all(all.map((one) => probe(one, internet.publicAddress, INTERNET_PORT)))).toEqual(["silent", "silent", "silent"]);
     await Promise.all(all.map((one) => one.kill()));
     // The next sandbox gets the network slot without the mark.
-    const next = await Promise.all(Array.from({ length: 10 }, () => Sandbox.create(clientOf(platform))));
+    const next = await Promise.all(Array.from({ length: NEXT }, () => Sandbox.create(clientOf(platform))));
     expect(await Promise.all(next.map((one) => probe(one, internet.publicAddress, INTERNET_PORT)))).toEqual(next.map(() => "open"));
     await Promise.all(next.map((one) => one.kill()));
   });

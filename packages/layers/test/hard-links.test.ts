@@ -15,10 +15,12 @@ import {
   unmountRootFilesystem,
 } from "@skerry/layers";
 import { openUserNamespace } from "@skerry/runtime";
+import { scaled } from "@skerry/testkit/depth";
 import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
 import { mountPatiently } from "./mount-patiently.ts";
 
 const base = realpathSync(mkdtempSync("/var/tmp/skerry-links-"));
+const PART = scaled("files with several names in layers", { sample: 300, full: 2_000 }) / 20;
 const mounted: string[] = [];
 let areas: DiskAreas;
 let count = 0;
@@ -165,21 +167,23 @@ describe("what becomes a layer", () => {
     expect([readdirSync(top), readdirSync(join(top, "e"))].flat()).not.toContain("still");
   });
 
-  it("takes thousands of files with several names each, in a chain that is merged", async () => {
-    const low = template("mkdir d e; for i in {1..2000}; do echo $i > d/$i; ln d/$i e/$i; done");
-    const one = await layerOf([low], plain("one"), "for i in {1..1500}; do echo one >> e/$i; done");
-    const two = await layerOf([low, one], plain("two"), "for i in {1000..1700}; do echo two >> d/$i; done; rm d/1200 e/5");
+  it("takes many files with several names each, in a chain that is merged", async () => {
+    // Of 20 parts, by number: 15 in the first layer, 10 to 17 in the second.
+    const at = (parts: number) => parts * PART;
+    const low = template(`mkdir d e; for i in {1..${at(20)}}; do echo $i > d/$i; ln d/$i e/$i; done`);
+    const one = await layerOf([low], plain("one"), `for i in {1..${at(15)}}; do echo one >> e/$i; done`);
+    const two = await layerOf([low, one], plain("two"), `for i in {${at(10)}..${at(17)}}; do echo two >> d/$i; done; rm d/${at(12)} e/5`);
     const merged = made(`test${count}`, "merged");
     await mergeUppers([one, two], merged);
-    const shown = [[one, two], [merged]].map((layers, at) => {
-      const { target } = mountOn([low, ...layers], plain(`last${at}`));
-      shell("echo last >> e/1400; echo last >> d/5", target);
+    const shown = [[one, two], [merged]].map((layers, index) => {
+      const { target } = mountOn([low, ...layers], plain(`last${index}`));
+      shell(`echo last >> e/${at(14)}; echo last >> d/5`, target);
       return execFileSync("/usr/bin/python3", ["-c", LISTING], { cwd: target, encoding: "utf8" });
     });
     expect(shown[1]).toBe(shown[0]);
-    expect(shown[0]).toContain("d/1400 2 1400 one two last\n");
-    expect(shown[0]).toContain("e/1700 2 1700 two\n");
-    expect(shown[0]).toContain("e/1200 1 1200 one two\n");
+    expect(shown[0]).toContain(`d/${at(14)} 2 ${at(14)} one two last\n`);
+    expect(shown[0]).toContain(`e/${at(17)} 2 ${at(17)} two\n`);
+    expect(shown[0]).toContain(`e/${at(12)} 1 ${at(12)} one two\n`);
   });
 
   it("is refused where it has no room for the names, and is complete once there is", async () => {

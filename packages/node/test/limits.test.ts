@@ -5,6 +5,7 @@ import { createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { cgroupRoots } from "@skerry/runtime";
 import { agentProcesses } from "@skerry/testkit/agent-processes";
+import { runtimesFor } from "@skerry/testkit/depth";
 import { waitUntil } from "@skerry/testkit/wait-until";
 import { AGENT_PORT } from "@skerry/wire";
 import { Process } from "@skerry/wire/process";
@@ -16,7 +17,7 @@ interface SandboxFacts {
   readonly slot: { readonly addresses: { readonly guest: string } };
 }
 
-describe.each(["gvisor", "runc"] as const)("limits of a node's sandboxes on %s", (runtime) => {
+describe.each(runtimesFor("limits of a node's sandboxes"))("limits of a node's sandboxes on %s", (runtime) => {
   let under: NodeUnderTest;
   const id = `i${"a".repeat(20)}`;
   const neighbour = `i${"b".repeat(20)}`;

@@ -1,6 +1,6 @@
 // A replacement for runsc that misbehaves on request, and otherwise calls the real one.
 
-import { chmodSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { testTools } from "@skerry/testkit/tools";
@@ -14,18 +14,21 @@ export interface OddRunsc {
    */
   misbehave(how: "hang" | "slow" | "late" | "fail" | "die", ...verbs: string[]): void;
   behave(): void;
+  /** Whether it has been slow since `misbehave`: within the next three seconds it begins its work. */
+  isSlowing(): boolean;
 }
 
 function writeOddRunsc(dir: string): OddRunsc {
   const path = join(dir, "runsc-odd");
   const order = join(dir, "order");
+  const slowing = join(dir, "slowing");
   const script = `#!/bin/bash
 read -r how verbs < ${order}
 for arg in "$@"; do
   if [[ " $verbs " = *" $arg "* ]]; then
     case "$how" in
       hang) exec -a "$0" sleep 1000 ;;
-      slow) sleep 3 ;;
+      slow) : > ${slowing}; sleep 3 ;;
       late) ${testTools().runsc} "$@"; exec sleep 1000 ;;
       die) pkill -KILL -f -- "runsc-sandbox.*\${@: -1}"; echo "told to die" >&2; exit 1 ;;
       fail) echo "told to fail" >&2; exit 1 ;;
@@ -38,7 +41,11 @@ exec ${testTools().runsc} "$@"
   chmodSync(path, 0o755);
   const odd = {
     path,
-    misbehave: (how: string, ...verbs: string[]) => writeFileSync(order, `${how} ${verbs.join(" ")}\n`),
+    misbehave: (how: string, ...verbs: string[]) => {
+      rmSync(slowing, { force: true });
+      writeFileSync(order, `${how} ${verbs.join(" ")}\n`);
+    },
+    isSlowing: () => existsSync(slowing),
     behave: () => writeFileSync(order, "well none\n"),
   };
   odd.behave();
