@@ -29,6 +29,8 @@ export interface ServeConfig {
   readonly tls: TlsServeConfig | undefined;
   /** Where the edge reaches the API. Undefined: the API of this process, if it has one. */
   readonly edgeApiUrl: string | undefined;
+  /** 0: half of what the edge accepts in total. */
+  readonly maxSandboxConnections: number;
   readonly logLevel: "debug" | "info" | "warn" | "error";
   readonly networkPool: string | undefined;
   readonly dns: readonly string[];
@@ -79,6 +81,7 @@ export const SETTINGS = [
   "TLS_KEY",
   "TLS_PORT",
   "EDGE_API_URL",
+  "MAX_SANDBOX_CONNECTIONS",
   "LOG_LEVEL",
   "NETWORK_POOL",
   "DNS",
@@ -132,6 +135,7 @@ export function parseServeConfig(env: Readonly<Record<string, string | undefined
     trustedProxies: reader.list("TRUSTED_PROXIES", []),
     tls: readTls(reader),
     edgeApiUrl: reader.optional("EDGE_API_URL"),
+    maxSandboxConnections: reader.integer("MAX_SANDBOX_CONNECTIONS", 0, { min: 0, max: 1_000_000 }),
     logLevel: reader.choice("LOG_LEVEL", "info", ["debug", "info", "warn", "error"]),
     networkPool: reader.optional("NETWORK_POOL"),
     dns: reader.list("DNS", ["8.8.8.8"]),

@@ -149,11 +149,11 @@ async function startEdge(
   { transport, node }: { transport: ReturnType<typeof rpcTransport>; node: Node | undefined },
 ): Promise<void> {
   const dial: Dial = node ? (_route, target, signal) => node.dial(target, signal) : connectDialer(secrets.internalSecret);
-  const { listen: host, edgePort: port } = config;
+  const { listen: host, edgePort: port, trustedProxies, maxSandboxConnections } = config;
   const client = createClient(RouteService, transport);
   const tls = await openEdgeTls(config, stack, logger.child({ role: "edge" }));
   const edge = createEdge(
-    { host, port, trustedProxies: config.trustedProxies, ...tls },
+    { host, port, trustedProxies, ...(maxSandboxConnections === 0 ? {} : { maxSandboxConnections }), ...tls },
     { routes: routeTableFrom(client), findSigner: findSignerFrom(client), dial, logger: logger.child({ role: "edge" }) },
   );
   await listening({ what: "the edge", host, port, setting: "SKERRY_EDGE_PORT, --edge-port" }, () => edge.listen());

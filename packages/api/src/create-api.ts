@@ -10,7 +10,7 @@ import { type ApiConfig, type ApiTiming, DEFAULT_TIMING } from "./config.ts";
 import { createServer } from "./http/server.ts";
 import { IdempotentRequests } from "./idempotency/idempotent-requests.ts";
 import { authenticate } from "./keys/authenticate.ts";
-import { accessTokenOf } from "./keys/credential.ts";
+import { accessTokenOf, trafficTokenOf } from "./keys/credential.ts";
 import { KeyService } from "./keys/key-service.ts";
 import { Liveness } from "./liveness.ts";
 import type { NodeDirectory } from "./nodes/directory.ts";
@@ -70,7 +70,10 @@ export async function createApi(config: ApiConfig, deps: ApiDeps): Promise<Api> 
   const { builds, uploads, scheduler, cleaner } = createBuilds(config, { ...deps, work });
   const pauses = new AutoPauses(work);
   const expiry = new Expiry({ ...work, sandboxes: store.sandboxes, pauses, scanMs: timing.expiryScanMs });
-  const tokenOf = (id: string) => accessTokenOf(deps.secrets.tokenSeed, id);
+  const tokens = {
+    accessTokenOf: (id: string) => accessTokenOf(deps.secrets.tokenSeed, id),
+    trafficTokenOf: (id: string) => trafficTokenOf(deps.secrets.tokenSeed, id),
+  };
   const auth = { identity: store.identity, adminToken: deps.secrets.adminToken, clock };
   const fastify = await createServer({
     services: {
@@ -84,8 +87,8 @@ export async function createApi(config: ApiConfig, deps: ApiDeps): Promise<Api> 
       keys: new KeyService({ ...store, clock }),
       nodes: new NodeService({ nodes: work.nodes, repository: store.nodes, clock, timeoutMs: timing.listTimeoutMs }),
       clusterId: store.clusterId,
-      idempotency: new IdempotentRequests({ ...work, keys: store.idempotency, accessTokenOf: tokenOf }),
-      encoding: { ...config, accessTokenOf: tokenOf },
+      idempotency: new IdempotentRequests({ ...work, keys: store.idempotency, ...tokens }),
+      encoding: { ...config, ...tokens },
     },
     authenticate: (schemes, headers) => authenticate(auth, schemes, headers),
     uploadIdleMs: timing.uploadIdleMs,
@@ -121,7 +124,7 @@ export async function createApi(config: ApiConfig, deps: ApiDeps): Promise<Api> 
     routeService: createRouteService({
       sandboxes: store.sandboxes,
       wake: (id, signal) => service.wake(id, signal),
-      accessTokenOf: tokenOf,
+      ...tokens,
       clock,
       logger,
     }),

@@ -76,7 +76,6 @@ describeOnEachDatabase("the HTTP surface", { inSample: "sqlite" }, (api) => {
 
   it("names the option that is not built", async () => {
     const options: [object, string][] = [
-      [{ network: { allowPublicTraffic: false } }, "network.allowPublicTraffic"],
       [{ network: { egressProxy: { address: "a:1" } } }, "network.egressProxy"],
       [{ volumeMounts: [{ name: "v", path: "/v" }] }, "volumeMounts"],
       [{ iam: { tokens: {} } }, "iam"],

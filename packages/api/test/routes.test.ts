@@ -11,7 +11,7 @@ import { describeOnEachDatabase } from "./each-database.ts";
 const WAKING = { autoPause: true, autoResume: { enabled: true } };
 const MINUTE = 60_000;
 
-type Ask = { wake?: boolean; port?: number; accessToken?: string; probe?: boolean };
+type Ask = { wake?: boolean; port?: number; accessToken?: string; trafficToken?: string; probe?: boolean; obeysIngress?: boolean };
 
 /** The route, or the reason why there is none. */
 async function ask(api: ApiHarness, sandboxId: string, about: Ask = { wake: true, port: 3000 }, signal?: AbortSignal) {
@@ -22,7 +22,7 @@ async function ask(api: ApiHarness, sandboxId: string, about: Ask = { wake: true
     }),
   );
   try {
-    const { nodeId } = await routes.findRoute({ sandboxId, ...about }, signal ? { signal } : {});
+    const { nodeId } = await routes.findRoute({ sandboxId, obeysIngress: true, ...about }, signal ? { signal } : {});
     return nodeId;
   } catch (error) {
     const failure = ConnectError.from(error);

@@ -3,12 +3,14 @@ import type { AddressInfo, Server } from "node:net";
 import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
 import { endingConnections, type Logger } from "@skerry/base";
+import { RefusalLog } from "./answers/refusal-log.ts";
 import { connectionLimit } from "./connections/connection-limit.ts";
 import { failConnection } from "./connections/fail-connection.ts";
 import { guard } from "./connections/guard.ts";
 import { guardAccept } from "./connections/guard-accept.ts";
 import { openFilesLimit } from "./connections/open-files.ts";
 import { reset } from "./connections/reset.ts";
+import { SandboxConnections } from "./connections/sandbox-connections.ts";
 import { Turns } from "./connections/turns.ts";
 import { isUpgrade } from "./forwarding/forward-upgrade.ts";
 import { STREAM_BUFFER_BYTES } from "./forwarding/stream-buffer.ts";
@@ -34,13 +36,15 @@ export interface EdgeConfig {
   readonly firstRequestTimeoutMs?: number;
   /** Maximum number of simultaneous client connections. The default depends on the process's limit on open files. */
   readonly maxConnections?: number;
+  /** Maximum number of simultaneous requests and upgraded connections of one sandbox. Default: half of `maxConnections`. */
+  readonly maxSandboxConnections?: number;
   /** Addresses and networks of the proxies in front of the edge. The edge trusts only their `X-Forwarded-For`. */
   readonly trustedProxies?: readonly string[];
   /** A second listener, for the same requests over TLS. */
   readonly tls?: TlsConfig;
   /** Where the TLS listener sends requests for `api.{domain}`. Without it, they are refused like those for any other unknown name. */
   readonly api?: ApiRoute;
-  /** A monotonic clock in milliseconds, for the limit on failed lookups. */
+  /** A monotonic clock in milliseconds, for the limit on failed lookups and the log. */
   readonly now?: () => number;
 }
 
@@ -91,7 +95,13 @@ export function createEdge(config: EdgeConfig, deps: EdgeDeps): Edge {
 
   const limits = { maxHeaderBytes };
   const clientAddressOf = clientAddresses(config.trustedProxies ?? []);
-  const serving: ServeDeps = { ...deps, signers: new SignerLookup(deps.findSigner, new AttemptLimit(config.now)), clientAddressOf };
+  const serving: ServeDeps = {
+    ...deps,
+    signers: new SignerLookup(deps.findSigner, new AttemptLimit(config.now)),
+    connections: new SandboxConnections(config.maxSandboxConnections ?? Math.max(1, Math.floor(maxConnections / 2))),
+    refusalLog: new RefusalLog(deps.logger, config.now),
+    clientAddressOf,
+  };
   const { api } = config;
   const turns = new Turns();
   const onRequest = (req: IncomingMessage, res: ServerResponse) => {

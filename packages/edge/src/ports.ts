@@ -8,6 +8,18 @@ export interface Route {
   readonly nodeUrl: string;
   /** Changes with each resume of the sandbox. */
   readonly run: string;
+  /** Absent when requests go to the sandbox as they are. */
+  readonly ingress?: Ingress;
+}
+
+/** How requests reach the ports of a sandbox other than the agent's. Never changes for a sandbox. */
+export interface Ingress {
+  /** The SHA-256 of the traffic token that requests must carry. Absent: they need none. */
+  readonly tokenDigest?: Uint8Array;
+  /** The Host that servers see, with `${PORT}` for the port. Absent: that of the request. */
+  readonly hostTemplate?: string;
+  /** The ports on which servers speak TLS. */
+  readonly tlsPorts: ReadonlySet<number>;
 }
 
 /** What the control plane needs to know about a request in order to decide whether the request may wake a paused sandbox. */
@@ -15,6 +27,8 @@ export interface Visitor {
   readonly port: number;
   /** As received; "" when absent. */
   readonly accessToken: string;
+  /** As received; "" when absent. */
+  readonly trafficToken: string;
   /** The request is a health check of the agent. */
   readonly isProbe: boolean;
 }

@@ -26,7 +26,7 @@ export async function serveRequest(
   res.once("close", () => gone.abort());
   const admission = await admit(deps, headOf(deps, req), gone.signal);
   if (admission.kind === "refused") return sendRefusal(req, res, admission.refusal);
-  const { target, path, framing, upstream, explainBreak } = admission;
+  const { target, path, framing, maskedHost, upstream, explainBreak } = admission;
   if (gone.signal.aborted) {
     upstream.destroy();
     return;
@@ -41,7 +41,7 @@ export async function serveRequest(
       .then((refusal) => sendRefusal(req, res, refusal))
       .catch(onFault);
   };
-  forward({ req, res, upstream, path, framing, maxHeaderBytes: limits.maxHeaderBytes, onBroken, onFault });
+  forward({ req, res, upstream, path, framing, maskedHost, maxHeaderBytes: limits.maxHeaderBytes, onBroken, onFault });
 }
 
 export async function serveUpgrade(
@@ -58,7 +58,7 @@ export async function serveUpgrade(
     return;
   }
   if (admission.kind === "refused") return sendRefusal(req, responseOn(req, client), admission.refusal);
-  const { target, path, upstream, explainBreak } = admission;
+  const { target, path, maskedHost, upstream, explainBreak } = admission;
   const onFault = (error: unknown) => failConnection(deps.logger, client, error);
   const onBroken = (err: Error) => {
     deps.logger.info({ err, sandbox_id: target.sandboxId, port: target.port }, "the sandbox closed the connection before it responded");
@@ -68,7 +68,7 @@ export async function serveUpgrade(
       })
       .catch(onFault);
   };
-  forwardUpgrade({ req, client, clientHead, upstream, path, maxHeaderBytes: limits.maxHeaderBytes, onBroken, onFault });
+  forwardUpgrade({ req, client, clientHead, upstream, path, maskedHost, maxHeaderBytes: limits.maxHeaderBytes, onBroken, onFault });
 }
 
 /** Refuses CONNECT: clients reach sandboxes by name, not by address. */

@@ -1,29 +1,13 @@
-import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { createLogger } from "@skerry/base";
 import { expect, test } from "vitest";
 import { hostOf, RawClient, waitFor } from "./client.ts";
+import { logToFile } from "./log-file.ts";
 import { createWorld } from "./parts.ts";
 
 const GET = `GET / HTTP/1.1\r\nHost: ${hostOf(3000)}\r\n\r\n`;
 
-function logToFile() {
-  const dir = mkdtempSync(join(tmpdir(), "edge-log-"));
-  const fd = openSync(join(dir, "log"), "a");
-  return {
-    logger: createLogger({ name: "edge", level: "warn", fd }),
-    read: () => readFileSync(join(dir, "log"), "utf8"),
-    [Symbol.dispose]: () => {
-      closeSync(fd);
-      rmSync(dir, { recursive: true });
-    },
-  };
-}
-
 test("connections over the limit are refused with one line in the log; idle ones make room, busy ones stay", async () => {
   using log = logToFile();
-  await using world = await createWorld("direct", { maxConnections: 3, logger: log.logger });
+  await using world = await createWorld("direct", { maxConnections: 3, maxSandboxConnections: 10, logger: log.logger });
   await world.serve(3000, (req, res) => (req.url === "/busy" ? res.write("busy") : res.end("ok")));
   const busy = new RawClient(world.port).send(GET.replace("/", "/busy"));
   await busy.until("busy");

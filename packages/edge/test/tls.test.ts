@@ -160,7 +160,7 @@ test("plain HTTP on the TLS port, and TLS on the plain port, end without harm", 
 });
 
 test("both listeners share one limit of connections", async () => {
-  await using tls = await createTlsWorld({ maxConnections: 2 });
+  await using tls = await createTlsWorld({ maxConnections: 2, maxSandboxConnections: 10 });
   await tls.world.serve(3000, (_req, res) => res.write("busy"));
   const plain = new RawClient(tls.world.port).send(get());
   await plain.until("busy");

@@ -262,7 +262,7 @@ export function sandboxFrom(row: Selectable<SandboxTable>): Sandbox {
   };
 }
 
-function optionsFrom(row: Pick<Selectable<SandboxTable>, "id" | "options">): SandboxOptions {
+export function optionsFrom(row: Pick<Selectable<SandboxTable>, "id" | "options">): SandboxOptions {
   try {
     return parseOptions(JSON.parse(row.options));
   } catch (error) {

@@ -1,10 +1,20 @@
 // The repository of sandboxes. Every change of state is a compare-and-set: when several processes try, one succeeds, and the others read
 // the new state. The callers decide which changes are allowed.
 
+import type { SandboxOptions } from "@skerry/wire/node";
 import { type Kysely, sql } from "kysely";
 import type { DialectName } from "./dialect/json-contains.ts";
 import { imageRow, type NewImage } from "./image.ts";
-import { ENTRY_COLUMNS, entryFrom, type NewSandbox, type Sandbox, type SandboxEntry, type SandboxState, sandboxFrom } from "./sandbox.ts";
+import {
+  ENTRY_COLUMNS,
+  entryFrom,
+  type NewSandbox,
+  optionsFrom,
+  type Sandbox,
+  type SandboxEntry,
+  type SandboxState,
+  sandboxFrom,
+} from "./sandbox.ts";
 import { type Expiry, expireSandboxes } from "./sandbox-expiry.ts";
 import { countSandboxes, listSandboxes, type SandboxFilter, type SandboxPage } from "./sandbox-lists.ts";
 import { changeState, type Inserted, insertSandbox, type SandboxTransition, type TransitionReason } from "./sandbox-transition.ts";
@@ -24,6 +34,7 @@ export interface SandboxRoute {
   readonly nodeUrl: string;
   /** Changes with each resume. */
   readonly startedAt: number;
+  readonly options: SandboxOptions;
 }
 
 /** One entry of a sandbox's journal. */
@@ -230,9 +241,9 @@ export class SandboxRepository {
       .where("id", "=", id)
       .where("state", "in", ["running", "snapshotting"])
       .where("end_at", ">", now)
-      .select(["node_id", "node_url", "started_at"])
+      .select(["id", "node_id", "node_url", "started_at", "options"])
       .executeTakeFirst();
-    return row && { nodeId: row.node_id, nodeUrl: row.node_url, startedAt: row.started_at ?? 0 };
+    return row && { nodeId: row.node_id, nodeUrl: row.node_url, startedAt: row.started_at ?? 0, options: optionsFrom(row) };
   }
 
   /** The ids of the sandboxes that have a route, the ones that started last first. */

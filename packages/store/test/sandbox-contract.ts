@@ -135,7 +135,12 @@ export function sandboxContract({ store, another }: StoreContext): void {
 
   it("routes to running sandboxes until their end", async () => {
     const id = await addRunning(store(), await addTeam(store()), { endAt: 100 });
-    expect(await store().sandboxes.findRoute(id, 99)).toEqual({ nodeId: "node1", nodeUrl: "http://node1", startedAt: 2_000 });
+    expect(await store().sandboxes.findRoute(id, 99)).toEqual({
+      nodeId: "node1",
+      nodeUrl: "http://node1",
+      startedAt: 2_000,
+      options: expect.any(Object),
+    });
     expect(await store().sandboxes.findRoute(id, 100)).toBeUndefined();
     await store().sandboxes.transition(id, { from: "running", to: "killing", event: "kill", now: 5, ...BY });
     expect(await store().sandboxes.findRoute(id, 50)).toBeUndefined();

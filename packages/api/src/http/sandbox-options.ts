@@ -1,8 +1,11 @@
 // The options of a sandbox as callers see them: their names in a create request and in a sandbox's details. The rest of the API passes the
 // options on as one value and does not look into it.
 
+import { AGENT_PORT } from "@skerry/wire";
 import type { SandboxOptions } from "@skerry/wire/node";
 import { type Static, Type } from "typebox";
+import { invalid } from "../errors.ts";
+import { hostTemplateProblem } from "./input/host-template.ts";
 import { assertOutgoing } from "./input/outgoing-addresses.ts";
 
 const addresses = (description: string) => Type.Optional(Type.Array(Type.String(), { description }));
@@ -24,19 +27,61 @@ export const OutgoingFields = {
   ),
 };
 
+/** Maximum number of ports in one list. */
+const MAX_PORTS = 100;
+
+/** Fields of `network` in a create request that concern incoming traffic. They never change. */
+export const IngressFields = {
+  allowPublicTraffic: Type.Optional(
+    Type.Union([Type.Boolean(), Type.Null()], {
+      description:
+        "False: requests to ports of the sandbox must carry its `trafficAccessToken`. The API inside the sandbox has its own token.",
+    }),
+  ),
+  maskRequestHost: Type.Optional(
+    Type.String({ description: "The `Host` that servers in the sandbox see: `host[:port]`, with `${PORT}` for the port of the request." }),
+  ),
+  httpsPorts: Type.Optional(
+    Type.Array(Type.Integer({ minimum: 1, maximum: 65535 }), {
+      description: "Ports on which servers in the sandbox speak TLS.",
+      maxItems: MAX_PORTS,
+    }),
+  ),
+};
+
+const NetworkFields = { ...IngressFields, ...OutgoingFields };
+
 /** Fields of a sandbox's details. */
 export const ShownOptionFields = {
   allowInternetAccess: Type.Optional(Type.Boolean({ description: "As given; absent if it was not given." })),
-  network: Type.Optional(Type.Object(OutgoingFields, { description: "As given; absent if nothing of it was given." })),
+  network: Type.Optional(Type.Object(NetworkFields, { description: "As given; absent if nothing of it was given." })),
 };
 
-const Options = Type.Object({ ...OptionFields, network: Type.Optional(Type.Object(OutgoingFields)) });
+const Options = Type.Object({ ...OptionFields, network: Type.Optional(Type.Object(NetworkFields)) });
 const ShownOptions = Type.Object(ShownOptionFields);
+const Ingress = Type.Object(IngressFields);
 const Outgoing = Type.Object({ ...OptionFields, ...OutgoingFields });
 
 /** The options that a create request asks for. Throws for options that cannot be met. */
 export function optionsFrom({ network, ...body }: Static<typeof Options>): SandboxOptions {
-  return withOutgoing({}, { ...network, ...body });
+  return withOutgoing(ingressFrom(network ?? {}), { ...network, ...body });
+}
+
+function ingressFrom({ allowPublicTraffic, maskRequestHost, httpsPorts = [] }: Static<typeof Ingress>): SandboxOptions {
+  const problem = maskRequestHost === undefined ? undefined : hostTemplateProblem(maskRequestHost);
+  if (problem !== undefined) throw invalid(`mask request host is not valid: ${problem}`);
+  if (httpsPorts.includes(AGENT_PORT)) throw invalid(`https ports are not valid: port ${AGENT_PORT} belongs to the API inside the sandbox`);
+  return {
+    ...(typeof allowPublicTraffic === "boolean" ? { allowPublicTraffic } : {}),
+    ...(maskRequestHost === undefined ? {} : { maskRequestHost }),
+    ...(httpsPorts.length === 0 ? {} : { httpsPorts: [...new Set(httpsPorts)] }),
+  };
+}
+
+/** Throws if the body asks for a private sandbox without a token for its agent, which older clients can express. */
+export function assertPrivateIsSecure(body: Static<typeof Options> & { readonly secure?: boolean }): void {
+  if (body.network?.allowPublicTraffic !== false || body.secure === true) return;
+  throw invalid("You cannot create a sandbox without public access unless you enable secure envd access via 'secure' flag.");
 }
 
 /** The options of a sandbox after a change of what it may reach. Throws for what cannot be met. An absent list is empty. */
@@ -53,8 +98,15 @@ export function withOutgoing(options: SandboxOptions, change: Static<typeof Outg
 }
 
 /** The options of a sandbox for its details. */
-export function encodeOptions({ allowInternetAccess, allowOut, denyOut }: SandboxOptions): Static<typeof ShownOptions> {
-  const network = { ...(allowOut ? { allowOut: [...allowOut] } : {}), ...(denyOut ? { denyOut: [...denyOut] } : {}) };
+export function encodeOptions(options: SandboxOptions): Static<typeof ShownOptions> {
+  const { allowInternetAccess, allowOut, denyOut, allowPublicTraffic, maskRequestHost, httpsPorts } = options;
+  const network = {
+    ...(allowOut ? { allowOut: [...allowOut] } : {}),
+    ...(denyOut ? { denyOut: [...denyOut] } : {}),
+    ...(allowPublicTraffic === undefined ? {} : { allowPublicTraffic }),
+    ...(maskRequestHost === undefined ? {} : { maskRequestHost }),
+    ...(httpsPorts ? { httpsPorts: [...httpsPorts] } : {}),
+  };
   return {
     ...(allowInternetAccess === undefined ? {} : { allowInternetAccess }),
     ...(Object.keys(network).length > 0 ? { network } : {}),

@@ -35,6 +35,11 @@ export const SandboxSchema = Type.Object(
     envdVersion: Type.String({ description: "The version of the API inside the sandbox." }),
     alias: Type.Optional(Type.String({ description: "The template's first name." })),
     envdAccessToken: Type.Optional(Type.String({ description: "The token for the API inside the sandbox (`X-Access-Token`)." })),
+    trafficAccessToken: Type.Optional(
+      Type.String({
+        description: "The token for the other ports of a sandbox without public traffic (`e2b-traffic-access-token`); absent for others.",
+      }),
+    ),
     domain: Type.Optional(
       Type.String({ description: "The domain of the sandbox's addresses, if clients should use it instead of their own setting." }),
     ),

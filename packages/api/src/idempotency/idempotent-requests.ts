@@ -40,6 +40,7 @@ export interface IdempotentRequestsDeps {
   readonly moves: Pick<SandboxMoves, "owner">;
   readonly leftOvers: LeftOvers;
   readonly accessTokenOf: (sandboxId: string) => string;
+  readonly trafficTokenOf: (sandboxId: string) => string;
   readonly timing: ApiTiming;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -153,7 +154,8 @@ export class IdempotentRequests {
   #replay(stored: { readonly status: number; readonly body: string }): Answer {
     const body: unknown = JSON.parse(stored.body, (_name, value) => {
       if (value?.envdAccessToken !== true || typeof value.sandboxID !== "string") return value;
-      return { ...value, envdAccessToken: this.#deps.accessTokenOf(value.sandboxID) };
+      const traffic = value.trafficAccessToken === true ? { trafficAccessToken: this.#deps.trafficTokenOf(value.sandboxID) } : {};
+      return { ...value, envdAccessToken: this.#deps.accessTokenOf(value.sandboxID), ...traffic };
     });
     return { status: stored.status, body };
   }
@@ -168,9 +170,11 @@ function mismatch(): Error {
   return publicError("key_mismatch", message, { detailCode: "idempotency_request_mismatch" });
 }
 
+const TOKEN_FIELDS: ReadonlySet<string> = new Set(["envdAccessToken", "trafficAccessToken"]);
+
 /** Tokens are never stored: a replay derives them again. */
 function withoutTokens(body: unknown): string {
-  return JSON.stringify(body, (name, value) => (name === "envdAccessToken" ? true : value));
+  return JSON.stringify(body, (name, value) => (TOKEN_FIELDS.has(name) ? true : value));
 }
 
 /** The same text for equal values, whatever the order of their fields. */

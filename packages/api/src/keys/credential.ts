@@ -33,6 +33,11 @@ export function accessTokenOf(tokenSeed: Secret, sandboxId: string): string {
   return createHmac("sha256", tokenSeed.reveal()).update(`access:${sandboxId}`).digest("hex");
 }
 
+/** The token that traffic to the ports of a private sandbox must carry. Derived like the agent's token, and independent of it. */
+export function trafficTokenOf(tokenSeed: Secret, sandboxId: string): string {
+  return createHmac("sha256", tokenSeed.reveal()).update(`traffic:${sandboxId}`).digest("hex");
+}
+
 /** The part of a key or token that is stored. Throws when the secret does not have the form `<prefix><hex>`. */
 export function credentialOf(secret: Secret, about: { prefix: string; name: string; now: number }): Credential {
   const parsed = parseCredential(secret.reveal(), about.prefix);

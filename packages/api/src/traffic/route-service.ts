@@ -4,6 +4,8 @@ import { type Clock, isSameSecret, type Logger, PlatformError, untilAborted } fr
 import type { SandboxRepository } from "@skerry/store";
 import { AGENT_PORT, parseSandboxId, type SandboxId } from "@skerry/wire";
 import { type FindRouteRequest, RouteRefusalSchema, type RouteService } from "@skerry/wire/control";
+import type { SandboxOptions } from "@skerry/wire/node";
+import { ingressOf, isPrivate } from "./ingress.ts";
 import { type RouteRefusalFields, routeStep } from "./route-step.ts";
 import { SignerSearch } from "./signer-search.ts";
 
@@ -17,6 +19,7 @@ export interface RouteDeps {
   readonly sandboxes: Pick<SandboxRepository, "find" | "findRoute" | "listRoutedIds">;
   readonly wake: WakeSandbox;
   readonly accessTokenOf: (sandboxId: string) => string;
+  readonly trafficTokenOf: (sandboxId: string) => string;
   readonly clock: Clock;
   readonly logger: Logger;
   /** How long traffic waits for a sandbox. Default: 60 s. The edge waits slightly longer. */
@@ -37,7 +40,11 @@ export function createRouteService(deps: RouteDeps): ServiceImpl<typeof RouteSer
     async findRoute(request, context) {
       const id = parseSandboxId(request.sandboxId);
       if (!id) throw refusal(Code.NotFound, { state: "unknown" });
-      return (await readRoute(deps, id)) ?? (await waitPatiently(deps, request, { id, signal: context.signal }));
+      const route = (await readRoute(deps, id)) ?? (await waitPatiently(deps, request, { id, signal: context.signal }));
+      if (route.ingress && !request.obeysIngress) {
+        throw new ConnectError("the edge is too old for the options of this sandbox", Code.FailedPrecondition);
+      }
+      return route;
     },
   };
 }
@@ -47,9 +54,11 @@ interface Wait {
   readonly signal: AbortSignal;
 }
 
-async function readRoute({ sandboxes, clock }: RouteDeps, id: SandboxId) {
+async function readRoute({ sandboxes, trafficTokenOf, clock }: RouteDeps, id: SandboxId) {
   const route = await sandboxes.findRoute(id, clock.now());
-  return route && { nodeId: route.nodeId, nodeUrl: route.nodeUrl, run: String(route.startedAt) };
+  if (!route) return undefined;
+  const ingress = ingressOf(route.options, () => trafficTokenOf(id));
+  return { nodeId: route.nodeId, nodeUrl: route.nodeUrl, run: String(route.startedAt), ...(ingress && { ingress }) };
 }
 
 async function waitPatiently(deps: RouteDeps, request: FindRouteRequest, { id, signal }: Wait) {
@@ -73,7 +82,8 @@ async function waitForRoute(deps: RouteDeps, request: FindRouteRequest, { id, si
     if (step.kind === "refuse") throw refusal(Code.NotFound, step.refusal);
     if (step.kind !== "look_again") {
       if (!request.wake) throw refusal(Code.NotFound, PAUSED);
-      if (step.kind === "wake" && !mayWake(deps, request, id)) throw refusal(Code.PermissionDenied, PAUSED);
+      if (step.kind === "wake" && !mayWake(deps, request, { id, options: sandbox?.options ?? {} }))
+        throw refusal(Code.PermissionDenied, PAUSED);
       if (sandbox?.state === "paused" && resumes++ === MAX_RESUMES) throw refusal(Code.Aborted, PAUSED);
       await wake(deps, id, signal);
     }
@@ -85,12 +95,12 @@ async function waitForRoute(deps: RouteDeps, request: FindRouteRequest, { id, si
 }
 
 /**
- * The agent requires the sandbox's token, so a request to its port without the token would resume the sandbox for nothing. Other ports are
- * open to everybody who knows the id.
+ * The agent requires the sandbox's token, so a request to its port without the token would resume the sandbox for nothing. The other ports of
+ * a private sandbox require its traffic token. Those of any other sandbox are open to everybody who knows the id.
  */
-function mayWake(deps: RouteDeps, { port, accessToken }: FindRouteRequest, id: SandboxId): boolean {
-  if (port !== AGENT_PORT) return true;
-  return isSameSecret(accessToken, deps.accessTokenOf(id));
+function mayWake(deps: RouteDeps, request: FindRouteRequest, { id, options }: { id: SandboxId; options: SandboxOptions }): boolean {
+  if (request.port === AGENT_PORT) return isSameSecret(request.accessToken, deps.accessTokenOf(id));
+  return !isPrivate(options) || isSameSecret(request.trafficToken, deps.trafficTokenOf(id));
 }
 
 /** Does not throw when the sandbox has ended or may not be resumed: the caller reads its state again. */

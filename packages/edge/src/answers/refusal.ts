@@ -86,6 +86,28 @@ export function wakeDenied(target: Target): Refusal {
   return notWoken(target, { status: 403, title: "Unable to Resume Sandbox", message });
 }
 
+/** The sandbox is private, and the request does not carry its traffic token. */
+export function trafficTokenRequired({ sandboxId }: Target, fault: "missing" | "invalid"): Refusal {
+  const isMissing = fault === "missing";
+  const message = isMissing
+    ? "Sandbox is secured with traffic access token. Token header 'e2b-traffic-access-token' is missing"
+    : "Sandbox is secured with traffic access token. Provided token in header 'e2b-traffic-access-token' is invalid";
+  const title = isMissing ? "Missing Traffic Access Token" : "Invalid Traffic Access Token";
+  return { kind: "json", status: 403, body: { sandboxId, message, code: 403 }, page: { title, detail: message } };
+}
+
+/** The sandbox has as many open requests as the edge permits. The id is absent for a request that did not name the sandbox. */
+export function tooManyConnections(limit: number, sandboxId?: string): Refusal {
+  const message = `The sandbox has too many concurrent incoming connections (limit: ${limit})`;
+  return {
+    kind: "json",
+    status: 429,
+    body: { ...(sandboxId === undefined ? {} : { sandboxId }), message, connectionLimit: limit, code: 429 },
+    page: { title: "Too Many Connections", detail: message },
+    retryAfterSeconds: RETRY_AFTER_SECONDS,
+  };
+}
+
 /** The sandbox was still changing its state when the wait timed out. */
 export function stillTransitioning(target: Target): Refusal {
   const message = "The sandbox is still transitioning. Try again in a moment.";

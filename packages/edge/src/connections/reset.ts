@@ -4,10 +4,10 @@ import { TLSSocket } from "node:tls";
 import { RelaySocket } from "@skerry/base";
 
 /** The TCP connection below each TLS connection. Only a TCP connection can be reset. */
-const carriers = new WeakMap<TLSSocket, Socket>();
+const carriers = new WeakMap<TLSSocket, Duplex>();
 
 /** Lets `reset` reset a TLS connection. */
-export function carriedBy(socket: TLSSocket, raw: Socket): void {
+export function carriedBy(socket: TLSSocket, raw: Duplex): void {
   carriers.set(socket, raw);
 }
 
@@ -18,7 +18,8 @@ export function carriedBy(socket: TLSSocket, raw: Socket): void {
 export function reset(stream: Duplex): void {
   if (stream.destroyed) return;
   if (stream instanceof TLSSocket) {
-    carriers.get(stream)?.resetAndDestroy();
+    const raw = carriers.get(stream);
+    if (raw) reset(raw);
     stream.destroy();
   } else if (stream instanceof Socket || stream instanceof RelaySocket) stream.resetAndDestroy();
   else stream.destroy();

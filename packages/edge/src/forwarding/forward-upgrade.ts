@@ -20,6 +20,8 @@ export interface UpgradeExchange {
   readonly clientHead: Buffer;
   readonly upstream: Duplex;
   readonly path: string;
+  /** Replaces the Host of the request. */
+  readonly maskedHost: string | undefined;
   readonly maxHeaderBytes: number;
   readonly onBroken: (error: Error) => void;
   /** Called on an internal error. Closes the client's connection. */
@@ -84,12 +86,12 @@ export function forwardUpgrade(exchange: UpgradeExchange): void {
   outgoing.end();
 }
 
-function sendHead({ req, upstream, path, maxHeaderBytes }: UpgradeExchange): ClientRequest {
+function sendHead({ req, upstream, path, maskedHost, maxHeaderBytes }: UpgradeExchange): ClientRequest {
   const outgoing = httpRequest({
     createConnection: () => upstream,
     method: req.method,
     path,
-    headers: requestHeaders(req.rawHeaders, { framing: "none", upgrade: true }),
+    headers: requestHeaders(req.rawHeaders, { framing: "none", upgrade: true, maskedHost }),
     setHost: false,
     maxHeaderSize: maxHeaderBytes,
   });

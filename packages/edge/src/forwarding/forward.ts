@@ -22,6 +22,8 @@ export interface Exchange {
   readonly res: ServerResponse;
   readonly upstream: Duplex;
   readonly path: string;
+  /** Replaces the Host of the request. */
+  readonly maskedHost?: string | undefined;
   readonly framing: Framing;
   readonly maxHeaderBytes: number;
   /** Fields that are added to the request. */
@@ -90,8 +92,8 @@ export function forward(exchange: Exchange): void {
   sendBody(exchange, outgoing);
 }
 
-function sendHead({ req, upstream, path, framing, maxHeaderBytes, extraHeaders = [] }: Exchange): ClientRequest {
-  const headers = [...requestHeaders(req.rawHeaders, { framing, upgrade: false }), ...extraHeaders];
+function sendHead({ req, upstream, path, framing, maskedHost, maxHeaderBytes, extraHeaders = [] }: Exchange): ClientRequest {
+  const headers = [...requestHeaders(req.rawHeaders, { framing, upgrade: false, maskedHost }), ...extraHeaders];
   if (framing === "none" && BODY_IS_USUAL.has(req.method ?? "")) headers.push("Content-Length", "0");
   const outgoing = httpRequest({
     createConnection: () => upstream,

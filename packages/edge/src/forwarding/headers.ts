@@ -24,6 +24,9 @@ export const FORWARDING: ReadonlyMap<string, string> = new Map([
   ["x-forwarded-server", "name of a proxy"],
 ]);
 
+/** The credential for the edge itself. The server in the sandbox never sees it, or any client could get others' tokens by its own server. */
+export const TRAFFIC_TOKEN_FIELD = "e2b-traffic-access-token";
+
 /** Fields that `Connection` cannot remove, because routing, framing or credentials depend on them. */
 const NOT_NOMINABLE: ReadonlySet<string> = new Set(["host", "content-length", "trailer", "expect", "authorization", "x-access-token"]);
 
@@ -52,24 +55,37 @@ export function listOf(raw: RawHeaders, lowerName: string): string[] {
     .filter((item) => item !== "");
 }
 
+export interface RequestRewrite {
+  readonly framing: Framing;
+  readonly upgrade: boolean;
+  /** Replaces the Host, which then becomes `X-Forwarded-Host`. */
+  readonly maskedHost?: string | undefined;
+}
+
 /** Returns the fields for the server in the sandbox. Without `upgrade`, the connection closes after the request. */
-export function requestHeaders(raw: RawHeaders, options: { framing: Framing; upgrade: boolean }): string[] {
+export function requestHeaders(raw: RawHeaders, { framing, upgrade, maskedHost }: RequestRewrite): string[] {
   const takesTrailers = listOf(raw, "te").includes("trailers");
-  const out = endToEnd(raw, (lower) => FORWARDING.has(lower) || (lower === "trailer" && options.framing !== "chunked"));
-  if (options.upgrade) {
+  const isOurs = (lower: string) =>
+    FORWARDING.has(lower) || lower === TRAFFIC_TOKEN_FIELD || (lower === "host" && maskedHost !== undefined);
+  const out = endToEnd(raw, (lower) => isOurs(lower) || (lower === "trailer" && framing !== "chunked"));
+  if (maskedHost !== undefined) {
+    out.unshift("Host", maskedHost);
+    for (const value of valuesOf(raw, "host")) out.push("X-Forwarded-Host", value);
+  }
+  if (upgrade) {
     for (const value of valuesOf(raw, "upgrade")) out.push("Upgrade", value);
     out.push("Connection", "Upgrade");
     return out;
   }
   if (takesTrailers) out.push("TE", "trailers");
-  if (options.framing === "chunked") out.push("Transfer-Encoding", "chunked");
+  if (framing === "chunked") out.push("Transfer-Encoding", "chunked");
   out.push("Connection", takesTrailers ? "close, TE" : "close");
   return out;
 }
 
 /** Returns the fields for the client. The HTTP server adds those that concern the client's connection. */
 export function responseHeaders(raw: RawHeaders, framing: Framing): string[] {
-  const out = endToEnd(raw, (lower) => lower === "trailer" && framing !== "chunked");
+  const out = withHostOnlyCookies(endToEnd(raw, (lower) => lower === "trailer" && framing !== "chunked"));
   if (framing === "chunked") out.push("Transfer-Encoding", "chunked");
   return out;
 }
@@ -78,15 +94,30 @@ export function responseHeaders(raw: RawHeaders, framing: Framing): string[] {
 export function upgradeResponseHeaders(raw: RawHeaders): string[] {
   const out = ["Connection", "Upgrade"];
   for (const value of valuesOf(raw, "upgrade")) out.push("Upgrade", value);
-  out.push(...endToEnd(raw, () => false));
+  out.push(...withHostOnlyCookies(endToEnd(raw, () => false)));
   return out;
 }
 
-/** Returns the trailer fields to forward, without those that concern framing, routing or the connection. */
+/** Removes `Domain` from cookies, so that a browser returns them only to the host that set them, and not to other sandboxes. */
+function withHostOnlyCookies(raw: RawHeaders): string[] {
+  return [...fields(raw)].flatMap(([name, lower, value]) => [name, lower === "set-cookie" ? hostOnly(value) : value]);
+}
+
+function hostOnly(cookie: string): string {
+  const [pair = "", ...attributes] = cookie.split(";");
+  const isDomain = (attribute: string) => attribute.split("=", 1)[0]?.trim().toLowerCase() === "domain";
+  return [pair, ...attributes.filter((attribute) => !isDomain(attribute))].join(";");
+}
+
+/** Fields that have a meaning for the edge or for browsers, which trailers must not repeat. */
+const NOT_IN_TRAILERS: ReadonlySet<string> = new Set([TRAFFIC_TOKEN_FIELD, "set-cookie"]);
+
+/** Returns the trailer fields to forward, without those that concern framing, routing, credentials or the connection. */
 export function trailerFields(raw: RawHeaders): [string, string][] {
   const out: [string, string][] = [];
   for (const [name, lower, value] of fields(raw)) {
-    if (!HOP_BY_HOP.has(lower) && !FORWARDING.has(lower) && !NOT_NOMINABLE.has(lower)) out.push([name, value]);
+    const isKept = !HOP_BY_HOP.has(lower) && !FORWARDING.has(lower) && !NOT_NOMINABLE.has(lower) && !NOT_IN_TRAILERS.has(lower);
+    if (isKept) out.push([name, value]);
   }
   return out;
 }

@@ -3,9 +3,10 @@ import { untilAborted } from "@skerry/base";
 import { AGENT_PORT, type Target } from "@skerry/wire";
 import { invalidSignature, type Refusal, tooManySignatures, unroutable } from "../answers/refusal.ts";
 import { type Framing, valuesOf } from "../forwarding/headers.ts";
+import { trafficTokenIn } from "../ingress/traffic-token.ts";
 import type { SignedFile } from "../signatures/signed-request.ts";
 import type { SignerLookup } from "../signatures/signer-lookup.ts";
-import { type Call, explainFailure, openUpstream, type UpstreamDeps } from "./open-upstream.ts";
+import { type Call, explainFailure, type OpenDeps, openUpstream } from "./open-upstream.ts";
 import { type RequestHead, routeRequest } from "./route-request.ts";
 import { ANONYMOUS_REFUSALS, refusalsNaming } from "./upstream-refusals.ts";
 
@@ -15,6 +16,8 @@ export type Admission =
       readonly target: Target;
       readonly path: string;
       readonly framing: Framing;
+      /** The Host for the server in the sandbox. Undefined: that of the request. */
+      readonly maskedHost: string | undefined;
       /** An open connection, which the caller owns. */
       readonly upstream: Duplex;
       /** Returns the response for the client if the connection breaks before the sandbox responds. */
@@ -22,7 +25,7 @@ export type Admission =
     }
   | { readonly kind: "refused"; readonly refusal: Refusal };
 
-export interface AdmitDeps extends UpstreamDeps {
+export interface AdmitDeps extends OpenDeps {
   readonly signers: SignerLookup;
 }
 
@@ -31,9 +34,9 @@ export interface AdmitDeps extends UpstreamDeps {
  * 1. the target (400), or the signature that leads to one (401, 429)
  * 2. paths that are reserved for the platform (404)
  * 3. whether the sandbox is running (502), or can be woken by this request (403, 409, 429, 503)
- * 4. whether its port answers (502)
- *
- * A traffic token (403) and a connection limit (429) are not built yet. They belong between 3 and 4.
+ * 4. the traffic token of a private sandbox (403)
+ * 5. the number of the sandbox's open requests (429)
+ * 6. whether its port answers (502)
  */
 export async function admit(deps: AdmitDeps, head: RequestHead, signal: AbortSignal): Promise<Admission> {
   const routing = routeRequest(head);
@@ -44,13 +47,27 @@ export async function admit(deps: AdmitDeps, head: RequestHead, signal: AbortSig
   const upstream = await openUpstream(deps, found);
   if (upstream.kind === "refused") return upstream;
   const explainBreak = () => explainFailure(deps, found);
-  return { kind: "admitted", target: found.target, path, framing, upstream: upstream.stream, explainBreak };
+  return {
+    kind: "admitted",
+    target: found.target,
+    path,
+    framing,
+    maskedHost: upstream.maskedHost,
+    upstream: upstream.stream,
+    explainBreak,
+  };
 }
 
 function callOf({ target, path }: { target: Target; path: string }, head: RequestHead, signal: AbortSignal): Call {
   const accessToken = valuesOf(head.rawHeaders, "x-access-token").join(", ");
-  const visitor = { port: target.port, accessToken, isProbe: isProbe(head.method, target, path) };
-  return { target, visitor, signal, refusals: refusalsNaming(target) };
+  const common = commonOf(head, signal);
+  const visitor = { port: target.port, accessToken, trafficToken: common.trafficToken, isProbe: isProbe(head.method, target, path) };
+  return { ...common, target, visitor, refusals: refusalsNaming(target) };
+}
+
+function commonOf({ rawHeaders, clientAddress }: RequestHead, signal: AbortSignal) {
+  const [host] = valuesOf(rawHeaders, "host");
+  return { host, trafficToken: trafficTokenIn(rawHeaders), clientAddress, signal };
 }
 
 /** A signature wakes no sandbox, and no response contains the id of the sandbox that it leads to. */
@@ -63,7 +80,7 @@ async function findSigned(
     const answer = await untilAborted(deps.signers.find(file, head.clientAddress()), signal);
     if (answer.kind === "unknown") return { kind: "refused", refusal: invalidSignature() };
     if (answer.kind === "limited") return { kind: "refused", refusal: tooManySignatures() };
-    return { target: { sandboxId: answer.sandboxId, port: AGENT_PORT }, signal, refusals: ANONYMOUS_REFUSALS };
+    return { ...commonOf(head, signal), target: { sandboxId: answer.sandboxId, port: AGENT_PORT }, refusals: ANONYMOUS_REFUSALS };
   } catch (err) {
     if (!signal.aborted) deps.logger.warn({ err }, "finding the sandbox of a signature failed");
     return { kind: "refused", refusal: unroutable() };

@@ -2,7 +2,12 @@ import type { Duplex } from "node:stream";
 import { type Logger, PlatformError, untilAborted } from "@skerry/base";
 import type { Target } from "@skerry/wire";
 import { type Refusal, unroutable } from "../answers/refusal.ts";
+import type { RefusalLog } from "../answers/refusal-log.ts";
+import type { SandboxConnections } from "../connections/sandbox-connections.ts";
 import type { DialErrorCode } from "../errors.ts";
+import { maskedHost } from "../ingress/masked-host.ts";
+import { openTls, speaksTls } from "../ingress/open-tls.ts";
+import { tokenFault } from "../ingress/traffic-token.ts";
 import type { Dial, Route, RouteAnswer, RouteTable, Visitor } from "../ports.ts";
 import type { UpstreamRefusals } from "./upstream-refusals.ts";
 
@@ -12,41 +17,77 @@ export interface UpstreamDeps {
   readonly logger: Logger;
 }
 
+export interface OpenDeps extends UpstreamDeps {
+  readonly connections: SandboxConnections;
+  readonly refusalLog: RefusalLog;
+}
+
 export interface Call {
   readonly target: Target;
+  /** As received; undefined when absent. */
+  readonly host: string | undefined;
+  /** As received; "" when absent. */
+  readonly trafficToken: string;
+  readonly clientAddress: () => string;
   /** Absent when the request may wake no sandbox. */
   readonly visitor?: Visitor;
   readonly refusals: UpstreamRefusals;
-  /** Aborted when the client has gone away. */
+  /** Aborted when the client has gone away, or has its response. */
   readonly signal: AbortSignal;
 }
 
-export type Upstream = { readonly kind: "open"; readonly stream: Duplex } | { readonly kind: "refused"; readonly refusal: Refusal };
+export type Upstream =
+  | { readonly kind: "open"; readonly stream: Duplex; readonly maskedHost: string | undefined }
+  | { readonly kind: "refused"; readonly refusal: Refusal };
 
 /**
  * Looks up the sandbox's node, wakes the sandbox if the visitor may do so, and opens a stream to the port. If the dial fails, the
  * edge looks up the route once more, because the sandbox may have been paused, killed or resumed. No part of the request has been
  * sent by then, so no sandbox receives it twice.
  */
-export async function openUpstream(deps: UpstreamDeps, call: Call): Promise<Upstream> {
+export async function openUpstream(deps: OpenDeps, call: Call): Promise<Upstream> {
   const { target, refusals, signal } = call;
   try {
     const answer = await findRoute(deps, call);
-    if (answer.kind !== "running") return refused(refusals.forRoute(answer));
+    if (answer.kind !== "running") return refuseRoute(deps, call, answer);
+    const barred = bar(deps, call, answer.route) ?? count(deps, call);
+    if (barred) return refused(barred);
     const first = await tryDial(deps, answer.route, call);
     if (first.kind === "open") return first;
 
     deps.routes.forget(target.sandboxId);
     const fresh = await findRoute(deps, call);
-    if (fresh.kind !== "running") return refused(refusals.forRoute(fresh));
+    if (fresh.kind !== "running") return refuseRoute(deps, call, fresh);
     // A node that refused the sandbox may accept it now, because a pause may have failed. Other failures would repeat in the same run.
     if (first.code !== "sandbox_gone" && isSame(fresh.route, answer.route)) return refused(refusals.forDial(first.code));
+    const barredNow = bar(deps, call, fresh.route);
+    if (barredNow) return refused(barredNow);
     const second = await tryDial(deps, fresh.route, call);
     return second.kind === "open" ? second : refused(refusals.forDial(second.code));
   } catch (err) {
     if (!signal.aborted) deps.logger.warn({ err, sandbox_id: target.sandboxId }, "route lookup failed");
     return refused(unroutable());
   }
+}
+
+function refuseRoute(deps: OpenDeps, call: Call, answer: Exclude<RouteAnswer, { kind: "running" }>): Upstream {
+  if (answer.kind === "denied") deps.refusalLog.note(call.target, "wake denied", call.clientAddress());
+  return refused(call.refusals.forRoute(answer));
+}
+
+/** Refuses a request that does not carry the traffic token that its sandbox requires. */
+function bar(deps: OpenDeps, { target, trafficToken, refusals, clientAddress }: Call, route: Route): Refusal | undefined {
+  const fault = tokenFault(route.ingress, target, trafficToken);
+  if (fault === undefined) return undefined;
+  deps.refusalLog.note(target, `token ${fault}`, clientAddress());
+  return refusals.forToken(fault);
+}
+
+/** Counts the request towards the limit of its sandbox, or refuses it. */
+function count({ connections, refusalLog }: OpenDeps, { target, refusals, signal, clientAddress }: Call): Refusal | undefined {
+  if (connections.take(target, signal)) return undefined;
+  refusalLog.note(target, "too many connections", clientAddress());
+  return refusals.forConnections(connections.limit);
 }
 
 /** Returns the response for a client whose stream broke before the sandbox responded. Wakes nothing: the sandbox may have the request. */
@@ -66,11 +107,15 @@ function findRoute({ routes }: UpstreamDeps, { target, visitor, signal }: Call):
   return untilAborted(routes.find(target.sandboxId, visitor), signal);
 }
 
-type Dialled = { kind: "open"; stream: Duplex } | { kind: "failed"; code: DialErrorCode };
+type Dialled = Extract<Upstream, { kind: "open" }> | { kind: "failed"; code: DialErrorCode };
 
-async function tryDial(deps: UpstreamDeps, route: Route, { target, signal }: Call): Promise<Dialled> {
+async function tryDial(deps: UpstreamDeps, route: Route, call: Call): Promise<Dialled> {
+  const { target, signal } = call;
   try {
-    return { kind: "open", stream: await deps.dial(route, target, signal) };
+    const stream = await deps.dial(route, target, signal);
+    const masked = maskedHost(route.ingress, target);
+    if (!speaksTls(route.ingress, target)) return { kind: "open", stream, maskedHost: masked };
+    return { kind: "open", stream: await secured(deps, stream, { ...call, host: masked ?? call.host }), maskedHost: masked };
   } catch (err) {
     const code = err instanceof PlatformError ? err.code : undefined;
     if (code === "sandbox_gone" || code === "port_closed") return { kind: "failed", code };
@@ -78,6 +123,16 @@ async function tryDial(deps: UpstreamDeps, route: Route, { target, signal }: Cal
       deps.logger.warn({ err, sandbox_id: target.sandboxId, node_id: route.nodeId }, "dialling the node failed");
     }
     return { kind: "failed", code: "node_unreachable" };
+  }
+}
+
+/** A server that does not complete the handshake counts as a closed port. */
+async function secured({ logger }: UpstreamDeps, stream: Duplex, { target, host, signal }: Call): Promise<Duplex> {
+  try {
+    return await openTls(stream, { host, signal });
+  } catch (cause) {
+    logger.info({ err: cause, sandbox_id: target.sandboxId, port: target.port }, "the TLS handshake with a sandbox failed");
+    throw new PlatformError("port_closed", "the server does not speak TLS", { cause });
   }
 }
 

@@ -86,8 +86,9 @@ function wakingTable(options: RouteTableOptions = {}) {
   const ends: ((nodeUrl: string) => void)[] = [];
   const transport = createRouterTransport(({ service }) => {
     service(RouteService, {
-      async findRoute({ wake, port, accessToken, probe }) {
-        asked.push(wake ? `${probe ? "probe" : "wake"} ${port} ${accessToken.slice(0, 10)}` : "look");
+      async findRoute({ wake, port, accessToken, trafficToken, probe, obeysIngress }) {
+        expect(obeysIngress).toBe(true);
+        asked.push(wake ? `${probe ? "probe" : "wake"} ${port} ${accessToken.slice(0, 10)}${trafficToken}` : "look");
         if (!wake) throw new ConnectError("paused", Code.NotFound, undefined, [{ desc: RouteRefusalSchema, value: { state: "paused" } }]);
         return { nodeId: "n", nodeUrl: await new Promise<string>((resolve) => ends.push(resolve)), run: "1" };
       },
@@ -96,21 +97,24 @@ function wakingTable(options: RouteTableOptions = {}) {
   return { asked, ends, table: routeTableFrom(createClient(RouteService, transport), options) };
 }
 
-test("visitors share a wake, except that on the agent's port each token is asked for by itself; who only looks waits for no wake", async () => {
+test("visitors with the same token for their port share a wake; who only looks waits for no wake", async () => {
   const { asked, ends, table } = wakingTable();
   const visitors = [
-    { port: 3000, accessToken: "", isProbe: false },
-    { port: 3001, accessToken: "anything", isProbe: false },
-    { port: AGENT_PORT, accessToken: "one", isProbe: false },
-    { port: AGENT_PORT, accessToken: "two", isProbe: false },
-    { port: AGENT_PORT, accessToken: "one", isProbe: false },
-    { port: AGENT_PORT, accessToken: "x".repeat(60_000), isProbe: false },
-    { port: AGENT_PORT, accessToken: "one", isProbe: true },
+    { port: 3000, accessToken: "", trafficToken: "", isProbe: false },
+    { port: 3001, accessToken: "anything", trafficToken: "", isProbe: false },
+    { port: 3001, accessToken: "", trafficToken: "three", isProbe: false },
+    { port: 3000, accessToken: "", trafficToken: "three", isProbe: false },
+    { port: AGENT_PORT, accessToken: "one", trafficToken: "", isProbe: false },
+    { port: AGENT_PORT, accessToken: "two", trafficToken: "", isProbe: false },
+    { port: AGENT_PORT, accessToken: "one", trafficToken: "", isProbe: false },
+    { port: AGENT_PORT, accessToken: "x".repeat(60_000), trafficToken: "", isProbe: false },
+    { port: AGENT_PORT, accessToken: "one", trafficToken: "", isProbe: true },
   ];
   const waiting = visitors.map((visitor) => table.find(ID, visitor));
   expect(await table.find(ID)).toEqual({ kind: "absent", absence: { state: "paused" } });
   expect(asked).toEqual([
     "wake 3000 ",
+    "wake 3001 three",
     `wake ${AGENT_PORT} one`,
     `wake ${AGENT_PORT} two`,
     `wake ${AGENT_PORT} `,
@@ -122,12 +126,12 @@ test("visitors share a wake, except that on the agent's port each token is asked
     visitors.map(() => ({ kind: "running", route: { nodeId: "n", nodeUrl: "http://a", run: "1" } })),
   );
   await table.find(ID, visitors[3]);
-  expect(asked).toHaveLength(6);
+  expect(asked).toHaveLength(7);
 });
 
 test("an answer that was under way when the route turned out wrong is not remembered over the one asked for afterwards", async () => {
   const { ends, table } = wakingTable();
-  const visitor = { port: 3000, accessToken: "", isProbe: false };
+  const visitor = { port: 3000, accessToken: "", trafficToken: "", isProbe: false };
   const old = table.find(ID, visitor);
   table.forget(ID);
   const fresh = table.find(ID, visitor);
@@ -142,7 +146,9 @@ test("an answer that was under way when the route turned out wrong is not rememb
 test("a wake may take longer than a look, and neither lasts for ever", async () => {
   const { table } = wakingTable({ askTimeoutMs: 20, wakeTimeoutMs: 100 });
   const startedAt = performance.now();
-  await expect(table.find(ID, { port: 3000, accessToken: "", isProbe: false })).rejects.toMatchObject({ code: Code.DeadlineExceeded });
+  await expect(table.find(ID, { port: 3000, accessToken: "", trafficToken: "", isProbe: false })).rejects.toMatchObject({
+    code: Code.DeadlineExceeded,
+  });
   expect(performance.now() - startedAt).toBeGreaterThan(90);
 });
 

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Client, Code, ConnectError } from "@connectrpc/connect";
 import { AGENT_PORT, type SandboxId } from "@skerry/wire";
-import { type RouteRefusal, RouteRefusalSchema, type RouteService } from "@skerry/wire/control";
-import type { Absence, RouteAnswer, RouteTable, Visitor } from "../ports.ts";
+import { type Ingress as IngressMessage, type RouteRefusal, RouteRefusalSchema, type RouteService } from "@skerry/wire/control";
+import type { Absence, Ingress, RouteAnswer, RouteTable, Visitor } from "../ports.ts";
 
 export interface RouteTableOptions {
   /** How long a route is used without a new lookup. Also the interval between lookups while the control plane does not answer. Default 5 s. */
@@ -95,15 +95,15 @@ export function routeTableFrom(client: Client<typeof RouteService>, options: Rou
   };
 }
 
-/** Visitors with the same key get the same answer. The control plane checks the token only for the agent's port. */
+/** Visitors with the same key get the same answer. The control plane checks one token for the agent's port and another for all others. */
 function keyOf(visitor: Visitor | undefined): string {
   if (!visitor) return "";
-  if (visitor.port !== AGENT_PORT) return "visitor";
-  return `${visitor.isProbe ? "probe" : "agent"} ${tokenOf(visitor)}`;
+  if (visitor.port !== AGENT_PORT) return `visitor ${tokenFrom(visitor.trafficToken)}`;
+  return `${visitor.isProbe ? "probe" : "agent"} ${tokenFrom(visitor.accessToken)}`;
 }
 
-function tokenOf({ accessToken }: Visitor): string {
-  return accessToken.length > LONGEST_TOKEN ? "" : accessToken;
+function tokenFrom(text: string): string {
+  return text.length > LONGEST_TOKEN ? "" : text;
 }
 
 function timeoutOf(options: RouteTableOptions, visitor: Visitor | undefined): number {
@@ -115,14 +115,26 @@ async function readAnswer(
   { sandboxId, visitor, timeoutMs }: { sandboxId: SandboxId; visitor: Visitor | undefined; timeoutMs: number },
 ): Promise<RouteAnswer> {
   try {
-    const shown = visitor ? { wake: true, port: visitor.port, accessToken: tokenOf(visitor), probe: visitor.isProbe } : {};
-    const { nodeId, nodeUrl, run } = await client.findRoute({ sandboxId, ...shown }, { timeoutMs });
-    return { kind: "running", route: { nodeId, nodeUrl, run } };
+    const shown = visitor ? shownBy(visitor) : {};
+    const { nodeId, nodeUrl, run, ingress } = await client.findRoute({ sandboxId, obeysIngress: true, ...shown }, { timeoutMs });
+    return { kind: "running", route: { nodeId, nodeUrl, run, ...(ingress && { ingress: ingressFrom(ingress) }) } };
   } catch (error) {
     const answer = answerFrom(ConnectError.from(error));
     if (!answer) throw error;
     return answer;
   }
+}
+
+function shownBy({ port, accessToken, trafficToken, isProbe }: Visitor) {
+  return { wake: true, port, accessToken: tokenFrom(accessToken), trafficToken: tokenFrom(trafficToken), probe: isProbe };
+}
+
+function ingressFrom({ trafficTokenSha256, hostTemplate, tlsPorts }: IngressMessage): Ingress {
+  return {
+    ...(trafficTokenSha256.length === 0 ? {} : { tokenDigest: trafficTokenSha256 }),
+    ...(hostTemplate === "" ? {} : { hostTemplate }),
+    tlsPorts: new Set(tlsPorts),
+  };
 }
 
 /** Returns undefined for an error that the control plane did not send: its refusals have details, and transport errors have none. */

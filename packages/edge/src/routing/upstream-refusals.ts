@@ -7,16 +7,21 @@ import {
   sandboxLimitReached,
   sandboxNotFound,
   stillTransitioning,
+  tooManyConnections,
+  trafficTokenRequired,
   unroutable,
   wakeDenied,
 } from "../answers/refusal.ts";
 import type { DialErrorCode } from "../errors.ts";
+import type { TokenFault } from "../ingress/traffic-token.ts";
 import type { RouteAnswer } from "../ports.ts";
 
 /** The responses for a client whose request does not reach the sandbox. */
 export interface UpstreamRefusals {
   forRoute(answer: Exclude<RouteAnswer, { kind: "running" }>): Refusal;
   forDial(code: DialErrorCode): Refusal;
+  forToken(fault: TokenFault): Refusal;
+  forConnections(limit: number): Refusal;
 }
 
 /** For requests that name the sandbox. */
@@ -46,6 +51,8 @@ export function refusalsNaming(target: Target): UpstreamRefusals {
           return unroutable();
       }
     },
+    forToken: (fault) => trafficTokenRequired(target, fault),
+    forConnections: (limit) => tooManyConnections(limit, target.sandboxId),
   };
 }
 
@@ -56,4 +63,6 @@ export function refusalsNaming(target: Target): UpstreamRefusals {
 export const ANONYMOUS_REFUSALS: UpstreamRefusals = {
   forRoute: invalidSignature,
   forDial: (code) => (code === "sandbox_gone" ? invalidSignature() : unroutable()),
+  forToken: invalidSignature,
+  forConnections: (limit) => tooManyConnections(limit),
 };

@@ -45,6 +45,20 @@ export declare type FindRouteRequest = Message<"skerry.control.v1.FindRouteReque
    * @generated from field: bool probe = 5;
    */
   probe: boolean;
+
+  /**
+   * The traffic token of the client's request ("" without one). Only a wake uses it.
+   *
+   * @generated from field: string traffic_token = 6;
+   */
+  trafficToken: string;
+
+  /**
+   * The edge obeys FindRouteResponse.ingress. An edge of an earlier version doesn't set it, and gets no route to a sandbox that needs this.
+   *
+   * @generated from field: bool obeys_ingress = 7;
+   */
+  obeysIngress: boolean;
 };
 
 /**
@@ -75,6 +89,13 @@ export declare type FindRouteResponse = Message<"skerry.control.v1.FindRouteResp
    * @generated from field: string run = 3;
    */
   run: string;
+
+  /**
+   * Absent when requests go to the sandbox as they are.
+   *
+   * @generated from field: skerry.control.v1.Ingress ingress = 4;
+   */
+  ingress?: Ingress | undefined;
 };
 
 /**
@@ -82,6 +103,40 @@ export declare type FindRouteResponse = Message<"skerry.control.v1.FindRouteResp
  * Use `create(FindRouteResponseSchema)` to create a new message.
  */
 export declare const FindRouteResponseSchema: GenMessage<FindRouteResponse>;
+
+/**
+ * How requests may reach the ports of a sandbox. Nothing of this holds for the agent's port. It is the same for as long as the sandbox exists.
+ *
+ * @generated from message skerry.control.v1.Ingress
+ */
+export declare type Ingress = Message<"skerry.control.v1.Ingress"> & {
+  /**
+   * The SHA-256 of the traffic token that requests must carry. Empty: requests need none.
+   *
+   * @generated from field: bytes traffic_token_sha256 = 1;
+   */
+  trafficTokenSha256: Uint8Array;
+
+  /**
+   * The Host that servers see, with `${PORT}` for the port. Empty: the Host of the request.
+   *
+   * @generated from field: string host_template = 2;
+   */
+  hostTemplate: string;
+
+  /**
+   * The ports that the edge connects to with TLS.
+   *
+   * @generated from field: repeated uint32 tls_ports = 3;
+   */
+  tlsPorts: number[];
+};
+
+/**
+ * Describes the message skerry.control.v1.Ingress.
+ * Use `create(IngressSchema)` to create a new message.
+ */
+export declare const IngressSchema: GenMessage<Ingress>;
 
 /**
  * Why there is no route.

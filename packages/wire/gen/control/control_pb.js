@@ -10,7 +10,7 @@ import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2
  * Describes the file control/control.proto.
  */
 export const file_control_control = /*@__PURE__*/
-  fileDesc("ChVjb250cm9sL2NvbnRyb2wucHJvdG8SEXNrZXJyeS5jb250cm9sLnYxImcKEEZpbmRSb3V0ZVJlcXVlc3QSEgoKc2FuZGJveF9pZBgBIAEoCRIMCgR3YWtlGAIgASgIEgwKBHBvcnQYAyABKA0SFAoMYWNjZXNzX3Rva2VuGAQgASgJEg0KBXByb2JlGAUgASgIIkMKEUZpbmRSb3V0ZVJlc3BvbnNlEg8KB25vZGVfaWQYASABKAkSEAoIbm9kZV91cmwYAiABKAkSCwoDcnVuGAMgASgJIkMKDFJvdXRlUmVmdXNhbBINCgVzdGF0ZRgBIAEoCRISCgplbmRfcmVhc29uGAIgASgJEhAKCGVuZGVkX2F0GAMgASgJIoEBChFGaW5kU2lnbmVyUmVxdWVzdBIMCgRwYXRoGAEgASgJEhAKCHVzZXJuYW1lGAIgASgJEhEKCW9wZXJhdGlvbhgDIAEoCRIXCgpleHBpcmF0aW9uGAQgASgDSACIAQESEQoJc2lnbmF0dXJlGAUgASgJQg0KC19leHBpcmF0aW9uIigKEkZpbmRTaWduZXJSZXNwb25zZRISCgpzYW5kYm94X2lkGAEgASgJMsEBCgxSb3V0ZVNlcnZpY2USVgoJRmluZFJvdXRlEiMuc2tlcnJ5LmNvbnRyb2wudjEuRmluZFJvdXRlUmVxdWVzdBokLnNrZXJyeS5jb250cm9sLnYxLkZpbmRSb3V0ZVJlc3BvbnNlElkKCkZpbmRTaWduZXISJC5za2VycnkuY29udHJvbC52MS5GaW5kU2lnbmVyUmVxdWVzdBolLnNrZXJyeS5jb250cm9sLnYxLkZpbmRTaWduZXJSZXNwb25zZWIGcHJvdG8z");
+  fileDesc("ChVjb250cm9sL2NvbnRyb2wucHJvdG8SEXNrZXJyeS5jb250cm9sLnYxIpUBChBGaW5kUm91dGVSZXF1ZXN0EhIKCnNhbmRib3hfaWQYASABKAkSDAoEd2FrZRgCIAEoCBIMCgRwb3J0GAMgASgNEhQKDGFjY2Vzc190b2tlbhgEIAEoCRINCgVwcm9iZRgFIAEoCBIVCg10cmFmZmljX3Rva2VuGAYgASgJEhUKDW9iZXlzX2luZ3Jlc3MYByABKAgicAoRRmluZFJvdXRlUmVzcG9uc2USDwoHbm9kZV9pZBgBIAEoCRIQCghub2RlX3VybBgCIAEoCRILCgNydW4YAyABKAkSKwoHaW5ncmVzcxgEIAEoCzIaLnNrZXJyeS5jb250cm9sLnYxLkluZ3Jlc3MiUQoHSW5ncmVzcxIcChR0cmFmZmljX3Rva2VuX3NoYTI1NhgBIAEoDBIVCg1ob3N0X3RlbXBsYXRlGAIgASgJEhEKCXRsc19wb3J0cxgDIAMoDSJDCgxSb3V0ZVJlZnVzYWwSDQoFc3RhdGUYASABKAkSEgoKZW5kX3JlYXNvbhgCIAEoCRIQCghlbmRlZF9hdBgDIAEoCSKBAQoRRmluZFNpZ25lclJlcXVlc3QSDAoEcGF0aBgBIAEoCRIQCgh1c2VybmFtZRgCIAEoCRIRCglvcGVyYXRpb24YAyABKAkSFwoKZXhwaXJhdGlvbhgEIAEoA0gAiAEBEhEKCXNpZ25hdHVyZRgFIAEoCUINCgtfZXhwaXJhdGlvbiIoChJGaW5kU2lnbmVyUmVzcG9uc2USEgoKc2FuZGJveF9pZBgBIAEoCTLBAQoMUm91dGVTZXJ2aWNlElYKCUZpbmRSb3V0ZRIjLnNrZXJyeS5jb250cm9sLnYxLkZpbmRSb3V0ZVJlcXVlc3QaJC5za2VycnkuY29udHJvbC52MS5GaW5kUm91dGVSZXNwb25zZRJZCgpGaW5kU2lnbmVyEiQuc2tlcnJ5LmNvbnRyb2wudjEuRmluZFNpZ25lclJlcXVlc3QaJS5za2VycnkuY29udHJvbC52MS5GaW5kU2lnbmVyUmVzcG9uc2ViBnByb3RvMw");
 
 /**
  * Describes the message skerry.control.v1.FindRouteRequest.
@@ -27,25 +27,32 @@ export const FindRouteResponseSchema = /*@__PURE__*/
   messageDesc(file_control_control, 1);
 
 /**
+ * Describes the message skerry.control.v1.Ingress.
+ * Use `create(IngressSchema)` to create a new message.
+ */
+export const IngressSchema = /*@__PURE__*/
+  messageDesc(file_control_control, 2);
+
+/**
  * Describes the message skerry.control.v1.RouteRefusal.
  * Use `create(RouteRefusalSchema)` to create a new message.
  */
 export const RouteRefusalSchema = /*@__PURE__*/
-  messageDesc(file_control_control, 2);
+  messageDesc(file_control_control, 3);
 
 /**
  * Describes the message skerry.control.v1.FindSignerRequest.
  * Use `create(FindSignerRequestSchema)` to create a new message.
  */
 export const FindSignerRequestSchema = /*@__PURE__*/
-  messageDesc(file_control_control, 3);
+  messageDesc(file_control_control, 4);
 
 /**
  * Describes the message skerry.control.v1.FindSignerResponse.
  * Use `create(FindSignerResponseSchema)` to create a new message.
  */
 export const FindSignerResponseSchema = /*@__PURE__*/
-  messageDesc(file_control_control, 4);
+  messageDesc(file_control_control, 5);
 
 /**
  * @generated from service skerry.control.v1.RouteService

@@ -339,6 +339,27 @@ export declare type SandboxOptions = Message<"skerry.node.v1.SandboxOptions"> & 
   allowInternetAccess?: boolean | undefined;
 
   /**
+   * Default true. False: requests to its ports must carry its traffic token.
+   *
+   * @generated from field: optional bool allow_public_traffic = 2;
+   */
+  allowPublicTraffic?: boolean | undefined;
+
+  /**
+   * The Host that its servers see; `${PORT}` stands for the port. Default: the Host of the client's request.
+   *
+   * @generated from field: optional string mask_request_host = 3;
+   */
+  maskRequestHost?: string | undefined;
+
+  /**
+   * The ports on which its servers speak TLS.
+   *
+   * @generated from field: repeated uint32 https_ports = 4;
+   */
+  httpsPorts: number[];
+
+  /**
    * IPv4 addresses and prefixes that the sandbox may reach although others of these options deny them. Default: none.
    *
    * @generated from field: repeated string allow_out = 5;

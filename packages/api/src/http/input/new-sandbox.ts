@@ -2,7 +2,7 @@
 
 import { type Static, Type } from "typebox";
 import { invalid, notBuilt, validationError } from "../../errors.ts";
-import { OptionFields, OutgoingFields, optionsFrom } from "../sandbox-options.ts";
+import { IngressFields, OptionFields, OutgoingFields, optionsFrom } from "../sandbox-options.ts";
 import { Int32, StringMap } from "../schemas.ts";
 
 const optional = Type.Optional;
@@ -16,15 +16,13 @@ const MAX_ENV_VARS_KIB = 1024;
 
 const NetworkSchema = Type.Object(
   {
-    allowPublicTraffic: optional(nullable(Type.Boolean())),
+    ...IngressFields,
     ...OutgoingFields,
     egressProxy: optional(nullable(Type.Object({ address: Type.String() }))),
-    maskRequestHost: optional(Type.String()),
     rules: optional(Type.Object({})),
-    httpsPorts: optional(Type.Array(Type.Integer({ minimum: 1, maximum: 65535 }))),
     dnsServers: optional(strings),
   },
-  { description: "What the sandbox may reach. Other fields are not built yet." },
+  { description: "How the sandbox is reached, and what it may reach. Other fields are not built yet." },
 );
 
 const options = {
@@ -102,11 +100,8 @@ function notBuiltOption(body: NewSandboxBody): string | undefined {
   const asked: Readonly<Record<string, boolean>> = {
     iam: body.iam !== undefined && body.iam !== null,
     volumeMounts: (body.volumeMounts ?? []).length > 0,
-    "network.allowPublicTraffic": network.allowPublicTraffic === false,
     "network.egressProxy": network.egressProxy !== undefined && network.egressProxy !== null,
-    "network.maskRequestHost": network.maskRequestHost !== undefined,
     "network.rules": Object.keys(network.rules ?? {}).length > 0,
-    "network.httpsPorts": (network.httpsPorts ?? []).length > 0,
     "network.dnsServers": (network.dnsServers ?? []).length > 0,
   };
   return Object.keys(asked).find((name) => asked[name]);

@@ -3,6 +3,7 @@ import { CLIENT_ID } from "@skerry/wire";
 import type { Static } from "typebox";
 import { type ShownSandbox, shownState } from "../../sandboxes/shown-sandbox.ts";
 import { shownName } from "../../templates/reference.ts";
+import { isPrivate } from "../../traffic/ingress.ts";
 import { encodeOptions } from "../sandbox-options.ts";
 import type { ListedSandboxSchema, SandboxDetailSchema, SandboxSchema, SnapshotSchema } from "../schemas.ts";
 
@@ -14,12 +15,15 @@ export interface Encoding {
   readonly advertiseDomain?: string;
   /** The token that the sandbox's agent requires. */
   readonly accessTokenOf: (sandboxId: string) => string;
+  /** The token that traffic to a private sandbox must carry. */
+  readonly trafficTokenOf: (sandboxId: string) => string;
 }
 
 export function encodeSandbox(encoding: Encoding, sandbox: ShownSandbox): Static<typeof SandboxSchema> {
   return {
     ...identityOf(encoding, sandbox),
     envdAccessToken: encoding.accessTokenOf(sandbox.id),
+    ...(isPrivate(sandbox.options) ? { trafficAccessToken: encoding.trafficTokenOf(sandbox.id) } : {}),
     ...domainOf(encoding),
   };
 }

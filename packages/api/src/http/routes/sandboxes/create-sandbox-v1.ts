@@ -1,6 +1,7 @@
 import { NewSandboxV1Schema } from "../../input/new-sandbox.ts";
 import { defineOperation } from "../../operation.ts";
 import { failures, STARTED } from "../../output/responses.ts";
+import { assertPrivateIsSecure } from "../../sandbox-options.ts";
 import { answerCreate } from "./create-sandbox.ts";
 
 const DEFAULT_TIMEOUT_SECONDS = 15;
@@ -18,5 +19,8 @@ export const createSandboxV1 = defineOperation({
   idempotent: true,
   responses: { 201: STARTED, ...failures(404, 409, 413, 422, 429, 501, 503, 504) },
   repeatable: false,
-  handle: (services, request) => answerCreate(services, request, DEFAULT_TIMEOUT_SECONDS),
+  handle: (services, request) => {
+    assertPrivateIsSecure(request.body);
+    return answerCreate(services, request, DEFAULT_TIMEOUT_SECONDS);
+  },
 });

@@ -1,0 +1,21 @@
+/** A certificate that nobody signed, for servers whose clients check none. It protects nothing. */
+export const TEST_CERTIFICATE = {
+  key: `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgFed/QVxqY9+iIpjB
+THuZdxUiFB8fGpj9dX/xgbuuRYqhRANCAAQR4j7Kvn6niUPYm0HeL1rrbzPwB3D4
+iGY6GAFo+r4dsyxiYngcOamqQ9ViOH3py8eYghirqYNh+ZLz9vvLJUFA
+-----END PRIVATE KEY-----
+`,
+  cert: `-----BEGIN CERTIFICATE-----
+MIIBhjCCASugAwIBAgIUQ0d27u2Q/DxUx6SUjBQnlTkyCacwCgYIKoZIzj0EAwIw
+FzEVMBMGA1UEAwwMdGVzdC5pbnZhbGlkMCAXDTI2MTEyMzIzMzMzMFoYDzIxMjYx
+MDMwMjMzMzMwWjAXMRUwEwYDVQQDDAx0ZXN0LmludmFsaWQwWTATBgcqhkjOPQIB
+BggqhkjOPQMBBwNCAAQR4j7Kvn6niUPYm0HeL1rrbzPwB3D4iGY6GAFo+r4dsyxi
+YngcOamqQ9ViOH3py8eYghirqYNh+ZLz9vvLJUFAo1MwUTAdBgNVHQ4EFgQU3plE
+tvjCtUPbX9g2z/s3skB2PA4wHwYDVR0jBBgwFoAU3plEtvjCtUPbX9g2z/s3skB2
+PA4wDwYDVR0TAQH/BAUwAwEB/zAKBggqhkjOPQQDAgNJADBGAiEA/a/pdOnjj71+
+xHF/vLZYv8GD1ZsdURjMtZ2/neYKBaICIQDzz4GFSXVFmLDfDk6vnnw/9h98SR5o
+G6fNjlt9ZqvhuA==
+-----END CERTIFICATE-----
+`,
+};
