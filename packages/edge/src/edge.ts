@@ -34,6 +34,8 @@ export interface EdgeConfig {
   readonly idleTimeoutMs?: number;
   /** Timeout for the first request on a client connection. */
   readonly firstRequestTimeoutMs?: number;
+  /** Timeout for the head of each request. A slower one gets 408. */
+  readonly headTimeoutMs?: number;
   /** Maximum number of simultaneous client connections. The default depends on the process's limit on open files. */
   readonly maxConnections?: number;
   /** Maximum number of simultaneous requests and upgraded connections of one sandbox. Default: half of `maxConnections`. */
@@ -73,12 +75,14 @@ export interface Edge {
 /** Creates the reverse proxy for sandbox traffic. It routes each request to its sandbox and streams bytes without a limit on size or time. */
 export function createEdge(config: EdgeConfig, deps: EdgeDeps): Edge {
   const maxHeaderBytes = config.maxHeaderBytes ?? 64 * 1024;
+  const headTimeoutMs = config.headTimeoutMs ?? 60_000;
   const server = createServer({
     maxHeaderSize: maxHeaderBytes,
     highWaterMark: STREAM_BUFFER_BYTES,
     keepAliveTimeout: config.idleTimeoutMs ?? 610_000,
     // Only a slow head is a sign of an attack. A slow body may be a stream.
-    headersTimeout: 60_000,
+    headersTimeout: headTimeoutMs,
+    connectionsCheckingInterval: Math.min(30_000, headTimeoutMs),
     requestTimeout: 0,
     keepAlive: true,
     // Without TCP keep-alive, a peer that vanishes after its last packet is never detected.

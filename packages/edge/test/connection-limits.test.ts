@@ -38,3 +38,20 @@ test("a connection without a first request is closed early, one that has had its
   await good.send(GET).until("ok");
   good.socket.destroy();
 });
+
+test("a later request whose head never ends is a 408; a body that comes slowly is waited for, and so is an answer", async () => {
+  await using world = await createWorld("direct", { headTimeoutMs: 200 });
+  await world.serve(3000, async (req, res) => {
+    let text = "";
+    for await (const chunk of req) text += chunk;
+    res.end(`got ${text}`);
+  });
+  const body = new RawClient(world.port).send(GET.replace("GET", "POST").replace("\r\n\r\n", "\r\nContent-Length: 2\r\n\r\na"));
+  const slow = new RawClient(world.port).send(GET);
+  await slow.until("got ");
+  slow.received = "";
+  slow.send("GET / HTTP/1.1\r\nHost: x\r\nX-Endless: ");
+  expect(await slow.untilClosed()).toMatch(/^HTTP\/1\.1 408 /);
+  await body.send("b").until("got ab");
+  body.socket.destroy();
+});
