@@ -43,6 +43,7 @@ test.each([
   [["logs", "-n", "many"]],
   [["templates", "build"]],
   [["templates", "build", "x", "--cpu-count", "many"]],
+  [["templates", "build", "x", "--shipped"]],
 ])("%j is an invalid command line", async (args) => {
   expect((await run(...args)).exitCode).toBe(EXIT_CODES.usage.code);
 });

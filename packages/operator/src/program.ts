@@ -112,8 +112,9 @@ function addTemplateCommands(program: Command, context: OperatorContext): void {
     .description(
       "Builds the Dockerfile of a directory as a template, and shows each step. Every RUN is run in a sandbox; steps that did not change are taken from the cache.\n\nCtrl-C before the build has started leaves nothing behind. Afterwards the build goes on in the platform.",
     )
-    .argument("<name>", "name of the template, as in NAME or NAME:TAG")
-    .argument("[dir]", "directory that COPY takes files from", ".")
+    .argument("[name]", "name of the template, as in NAME or NAME:TAG, or of one that ships")
+    .argument("[dir]", "directory that COPY takes files from (default: the current one, or that of the template that ships)")
+    .option("--shipped", "build all templates that ship, for all teams")
     .option("-f, --dockerfile <file>", "the Dockerfile (default: Dockerfile or e2b.Dockerfile in the directory)")
     .option("--cpu-count <n>", "virtual CPUs of its sandboxes (default: 2)", readNumber)
     .option("--memory-mb <n>", "memory of its sandboxes in MiB (default: 1024)", readNumber)
@@ -124,7 +125,9 @@ function addTemplateCommands(program: Command, context: OperatorContext): void {
     .option("--no-cache", "run every step again, and pull the image")
     .option("-v, --verbose", "show everything that the steps print")
     .addOption(dataOption())
-    .action(async (name, dir, options) => (await import("./commands/templates-build.ts")).buildTemplate(context, name, dir, options));
+    .action(async (name, directory, options) =>
+      (await import("./commands/templates-shipped.ts")).buildTemplates(context, { name, directory, options }),
+    );
   templates
     .command("delete")
     .summary("delete a template that no sandbox uses")

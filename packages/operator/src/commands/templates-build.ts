@@ -19,14 +19,19 @@ export interface BuildOptions {
   readonly buildArg: readonly string[];
   readonly verbose?: boolean;
   readonly data?: string;
+  /** The template to build on, instead of the image that the Dockerfile names. */
+  readonly fromTemplate?: string;
 }
 
 type PreparedSteps = Awaited<ReturnType<typeof prepareSteps>>;
 
 const out = process.stderr;
 
-/** Builds a template from a Dockerfile, as a client of the platform's public API, and shows each step. */
-export async function buildTemplate(context: OperatorContext, name: string, directory: string, options: BuildOptions): Promise<void> {
+/** Builds a template from a Dockerfile, as a client of the platform's public API, and shows each step. Returns its id. */
+export async function buildTemplate(
+  context: OperatorContext,
+  { name, directory, options }: { readonly name: string; readonly directory: string; readonly options: BuildOptions },
+): Promise<string> {
   const startedAt = performance.now();
   const client = await PlatformClient.open(context, options.data);
   const read = await readDockerfile({
@@ -50,6 +55,7 @@ export async function buildTemplate(context: OperatorContext, name: string, dire
     progress.end(end);
     if (end.status === "error") throw failure(end, { read, steps });
     showResult({ name, options, counts: progress.counts, milliseconds: performance.now() - startedAt });
+    return ids.templateId;
   } finally {
     interrupt.end();
   }
@@ -126,7 +132,7 @@ async function start(
   await client.call("POST", `/v2/templates/${ids.templateId}/builds/${ids.buildId}`, {
     signal,
     body: {
-      fromImage: read.build.fromImage,
+      ...(options.fromTemplate === undefined ? { fromImage: read.build.fromImage } : { fromTemplate: options.fromTemplate }),
       force: !options.cache,
       steps: steps.map(({ type, args, filesHash }) => ({ type, args, ...(filesHash !== undefined && { filesHash }) })),
       ...(startCmd !== "" && { startCmd }),

@@ -1,0 +1,36 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { runCommand } from "@skerry/base";
+import { type Platform, startPlatform } from "@skerry/testkit";
+import { startForwardProxy } from "@skerry/testkit/forward-proxy";
+
+const SKERRY = join(import.meta.dirname, "../../skerry");
+const CERTIFICATES = process.env.SSL_CERT_FILE ?? "/etc/ssl/certs/ca-certificates.crt";
+export const BUILD_MS = 1_800_000;
+export const HOST_ENV = { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", HOME: "/root", LANG: "C.UTF-8" };
+
+export interface ShippedPlatform extends AsyncDisposable {
+  readonly platform: Platform;
+}
+
+/** A platform with one of the templates that ship, built by the command, whose sandboxes reach what this host reaches. */
+export async function startShippedPlatform(runtime: "gvisor" | "runc", name: string): Promise<ShippedPlatform> {
+  const proxy = await startForwardProxy();
+  const site = { SKERRY_CA_FILE: CERTIFICATES, SKERRY_HTTP_PROXY: proxy.url, SKERRY_HTTPS_PROXY: proxy.url };
+  const platform = await startPlatform({ runtime, env: { ...site, SKERRY_POOL_SIZE: "1" } });
+  const end = async () => {
+    await platform[Symbol.asyncDispose]();
+    await proxy[Symbol.asyncDispose]();
+  };
+  // `up` would have written the settings, from which the command knows the address of the API.
+  const { api, edge } = platform.ports;
+  const settings = { runtime, listen: "127.0.0.1", apiPort: api, edgePort: edge, domain: platform.domain };
+  writeFileSync(join(platform.dataDir, "settings.json"), JSON.stringify(settings));
+  try {
+    await runCommand(SKERRY, ["templates", "build", name, "--data", platform.dataDir], { env: HOST_ENV, timeoutMs: BUILD_MS });
+  } catch (error) {
+    await end();
+    throw error;
+  }
+  return { platform, [Symbol.asyncDispose]: end };
+}
