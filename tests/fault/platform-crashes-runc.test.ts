@@ -14,5 +14,6 @@ describe("kill -9 of a platform on runc, which keeps no memory", () =>
     "kill",
     "kill of a paused one",
     "deletion of a snapshot",
+    "change of its network",
     "death of its runtime",
   ]));

@@ -7,4 +7,4 @@ it("every operation of a node that has crash points is reached through the API",
 });
 
 describe("kill -9 of a platform on gvisor, with memory at stake", () =>
-  describePlatformCrashes("gvisor", ["pause", "resume", "snapshot", "fork"]));
+  describePlatformCrashes("gvisor", ["pause", "resume", "snapshot", "fork", "change of its network"]));

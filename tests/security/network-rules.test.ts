@@ -5,6 +5,7 @@ import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { type Platform, startPlatform } from "@skerry/testkit";
 import { runtimesFor } from "@skerry/testkit/depth";
+import { waitUntil } from "@skerry/testkit/wait-until";
 import { Sandbox } from "e2b";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { callApi, clientOf } from "../e2e/client.ts";
@@ -12,7 +13,7 @@ import { CLOSED_ADDRESSES, INTERNET_PORT, startInternet, type TestInternet } fro
 
 const EVERYTHING = "0.0.0.0/0";
 
-describe.each(runtimesFor("rules for outgoing traffic"))("rules for outgoing traffic on %s", { timeout: 120_000 }, (runtime) => {
+describe.each(runtimesFor("rules for outgoing traffic"))("rules for outgoing traffic on %s", (runtime) => {
   let platform: Platform;
   let internet: TestInternet;
   /** The two public addresses. */
@@ -88,6 +89,43 @@ describe.each(runtimesFor("rules for outgoing traffic"))("rules for outgoing tra
     await Promise.all([sandbox.kill(), neighbour.kill()]);
   });
 
+  it("change while the sandbox runs: connections that they close are cut, and no others", async () => {
+    const sandbox = await create({});
+    const program = `python3 -c '${HOLD}' ${INTERNET_PORT} ${one} ${two}`;
+    const held = await sandbox.commands.run(program, { background: true, timeoutMs: 0 });
+    await waitUntil("the connections are open", () => sandbox.files.exists("/tmp/held"));
+    await sandbox.updateNetwork({ denyOut: [one] });
+    expect(await networkOf(sandbox)).toEqual({ denyOut: [one] });
+    await sandbox.files.write("/tmp/go", "");
+    expect(JSON.parse((await held.wait()).stdout)).toEqual({ [one]: "reset", [two]: "alive" });
+    expect(await reached(sandbox, [one, two])).toEqual([two]);
+    // A change that is refused changes nothing.
+    await expect(sandbox.updateNetwork({ denyOut: [two, "0.0.0.0"] })).rejects.toThrow("invalid denied CIDR 0.0.0.0");
+    expect(await reached(sandbox, [one, two])).toEqual([two]);
+    await sandbox.updateNetwork({ allowOut: [one], denyOut: [EVERYTHING] });
+    expect(await reached(sandbox, [one, two])).toEqual([one]);
+    await sandbox.updateNetwork({});
+    expect(await networkOf(sandbox)).toBeUndefined();
+    expect(await reached(sandbox, [one, two])).toEqual([one, two]);
+    await sandbox.updateNetwork({ allowInternetAccess: false });
+    expect(await reached(sandbox, [one, two])).toEqual([]);
+    await sandbox.kill();
+  });
+
+  it("change while the sandbox is paused, and hold after a crash of the platform", async () => {
+    const sandbox = await create({ network: { denyOut: [one] } });
+    await sandbox.pause();
+    await sandbox.updateNetwork({ denyOut: [two] });
+    expect(await networkOf(sandbox)).toEqual({ denyOut: [two] });
+    const resumed = await connect(sandbox.sandboxId);
+    expect(await reached(resumed, [one, two])).toEqual([one]);
+    await resumed.updateNetwork({ denyOut: [one] });
+    await platform.kill9();
+    await platform.start();
+    expect(await reached(await connect(sandbox.sandboxId), [one, two])).toEqual([two]);
+    await resumed.kill();
+  });
+
   it("hold for forks, after a crash of the platform, and after a pause", async () => {
     const network = { allowOut: [one], denyOut: [EVERYTHING] };
     const sandbox = await create({ network });
@@ -131,3 +169,19 @@ threads = [threading.Thread(target=probe, args=(kind, address)) for kind in reac
 for thread in threads: thread.start()
 for thread in threads: thread.join()
 print(json.dumps({kind: [a for a in addresses if a in found] for kind, found in reached.items()}))`.replaceAll("'", '"');
+
+/** Opens a connection to each address, and uses them when it is told to. */
+const HOLD = `
+import json, os, socket, sys, time
+port, addresses = int(sys.argv[1]), sys.argv[2:]
+held = {address: socket.create_connection((address, port)) for address in addresses}
+open("/tmp/held", "w").close()
+while not os.path.exists("/tmp/go"): time.sleep(0.05)
+def use(connection):
+    connection.settimeout(20)
+    try:
+        connection.send(b"GET / HTTP/1.0\\r\\n\\r\\n")
+        return "alive" if connection.recv(100) else "closed"
+    except ConnectionResetError: return "reset"
+    except OSError: return "silent"
+print(json.dumps({address: use(connection) for address, connection in held.items()}))`;

@@ -32,6 +32,8 @@ export interface ApiTiming {
   readonly resumeTimeoutMs: number;
   readonly snapshotTimeoutMs: number;
   readonly killTimeoutMs: number;
+  /** For the change of the options of a running sandbox. */
+  readonly optionsTimeoutMs: number;
   readonly listTimeoutMs: number;
   /** Interval between two heartbeats of this process. */
   readonly beatMs: number;
@@ -90,6 +92,7 @@ export const DEFAULT_TIMING: ApiTiming = {
   resumeTimeoutMs: 60_000,
   snapshotTimeoutMs: 120_000,
   killTimeoutMs: 30_000,
+  optionsTimeoutMs: 30_000,
   listTimeoutMs: 10_000,
   beatMs: 2_000,
   deadAfterMs: 15_000,

@@ -49,7 +49,7 @@ describe.each(databasesFor("crashes of the API's process", "postgres"))("an API 
 
   /** Kills the process before or after the node has carried out `method`, and starts another process. */
   async function killAt(
-    method: "create" | "pause" | "resume" | "snapshot" | "kill" | "deleteImage",
+    method: "create" | "setOptions" | "pause" | "resume" | "snapshot" | "kill" | "deleteImage",
     when: "before" | "after",
     begin: () => Promise<Answer>,
   ) {
@@ -107,6 +107,16 @@ describe.each(databasesFor("crashes of the API's process", "postgres"))("an API 
     expect(Math.abs(Date.parse(body.endAt) - Date.now() - 700_000)).toBeLessThan(60_000);
     await waitUntil("no image is left", async () => (await imagesLeft()).length === 0);
     expect((await post(`/sandboxes/${id}/pause`)).status).toBe(204);
+  });
+
+  it.each(["before", "after"] as const)("%s its node has changed the network: the node has what the database has", async (when) => {
+    const id = await api.create();
+    const change = (denyOut: string[]) => api.call("PUT", `/sandboxes/${id}/network`, { body: { denyOut } });
+    await killAt("setOptions", when, () => change(["1.1.1.1"]));
+    await waitUntil("the node has it", () => node.held.get(id)?.spec.options?.denyOut[0] === "1.1.1.1");
+    await waitUntil("it is settled", async () => (await api.store.sandboxes.changes.listUnsettled("node1", 9)).length === 0);
+    expect((await api.call("GET", `/sandboxes/${id}`)).body).toMatchObject({ network: { denyOut: ["1.1.1.1"] } });
+    expect((await change(["2.2.2.2"])).status).toBe(204);
   });
 
   it.each([

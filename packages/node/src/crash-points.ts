@@ -14,6 +14,9 @@ export const CRASH_POINTS = [
   "start.recorded-ready",
   "claim.agent-told",
   "claim.recorded",
+  // The options of a running sandbox change.
+  "options.applied",
+  "options.recorded",
   // Writing an image: pause, snapshot, the image of a template.
   "write.recorded",
   "write.folder-made",

@@ -1,6 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { Code } from "@connectrpc/connect";
 import { networkNames } from "@skerry/runtime";
 import { runtimesFor } from "@skerry/testkit/depth";
 import { waitUntil } from "@skerry/testkit/wait-until";
@@ -87,6 +88,28 @@ describe.each(runtimesFor("a sandbox's network policy"))("the network policy on 
     await kill(id, fork.id, other.id);
     await under.client.deleteImage({ imageId: taken });
     expect(restricted()).toEqual([]);
+  });
+
+  it("changes while a sandbox runs, also of one that was claimed, and the next daemon has it", async () => {
+    const { id } = await create({});
+    await poolFull();
+    const claimed = await create({});
+    const set = (sandboxId: string, options: object) => under.client.setSandboxOptions({ sandboxId, options });
+    await set(id, { denyOut: ["198.51.100.1"] });
+    await set(claimed.id, CLOSED.options);
+    expect(restricted()).toEqual(interfacesOf(id, claimed.id));
+    expect(recordOf(id).record.options).toEqual({ denyOut: ["198.51.100.1"] });
+    await under.restart();
+    expect(restricted()).toEqual(interfacesOf(id, claimed.id));
+    await set(claimed.id, { allowOut: ["1.1.1.1"] });
+    expect(restricted()).toEqual(interfacesOf(id));
+    // A change that fails leaves the former rules and the former record.
+    await expect(set(id, { denyOut: ["no address"] })).rejects.toMatchObject({ code: Code.InvalidArgument });
+    expect(restricted()).toEqual(interfacesOf(id));
+    expect(recordOf(id).record.options).toEqual({ denyOut: ["198.51.100.1"] });
+    await set(id, {});
+    expect(restricted()).toEqual([]);
+    await kill(id, claimed.id);
   });
 
   it("holds for a sandbox whose record is from before there were options", async () => {

@@ -201,6 +201,7 @@ export function sandboxRow(sandbox: NewSandbox): Selectable<SandboxTable> {
     expire_not_before: null,
     pause_reason: null,
     keep_until: null,
+    options_change: null,
   };
 }
 

@@ -5,6 +5,7 @@ import type { SandboxOptions } from "@skerry/wire/node";
 import { type Kysely, sql } from "kysely";
 import type { DialectName } from "./dialect/json-contains.ts";
 import { imageRow, type NewImage } from "./image.ts";
+import { OptionsChanges } from "./options-changes.ts";
 import {
   ENTRY_COLUMNS,
   entryFrom,
@@ -52,8 +53,11 @@ export interface SandboxEventRecord {
 export class SandboxRepository {
   readonly #db: Kysely<Database>;
   readonly #dialect: DialectName;
+  /** Changes of the options of sandboxes. */
+  readonly changes: OptionsChanges;
   constructor(db: Kysely<Database>, dialect: DialectName) {
     this.#db = db;
+    this.changes = new OptionsChanges(db);
     this.#dialect = dialect;
   }
 

@@ -142,6 +142,7 @@ export interface SandboxTable {
   expire_not_before: number | null;
   pause_reason: string | null;
   keep_until: number | null;
+  options_change: string | null;
 }
 
 export interface SandboxEventTable {

@@ -18,7 +18,7 @@ const RUNTIMES: readonly [string, ...string[]] = ["gvisor"];
 export type FakeBehaviour = "ok" | "hang" | Code;
 
 export interface FakeSandbox {
-  readonly spec: SandboxSpec;
+  spec: SandboxSpec;
   state: "creating" | "running" | "snapshotting" | "pausing" | "killing";
   /** Why the last snapshot lost its memory. */
   memoryLostReason?: string;
@@ -45,7 +45,7 @@ export interface FakeImage {
   readonly agentUnresponsive: boolean;
 }
 
-export type FakeMethod = "create" | "kill" | "list" | "pause" | "resume" | "snapshot" | "deleteImage" | "deleteLayer";
+export type FakeMethod = "create" | "setOptions" | "kill" | "list" | "pause" | "resume" | "snapshot" | "deleteImage" | "deleteLayer";
 
 /**
  * A node that keeps sandboxes and images in memory and runs nothing, for tests of the control plane. It passes the same contract as the
@@ -65,6 +65,7 @@ export class FakeNode {
   readonly calls: { readonly method: FakeMethod; readonly sandboxId: string }[] = [];
   create: FakeBehaviour = "ok";
   kill: FakeBehaviour = "ok";
+  setOptions: FakeBehaviour = "ok";
   list: FakeBehaviour = "ok";
   pause: FakeBehaviour = "ok";
   resume: FakeBehaviour = "ok";
@@ -149,6 +150,16 @@ export class FakeNode {
       },
       createSandbox: ({ spec }, context) => this.#answer("create", spec?.sandboxId, () => this.#create(spec, context)),
       killSandbox: ({ sandboxId }, context) => this.#answer("kill", sandboxId, () => this.#kill(sandboxId, context)),
+      setSandboxOptions: ({ sandboxId, options }, context) =>
+        this.#answer("setOptions", sandboxId, async () => {
+          if (!options) throw rpcError("invalid_argument", "no options");
+          return await this.#turns.run(sandboxId, async () => {
+            await this.#behave(this.setOptions, context.signal);
+            const sandbox = this.#running(sandboxId);
+            sandbox.spec = { ...sandbox.spec, options };
+            return {};
+          });
+        }),
       pauseSandbox: (request, context) => this.#answer("pause", request.sandboxId, () => this.#pause(request, context)),
       resumeSandbox: ({ spec }, context) => this.#answer("resume", spec?.sandboxId, () => this.#resume(spec, context)),
       snapshotSandbox: (request, context) => this.#answer("snapshot", request.sandboxId, () => this.#snapshot(request, context)),

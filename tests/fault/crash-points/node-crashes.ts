@@ -23,6 +23,7 @@ const OPERATIONS = [
   "snapshot of the disk",
   "snapshot of a paused one",
   "fork",
+  "change the options",
   "delete an image",
   "delete a layer",
   "end by itself",
@@ -182,6 +183,19 @@ export function describeNodeCrashes(runtime: Runtime): void {
     await expectMarks(first, { memory: keepsMemory, token: "b", of: id });
     await expectMarks(id, { memory: true });
     expect(await node.images()).toEqual([imageId]);
+    await node.empty();
+  });
+
+  it.each(points("change the options"))("in a change of options at %s", async (point) => {
+    const id = await marked();
+    const options = { denyOut: ["198.51.100.0/24"] };
+    const change = () => node.client.setSandboxOptions({ sandboxId: id, options });
+    expect(await crash(point, change)).toBe(false);
+    // The next daemon has made the rules that the record says.
+    expect(node.isRestricted(id)).toBe(point === "options.recorded");
+    await expectMarks(id, { memory: true });
+    await change();
+    expect(node.isRestricted(id)).toBe(true);
     await node.empty();
   });
 

@@ -36,6 +36,7 @@ const WRITE_MEMORY: readonly CrashPoint[] = ["write.checkpointed", "write.sealed
 const OPERATIONS = [
   "kill",
   "create",
+  "change the options",
   "delete an image",
   "delete a layer",
   "end by itself",
@@ -80,6 +81,7 @@ const PLAN: Readonly<Record<Operation, { both: readonly CrashPoint[]; gvisor?: r
     runc: ["share.area-copied"],
   },
   fork: { both: [], gvisor: [...START, ...READY], runc: ["start.mounted", "start.recorded-ready"] },
+  "change the options": { both: ["options.applied", "options.recorded"] },
   "delete an image": { both: DISCARD },
   "delete a layer": { both: ["layer.record-removed", "layer.tree-moved"] },
   "end by itself": { both: ["keep.committed", "keep.recorded"] },

@@ -1,6 +1,6 @@
 // A node's process for tests: its RPC, tunnels into sandboxes, SIGKILL, and everything that the node has on the host.
 
-import { type ChildProcess, fork } from "node:child_process";
+import { type ChildProcess, execFileSync, fork } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, linkSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
@@ -48,6 +48,7 @@ export interface JournalRecord {
   readonly containerId: string;
   readonly area: string;
   readonly cgroupPath: string;
+  readonly slot: { readonly hostInterface: string };
   readonly process: { readonly pid: number };
 }
 
@@ -272,6 +273,12 @@ export class ChildNode implements AsyncDisposable {
       if (record.sandboxId === sandboxId) return { ...record, file };
     }
     throw new Error(`the node has no record of ${sandboxId}`);
+  }
+
+  /** Whether the firewall has rules for this sandbox alone. */
+  isRestricted(sandboxId: string): boolean {
+    const { hostInterface } = this.recordOf(sandboxId).slot;
+    return execFileSync("nft", ["list", "ruleset"], { encoding: "utf8" }).includes(`jump only_${hostInterface}`);
   }
 
   async running(): Promise<string[]> {

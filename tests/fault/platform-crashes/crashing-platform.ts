@@ -1,5 +1,6 @@
 // A platform that kills itself at a crash point during an API request, and is started again.
 
+import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -24,6 +25,8 @@ export interface Subject {
 interface SandboxRecord {
   readonly sandboxId: string;
   readonly process: { readonly pid: number };
+  readonly slot: { readonly hostInterface: string };
+  readonly options: { readonly denyOut?: readonly string[] };
 }
 
 /** Hours, so that no sandbox reaches its timeout during a test. */
@@ -90,11 +93,23 @@ export class CrashingPlatform implements AsyncDisposable {
 
   /** The pid on the host of the first process of a sandbox's runtime. */
   runtimePidOf(id: string): number {
+    return this.#recordOf(id).process.pid;
+  }
+
+  #recordOf(id: string): SandboxRecord {
     const dir = join(this.platform.dataDir, "node/sandboxes");
     const records = readdirSync(dir).map((name) => JSON.parse(readFileSync(join(dir, name, "sandbox.json"), "utf8")) as SandboxRecord);
-    const pid = records.find(({ sandboxId }) => sandboxId === id)?.process.pid;
-    if (pid === undefined) throw new Error(`the node has no record of ${id}`);
-    return pid;
+    const record = records.find(({ sandboxId }) => sandboxId === id);
+    if (!record) throw new Error(`the node has no record of ${id}`);
+    return record;
+  }
+
+  /** What the node's record has of a sandbox's network rules. "half" while the firewall has a chain for it and no rules are recorded, or the reverse. */
+  rulesOf(id: string): { denyOut: readonly string[] } | "half" | undefined {
+    const { slot, options } = this.#recordOf(id);
+    const hasChain = execFileSync("nft", ["list", "ruleset"], { encoding: "utf8" }).includes(`jump only_${slot.hostInterface}`);
+    if (hasChain !== (options.denyOut !== undefined)) return "half";
+    return options.denyOut && { denyOut: options.denyOut };
   }
 
   pause(id: string): Promise<Answer> {

@@ -3,6 +3,7 @@
 // for lost memory and the journal must agree with the witness.
 
 import type { CrashPoint } from "@skerry/node/crash-points";
+import { waitUntil } from "@skerry/testkit/wait-until";
 import { afterAll, beforeAll, beforeEach, expect, it, onTestFailed } from "vitest";
 import type { Runtime } from "../crash-points/plan.ts";
 import { CrashingPlatform, type Subject, sandboxIdOf } from "./crashing-platform.ts";
@@ -74,6 +75,23 @@ const OPERATIONS: Partial<Record<ApiOperation, (scene: Scene) => Promise<void>>>
     expect(await world.listed()).toEqual([id, subject.id].sort());
     await world.expectStatus(world.kill(id), 204);
     await world.expectStatus(world.call(`/templates/${snapshotID}`, { method: "DELETE" }), 204);
+  },
+  "change of its network": async ({ world, subject, point }) => {
+    const since = world.journalEnd(subject.id);
+    const network = { denyOut: ["198.51.100.0/24"] };
+    const change = (body: object) => world.call(`/sandboxes/${subject.id}/network`, { method: "PUT", body });
+    const shown = async () => ((await world.call(`/sandboxes/${subject.id}`)).body as { network?: object }).network;
+    await world.crash(point, () => change(network));
+    // Nobody was answered. What the database has reaches the node, whichever it is.
+    const expected = JSON.stringify(await shown());
+    await waitUntil("the node has the rules of the database", () => JSON.stringify(world.rulesOf(subject.id)) === expected);
+    await world.expectStatus(change(network), 204);
+    expect(await shown()).toEqual(network);
+    expect(world.rulesOf(subject.id)).toEqual(network);
+    await world.expectStatus(change({}), 204);
+    expect(await shown()).toBeUndefined();
+    expect(world.rulesOf(subject.id)).toBeUndefined();
+    expect(await world.expectTold(subject, { since, answers: [] })).toBe(true);
   },
   "death of its runtime": async ({ world, subject, point }) => {
     const since = world.journalEnd(subject.id);

@@ -20,6 +20,7 @@ const API_OPERATIONS = {
   kill: "kill",
   "kill of a paused one": "delete an image",
   "deletion of a snapshot": "delete an image",
+  "change of its network": "change the options",
   "death of its runtime": "end by itself",
 } as const satisfies Record<string, Operation>;
 export type ApiOperation = keyof typeof API_OPERATIONS;
@@ -29,11 +30,12 @@ export interface PlatformCase {
   readonly point: CrashPoint;
 }
 
-/** One case of each operation that keeps memory, at the most critical points. */
+/** One case of each operation that keeps memory, and of a change of a running sandbox, at the most critical points. */
 const SAMPLE: readonly PlatformCase[] = [
   { operation: "resume", point: "start.started" },
   { operation: "snapshot", point: "snapshot.predecessor-ended" },
   { operation: "fork", point: "snapshot.successor-recorded" },
+  { operation: "change of its network", point: "options.applied" },
 ];
 
 /**

@@ -36,6 +36,7 @@ import { listSandboxesV1 } from "./routes/sandboxes/list-sandboxes-v1.ts";
 import { pauseSandbox } from "./routes/sandboxes/pause-sandbox.ts";
 import { refreshSandbox } from "./routes/sandboxes/refresh-sandbox.ts";
 import { resumeSandbox } from "./routes/sandboxes/resume-sandbox.ts";
+import { setSandboxNetwork } from "./routes/sandboxes/set-sandbox-network.ts";
 import { setSandboxTimeout } from "./routes/sandboxes/set-sandbox-timeout.ts";
 import { createSnapshot } from "./routes/snapshots/create-snapshot.ts";
 import { listSnapshots } from "./routes/snapshots/list-snapshots.ts";
@@ -64,6 +65,7 @@ export const OPERATIONS: readonly Operation[] = [
   pauseSandbox,
   forkSandbox,
   setSandboxTimeout,
+  setSandboxNetwork,
   refreshSandbox,
   createSandboxV1,
   connectSandboxV1,

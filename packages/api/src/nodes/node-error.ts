@@ -5,7 +5,7 @@ import { PlatformError } from "@skerry/base";
 import type { Sandbox } from "@skerry/store";
 import type { ErrorCode, NodeErrorCode } from "@skerry/wire";
 import { ErrorDetailSchema } from "@skerry/wire/node";
-import { publicError } from "../errors.ts";
+import { publicError, sandboxNotFound } from "../errors.ts";
 
 /** Longest part of a node's message that goes into the journal. */
 const MAX_WORDS = 500;
@@ -112,6 +112,14 @@ function placeError(code: ErrorCode, why: string, about: { detailCode: string; e
 export function killErrorFrom(error: unknown): PlatformError {
   if (error instanceof PlatformError && error.publicMessage !== undefined) return error;
   const message = "Error killing sandbox: the platform retries until it succeeds";
+  return scarcityFrom(error) ?? publicError(isUnreachable(error) ? "node_unreachable" : "internal", message, { cause: error });
+}
+
+/** The error for a change of options that failed. The former ones count. */
+export function changeErrorFrom(error: unknown, sandboxId: string): PlatformError {
+  if (error instanceof PlatformError && error.publicMessage !== undefined) return error;
+  if (nodeCodeOf(error) === "sandbox_gone") return sandboxNotFound(sandboxId);
+  const message = `Error changing the network of sandbox '${sandboxId}': its former rules hold`;
   return scarcityFrom(error) ?? publicError(isUnreachable(error) ? "node_unreachable" : "internal", message, { cause: error });
 }
 

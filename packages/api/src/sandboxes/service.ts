@@ -1,12 +1,15 @@
 // The operations of teams on their sandboxes. A call finds only the sandboxes of its team. A call that finds a sandbox in a passing state
 // waits for the end of that state, whichever process works on it, and looks again. `ApiTiming` limits the wait.
 
+import { setTimeout as sleep } from "node:timers/promises";
 import { PlatformError } from "@skerry/base";
 import type { Sandbox, Team } from "@skerry/store";
+import type { SandboxOptions } from "@skerry/wire/node";
 import pLimit from "p-limit";
 import { sandboxBusy, sandboxNotFound } from "../errors.ts";
 import type { TemplateReference } from "../templates/reference.ts";
 import type { SnapshotName } from "../templates/template-name.ts";
+import { changeOptions } from "./change-options.ts";
 import { type CreateRequest, createSandbox, type Started } from "./create-sandbox.ts";
 import type { Acting, SandboxDeps } from "./deps.ts";
 import { type Forked, forkSandbox } from "./fork-sandbox.ts";
@@ -25,6 +28,9 @@ const MIN_REFRESH_MS = 15_000;
 const MIN_WAKE_MS = 300_000;
 /** How many kills of `killRunning` run at once. */
 const KILLS_AT_ONCE = 16;
+
+/** How often a change of options looks whether another one has ended. */
+const CHANGE_POLL_MS = 50;
 
 /** A create request, with the template as the caller named it. */
 export interface NewSandboxRequest extends Omit<CreateRequest, "template"> {
@@ -166,6 +172,24 @@ export class SandboxService {
       // The timeout has passed and the pause has not begun: extend the timeout instead of a pause and a resume.
       if (isDue) await store.sandboxes.setEnd(id, { endAt: now + timeoutMs, now, onlyLater: true });
       return undefined;
+    });
+  }
+
+  /** Resolves when the sandbox has the options, also on its node if it runs. */
+  async changeOptions(
+    teamId: string,
+    id: string,
+    { change, signal }: { readonly change: (options: SandboxOptions) => SandboxOptions; readonly signal: AbortSignal },
+  ): Promise<void> {
+    const deadline = performance.now() + this.#deps.timing.waitTimeoutMs;
+    await this.#settling(teamId, id, signal, async (sandbox) => {
+      if (sandbox.state === "starting" || sandbox.state === "killing") throw sandboxNotFound(id);
+      if (sandbox.state !== "running" && sandbox.state !== "paused") return "wait";
+      if (await changeOptions(this.#deps, sandbox, change(sandbox.options))) return undefined;
+      // Another change is under way, perhaps in another process.
+      if (performance.now() >= deadline || signal.aborted) throw sandboxBusy(id, "changed");
+      await sleep(CHANGE_POLL_MS);
+      return "again";
     });
   }
 

@@ -1,6 +1,6 @@
 import { availableParallelism, totalmem } from "node:os";
 import type { ServiceImpl } from "@connectrpc/connect";
-import { type NodeService, StartKind } from "@skerry/wire/node";
+import { decodeOptions, type NodeService, StartKind } from "@skerry/wire/node";
 import type { Builds } from "../builds/builds.ts";
 import type { NodeConfig } from "../config.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
@@ -44,6 +44,11 @@ export function nodeService({ config, sandboxes, images, layers, builds }: Servi
     },
     async killSandbox({ sandboxId }) {
       return { existed: await encodeErrors(config, () => sandboxes.kill(sandboxId)) };
+    },
+    async setSandboxOptions({ sandboxId, options }) {
+      if (!options) throw rpcError("invalid_argument", "options are missing");
+      await encodeErrors(config, () => sandboxes.setOptions(sandboxId, decodeOptions(options)));
+      return {};
     },
     async pauseSandbox(request) {
       assertImageId(request.imageId);

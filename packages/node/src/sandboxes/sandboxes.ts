@@ -3,7 +3,7 @@
 
 import { asError, KeyedLock, type Logger, PlatformError, type RelaySocket } from "@skerry/base";
 import { destroyCgroup } from "@skerry/runtime";
-import type { SandboxSpec } from "@skerry/wire/node";
+import type { SandboxOptions, SandboxSpec } from "@skerry/wire/node";
 import { isAgentHealthy } from "../agent/agent-client.ts";
 import { guestSilent } from "../agent/guest-silent.ts";
 import { type Containers, type LiveContainer, whileStandingStill } from "../containers/containers.ts";
@@ -21,6 +21,7 @@ import { assertHostMemory } from "../limits/host-memory.ts";
 import type { WarmPool } from "../pool/warm-pool.ts";
 import { type ImageRecord, memoryBytes } from "../records/image-record.ts";
 import type { SandboxMakeup } from "../records/sandbox-record.ts";
+import { changeOptions } from "./change-options.ts";
 import { DiskPauses } from "./disk-pauses.ts";
 import { EndWatch } from "./end-watch.ts";
 import type { Keeper } from "./keeper.privileged.ts";
@@ -192,6 +193,11 @@ export class Sandboxes {
       logger.error({ ...facts, err: asError(error), ...phases.fields() }, "sandbox not started");
       throw error;
     }
+  }
+
+  /** Replaces the options of a running sandbox. After a failure the former ones hold. */
+  async setOptions(sandboxId: string, options: SandboxOptions): Promise<void> {
+    await this.#lock.run(sandboxId, async () => changeOptions(this.#options, this.#running(sandboxId), options));
   }
 
   /** Writes a sandbox to an image and ends it. After a failure the sandbox runs as before, and there is no image. */

@@ -6,6 +6,7 @@ import { kept } from "./004-kept.ts";
 import { options } from "./005-options.ts";
 import { builds } from "./006-builds.ts";
 import { templates } from "./007-templates.ts";
+import { optionsChange } from "./009-options-change.ts";
 import { keys } from "./010-keys.ts";
 
 /** In order, never edited after a release; a new step is a new file. */
@@ -17,5 +18,6 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "005-options": options,
   "006-builds": builds,
   "007-templates": templates,
+  "009-options-change": optionsChange,
   "010-keys": keys,
 };

@@ -9,6 +9,8 @@ import { NODE_ERRORS, type NodeErrorCode } from "@skerry/wire";
 import { ErrorDetailSchema, type NodeService, type SandboxSpecSchema, StartKind } from "@skerry/wire/node";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { testBuilds } from "./build-contract.ts";
+import { codeOf } from "./code-of.ts";
+import { testOptions } from "./options-contract.ts";
 
 type SpecInit = Exclude<MessageInitShape<typeof SandboxSpecSchema>, Message>;
 
@@ -41,6 +43,7 @@ export function nodeContract(options: NodeContractOptions): void {
 
     describe("create and kill", () => testCreateAndKill(node));
     describe("pause and resume", () => testPauseAndResume(node));
+    describe("options", () => testOptions(node));
     describe("snapshots", () => testSnapshots(node));
     describe("refusals", () => testRefusals(node));
     describe("calls for one sandbox at once", () => testTurns(node));
@@ -141,14 +144,6 @@ class Caller {
     for (const { sandboxId } of (await this.client.listSandboxes({})).sandboxes) await this.kill(sandboxId);
     for (const imageId of await this.images()) await this.deleteImage(imageId);
   }
-}
-
-/** The code of a call that fails; undefined when the call succeeds. */
-async function codeOf(call: Promise<unknown>): Promise<Code | undefined> {
-  return await call.then(
-    () => undefined,
-    (error: unknown) => ConnectError.from(error).code,
-  );
 }
 
 function testCreateAndKill(node: Caller): void {

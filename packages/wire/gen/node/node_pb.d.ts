@@ -430,6 +430,41 @@ export declare type CreateSandboxResponse = Message<"skerry.node.v1.CreateSandbo
 export declare const CreateSandboxResponseSchema: GenMessage<CreateSandboxResponse>;
 
 /**
+ * @generated from message skerry.node.v1.SetSandboxOptionsRequest
+ */
+export declare type SetSandboxOptionsRequest = Message<"skerry.node.v1.SetSandboxOptionsRequest"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+
+  /**
+   * Required: INVALID_ARGUMENT without it.
+   *
+   * @generated from field: skerry.node.v1.SandboxOptions options = 2;
+   */
+  options?: SandboxOptions | undefined;
+};
+
+/**
+ * Describes the message skerry.node.v1.SetSandboxOptionsRequest.
+ * Use `create(SetSandboxOptionsRequestSchema)` to create a new message.
+ */
+export declare const SetSandboxOptionsRequestSchema: GenMessage<SetSandboxOptionsRequest>;
+
+/**
+ * @generated from message skerry.node.v1.SetSandboxOptionsResponse
+ */
+export declare type SetSandboxOptionsResponse = Message<"skerry.node.v1.SetSandboxOptionsResponse"> & {
+};
+
+/**
+ * Describes the message skerry.node.v1.SetSandboxOptionsResponse.
+ * Use `create(SetSandboxOptionsResponseSchema)` to create a new message.
+ */
+export declare const SetSandboxOptionsResponseSchema: GenMessage<SetSandboxOptionsResponse>;
+
+/**
  * @generated from message skerry.node.v1.PauseSandboxRequest
  */
 export declare type PauseSandboxRequest = Message<"skerry.node.v1.PauseSandboxRequest"> & {
@@ -1546,6 +1581,17 @@ export declare const NodeService: GenService<{
     methodKind: "unary";
     input: typeof KillSandboxRequestSchema;
     output: typeof KillSandboxResponseSchema;
+  },
+  /**
+   * Replaces the options of a running sandbox. Answers when they hold. After a failure the former ones hold.
+   * NOT_FOUND: it does not run here. Its next start has the options of that request.
+   *
+   * @generated from rpc skerry.node.v1.NodeService.SetSandboxOptions
+   */
+  setSandboxOptions: {
+    methodKind: "unary";
+    input: typeof SetSandboxOptionsRequestSchema;
+    output: typeof SetSandboxOptionsResponseSchema;
   },
   /**
    * Writes the sandbox to an image and ends it. After a failure the sandbox keeps running as before, and there is no image. If the

@@ -16,7 +16,7 @@ import { enumDesc, fileDesc, messageDesc, serviceDesc, tsEnum } from "@bufbuild/
  * Describes the file node/node.proto.
  */
 export const file_node_node = /*@__PURE__*/
-  fileDesc("Cg9ub2RlL25vZGUucHJvdG8SDnNrZXJyeS5ub2RlLnYxIhsKC0Vycm9yRGV0YWlsEgwKBGNvZGUYASABKAkiEAoOR2V0SW5mb1JlcXVlc3Qi5QEKD0dldEluZm9SZXNwb25zZRIPCgdub2RlX2lkGAEgASgJEhUKDWFnZW50X3ZlcnNpb24YAiABKAkSEAoIcnVudGltZXMYAyADKAkSEQoJY3B1X2NvdW50GAQgASgNEhoKEm1lbW9yeV90b3RhbF9ieXRlcxgFIAEoBBIVCg1zYW5kYm94X2NvdW50GAYgASgNEhQKDGtlZXBzX21lbW9yeRgHIAEoCBISCgpjbHVzdGVyX2lkGAggASgJEigKB21hY2hpbmUYCSABKAsyFy5za2Vycnkubm9kZS52MS5NYWNoaW5lItoBCgdNYWNoaW5lEhIKCmNwdV9mYW1pbHkYASABKAkSEQoJY3B1X21vZGVsGAIgASgJEhYKDmNwdV9tb2RlbF9uYW1lGAMgASgJEhgKEGNwdV9hcmNoaXRlY3R1cmUYBCABKAkSEwoLY3B1X3BlcmNlbnQYBSABKAESGQoRbWVtb3J5X3VzZWRfYnl0ZXMYBiABKAQSFwoPZGlza191c2VkX2J5dGVzGAcgASgEEhgKEGRpc2tfdG90YWxfYnl0ZXMYCCABKAQSEwoLZGlza19mb2xkZXIYCSABKAki8wMKC1NhbmRib3hTcGVjEhIKCnNhbmRib3hfaWQYASABKAkSEwoLdGVtcGxhdGVfaWQYAiABKAkSEAoIYnVpbGRfaWQYAyABKAkSDgoGbGF5ZXJzGAQgAygJEhEKCWNwdV9jb3VudBgFIAEoDRIRCgltZW1vcnlfbWIYBiABKA0SFAoMZGlza19zaXplX21iGAcgASgNEjoKCGVudl92YXJzGAggAygLMiguc2tlcnJ5Lm5vZGUudjEuU2FuZGJveFNwZWMuRW52VmFyc0VudHJ5EhQKDGFjY2Vzc190b2tlbhgJIAEoCRIUCgxkZWZhdWx0X3VzZXIYCyABKAkSFwoPZGVmYXVsdF93b3JrZGlyGAwgASgJEg8KB3J1bnRpbWUYDSABKAkSEAoIaW1hZ2VfaWQYDiABKAkSFgoOd2l0aG91dF9tZW1vcnkYDyABKAgSLwoHb3B0aW9ucxgQIAEoCzIeLnNrZXJyeS5ub2RlLnYxLlNhbmRib3hPcHRpb25zEjAKBXN0YXJ0GBEgASgLMhwuc2tlcnJ5Lm5vZGUudjEuU3RhcnRDb21tYW5kSACIAQEaLgoMRW52VmFyc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCCAoGX3N0YXJ0SgQIChALIq0BCgxTdGFydENvbW1hbmQSDwoHY29tbWFuZBgBIAEoCRINCgVyZWFkeRgCIAEoCRIMCgR1c2VyGAMgASgJEg8KB3dvcmtkaXIYBCABKAkSMgoDZW52GAUgAygLMiUuc2tlcnJ5Lm5vZGUudjEuU3RhcnRDb21tYW5kLkVudkVudHJ5GioKCEVudkVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEi+gEKDlNhbmRib3hPcHRpb25zEiIKFWFsbG93X2ludGVybmV0X2FjY2VzcxgBIAEoCEgAiAEBEiEKFGFsbG93X3B1YmxpY190cmFmZmljGAIgASgISAGIAQESHgoRbWFza19yZXF1ZXN0X2hvc3QYAyABKAlIAogBARITCgtodHRwc19wb3J0cxgEIAMoDRIRCglhbGxvd19vdXQYBSADKAkSEAoIZGVueV9vdXQYBiADKAlCGAoWX2FsbG93X2ludGVybmV0X2FjY2Vzc0IXChVfYWxsb3dfcHVibGljX3RyYWZmaWNCFAoSX21hc2tfcmVxdWVzdF9ob3N0IkEKFENyZWF0ZVNhbmRib3hSZXF1ZXN0EikKBHNwZWMYASABKAsyGy5za2Vycnkubm9kZS52MS5TYW5kYm94U3BlYyKKAQoVQ3JlYXRlU2FuZGJveFJlc3BvbnNlEg8KB3J1bnRpbWUYASABKAkSFQoNYWdlbnRfdmVyc2lvbhgCIAEoCRItCgpzdGFydF9raW5kGAMgASgOMhkuc2tlcnJ5Lm5vZGUudjEuU3RhcnRLaW5kEhoKEm1lbW9yeV9sb3N0X3JlYXNvbhgEIAEoCSJqChNQYXVzZVNhbmRib3hSZXF1ZXN0EhIKCnNhbmRib3hfaWQYASABKAkSEAoIaW1hZ2VfaWQYAiABKAkSDgoGbWVtb3J5GAMgASgIEh0KFXJlcXVpcmVfaGVhbHRoeV9ndWVzdBgEIAEoCCJ2ChRQYXVzZVNhbmRib3hSZXNwb25zZRISCgpoYXNfbWVtb3J5GAEgASgIEhoKEmFnZW50X3VucmVzcG9uc2l2ZRgCIAEoCBISCgpzaXplX2J5dGVzGAMgASgEEhoKEm1lbW9yeV9sb3N0X3JlYXNvbhgEIAEoCSJBChRSZXN1bWVTYW5kYm94UmVxdWVzdBIpCgRzcGVjGAEgASgLMhsuc2tlcnJ5Lm5vZGUudjEuU2FuZGJveFNwZWMiigEKFVJlc3VtZVNhbmRib3hSZXNwb25zZRIPCgdydW50aW1lGAEgASgJEhUKDWFnZW50X3ZlcnNpb24YAiABKAkSLQoKc3RhcnRfa2luZBgDIAEoDjIZLnNrZXJyeS5ub2RlLnYxLlN0YXJ0S2luZBIaChJtZW1vcnlfbG9zdF9yZWFzb24YBCABKAkiZwoWU25hcHNob3RTYW5kYm94UmVxdWVzdBISCgpzYW5kYm94X2lkGAEgASgJEhAKCGltYWdlX2lkGAIgASgJEg4KBm1lbW9yeRgDIAEoCBIXCg9zb3VyY2VfaW1hZ2VfaWQYBCABKAkiXQoXU25hcHNob3RTYW5kYm94UmVzcG9uc2USEgoKaGFzX21lbW9yeRgBIAEoCBISCgpzaXplX2J5dGVzGAIgASgEEhoKEm1lbW9yeV9sb3N0X3JlYXNvbhgDIAEoCSImChJEZWxldGVJbWFnZVJlcXVlc3QSEAoIaW1hZ2VfaWQYASABKAkiJgoTRGVsZXRlSW1hZ2VSZXNwb25zZRIPCgdleGlzdGVkGAEgASgIIhMKEUxpc3RJbWFnZXNSZXF1ZXN0Ij4KEkxpc3RJbWFnZXNSZXNwb25zZRIRCglpbWFnZV9pZHMYASADKAkSFQoNZGlza19vbmx5X2lkcxgCIAMoCSIZChdMaXN0VW51c2VkTGF5ZXJzUmVxdWVzdCIrChhMaXN0VW51c2VkTGF5ZXJzUmVzcG9uc2USDwoHZGlnZXN0cxgBIAMoCSIkChJEZWxldGVMYXllclJlcXVlc3QSDgoGZGlnZXN0GAEgASgJIiYKE0RlbGV0ZUxheWVyUmVzcG9uc2USDwoHcmVtb3ZlZBgBIAEoCCKzAwoJQnVpbGRTcGVjEhAKCGJ1aWxkX2lkGAEgASgJEhMKC3RlbXBsYXRlX2lkGAIgASgJEhMKC2NhY2hlX3Njb3BlGAMgASgJEiwKBWltYWdlGAQgASgLMhsuc2tlcnJ5Lm5vZGUudjEuSW1hZ2VTb3VyY2VIABIyCgh0ZW1wbGF0ZRgFIAEoCzIeLnNrZXJyeS5ub2RlLnYxLlRlbXBsYXRlU291cmNlSAASKAoFc3RlcHMYBiADKAsyGS5za2Vycnkubm9kZS52MS5CdWlsZFN0ZXASDQoFZm9yY2UYByABKAgSGgoNc3RhcnRfY29tbWFuZBgIIAEoCUgBiAEBEhoKDXJlYWR5X2NvbW1hbmQYCSABKAlIAogBARIRCgljcHVfY291bnQYCiABKA0SEQoJbWVtb3J5X21iGAsgASgNEhQKDGRpc2tfc2l6ZV9tYhgMIAEoDRIPCgdydW50aW1lGA0gASgJEhwKFHdpdGhvdXRfZGVmYXVsdF91c2VyGA4gASgIQggKBnNvdXJjZUIQCg5fc3RhcnRfY29tbWFuZEIQCg5fcmVhZHlfY29tbWFuZCLAAQoLSW1hZ2VTb3VyY2USEQoJcmVmZXJlbmNlGAEgASgJEjEKBWJhc2ljGAIgASgLMiAuc2tlcnJ5Lm5vZGUudjEuQmFzaWNDcmVkZW50aWFsc0gAEi0KA2F3cxgDIAEoCzIeLnNrZXJyeS5ub2RlLnYxLkF3c0NyZWRlbnRpYWxzSAASLQoDZ2NwGAQgASgLMh4uc2tlcnJ5Lm5vZGUudjEuR2NwQ3JlZGVudGlhbHNIAEINCgtjcmVkZW50aWFscyI2ChBCYXNpY0NyZWRlbnRpYWxzEhAKCHVzZXJuYW1lGAEgASgJEhAKCHBhc3N3b3JkGAIgASgJIlIKDkF3c0NyZWRlbnRpYWxzEhUKDWFjY2Vzc19rZXlfaWQYASABKAkSGQoRc2VjcmV0X2FjY2Vzc19rZXkYAiABKAkSDgoGcmVnaW9uGAMgASgJIi4KDkdjcENyZWRlbnRpYWxzEhwKFHNlcnZpY2VfYWNjb3VudF9qc29uGAEgASgJIr0BCg5UZW1wbGF0ZVNvdXJjZRIMCgRuYW1lGAEgASgJEhAKCGJ1aWxkX2lkGAIgASgJEg4KBmxheWVycxgDIAMoCRItCgdjb250ZXh0GAQgASgLMhwuc2tlcnJ5Lm5vZGUudjEuQnVpbGRDb250ZXh0EjAKBXN0YXJ0GAUgASgLMhwuc2tlcnJ5Lm5vZGUudjEuU3RhcnRDb21tYW5kSACIAQESEAoIaW1hZ2VfaWQYBiABKAlCCAoGX3N0YXJ0Io0BCgxCdWlsZENvbnRleHQSDAoEdXNlchgBIAEoCRIPCgd3b3JrZGlyGAIgASgJEjIKA2VudhgDIAMoCzIlLnNrZXJyeS5ub2RlLnYxLkJ1aWxkQ29udGV4dC5FbnZFbnRyeRoqCghFbnZFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIlsKCUJ1aWxkU3RlcBIMCgR0eXBlGAEgASgJEgwKBGFyZ3MYAiADKAkSDwoHYXJjaGl2ZRgDIAEoCRISCgpmaWxlc19oYXNoGAQgASgJEg0KBWZvcmNlGAUgASgIIjwKEVN0YXJ0QnVpbGRSZXF1ZXN0EicKBHNwZWMYASABKAsyGS5za2Vycnkubm9kZS52MS5CdWlsZFNwZWMiFAoSU3RhcnRCdWlsZFJlc3BvbnNlIjMKEVdhdGNoQnVpbGRSZXF1ZXN0EhAKCGJ1aWxkX2lkGAEgASgJEgwKBGZyb20YAiABKAQitQEKCkJ1aWxkRXZlbnQSDgoGbnVtYmVyGAEgASgEEiwKBGxpbmUYAiABKAsyHC5za2Vycnkubm9kZS52MS5CdWlsZExvZ0xpbmVIABIwCglzdWNjZWVkZWQYAyABKAsyGy5za2Vycnkubm9kZS52MS5CdWlsZFJlc3VsdEgAEi4KBmZhaWxlZBgEIAEoCzIcLnNrZXJyeS5ub2RlLnYxLkJ1aWxkRmFpbHVyZUgAQgcKBWV2ZW50IksKDEJ1aWxkTG9nTGluZRINCgVhdF9tcxgBIAEoAxINCgVsZXZlbBgCIAEoCRIMCgRzdGVwGAMgASgJEg8KB21lc3NhZ2UYBCABKAkinwEKC0J1aWxkUmVzdWx0Eg4KBmxheWVycxgBIAMoCRItCgdjb250ZXh0GAIgASgLMhwuc2tlcnJ5Lm5vZGUudjEuQnVpbGRDb250ZXh0EjAKBXN0YXJ0GAMgASgLMhwuc2tlcnJ5Lm5vZGUudjEuU3RhcnRDb21tYW5kSACIAQESFQoNYWdlbnRfdmVyc2lvbhgEIAEoCUIICgZfc3RhcnQiLQoMQnVpbGRGYWlsdXJlEg8KB21lc3NhZ2UYASABKAkSDAoEc3RlcBgCIAEoCSImChJDYW5jZWxCdWlsZFJlcXVlc3QSEAoIYnVpbGRfaWQYASABKAkiFQoTQ2FuY2VsQnVpbGRSZXNwb25zZSImChJGb3JnZXRCdWlsZFJlcXVlc3QSEAoIYnVpbGRfaWQYASABKAkiFQoTRm9yZ2V0QnVpbGRSZXNwb25zZSIoChJLaWxsU2FuZGJveFJlcXVlc3QSEgoKc2FuZGJveF9pZBgBIAEoCSImChNLaWxsU2FuZGJveFJlc3BvbnNlEg8KB2V4aXN0ZWQYASABKAgiFgoUTGlzdFNhbmRib3hlc1JlcXVlc3QipAEKFUxpc3RTYW5kYm94ZXNSZXNwb25zZRIuCglzYW5kYm94ZXMYASADKAsyGy5za2Vycnkubm9kZS52MS5Ob2RlU2FuZGJveBIwCgx1bmFza2VkX2VuZHMYAiADKAsyGi5za2Vycnkubm9kZS52MS5VbmFza2VkRW5kEikKBGtlcHQYAyADKAsyGy5za2Vycnkubm9kZS52MS5LZXB0U2FuZGJveCJrCgtLZXB0U2FuZGJveBISCgpzYW5kYm94X2lkGAEgASgJEhAKCGltYWdlX2lkGAIgASgJEg4KBnJlYXNvbhgDIAEoCRISCgpoYXNfbWVtb3J5GAQgASgIEhIKCnNpemVfYnl0ZXMYBSABKAQiMAoKVW5hc2tlZEVuZBISCgpzYW5kYm94X2lkGAEgASgJEg4KBnJlYXNvbhgCIAEoCSJSCgtOb2RlU2FuZGJveBISCgpzYW5kYm94X2lkGAEgASgJEg0KBXN0YXRlGAIgASgJEhoKEm1lbW9yeV9sb3N0X3JlYXNvbhgEIAEoCUoECAMQBCpqCglTdGFydEtpbmQSGgoWU1RBUlRfS0lORF9VTlNQRUNJRklFRBAAEhMKD1NUQVJUX0tJTkRfQk9PVBABEhYKElNUQVJUX0tJTkRfUkVTVE9SRRACEhQKEFNUQVJUX0tJTkRfQ0xBSU0QAzLKCgoLTm9kZVNlcnZpY2USSgoHR2V0SW5mbxIeLnNrZXJyeS5ub2RlLnYxLkdldEluZm9SZXF1ZXN0Gh8uc2tlcnJ5Lm5vZGUudjEuR2V0SW5mb1Jlc3BvbnNlElwKDUNyZWF0ZVNhbmRib3gSJC5za2Vycnkubm9kZS52MS5DcmVhdGVTYW5kYm94UmVxdWVzdBolLnNrZXJyeS5ub2RlLnYxLkNyZWF0ZVNhbmRib3hSZXNwb25zZRJWCgtLaWxsU2FuZGJveBIiLnNrZXJyeS5ub2RlLnYxLktpbGxTYW5kYm94UmVxdWVzdBojLnNrZXJyeS5ub2RlLnYxLktpbGxTYW5kYm94UmVzcG9uc2USWQoMUGF1c2VTYW5kYm94EiMuc2tlcnJ5Lm5vZGUudjEuUGF1c2VTYW5kYm94UmVxdWVzdBokLnNrZXJyeS5ub2RlLnYxLlBhdXNlU2FuZGJveFJlc3BvbnNlElwKDVJlc3VtZVNhbmRib3gSJC5za2Vycnkubm9kZS52MS5SZXN1bWVTYW5kYm94UmVxdWVzdBolLnNrZXJyeS5ub2RlLnYxLlJlc3VtZVNhbmRib3hSZXNwb25zZRJiCg9TbmFwc2hvdFNhbmRib3gSJi5za2Vycnkubm9kZS52MS5TbmFwc2hvdFNhbmRib3hSZXF1ZXN0Gicuc2tlcnJ5Lm5vZGUudjEuU25hcHNob3RTYW5kYm94UmVzcG9uc2USVgoLRGVsZXRlSW1hZ2USIi5za2Vycnkubm9kZS52MS5EZWxldGVJbWFnZVJlcXVlc3QaIy5za2Vycnkubm9kZS52MS5EZWxldGVJbWFnZVJlc3BvbnNlElMKCkxpc3RJbWFnZXMSIS5za2Vycnkubm9kZS52MS5MaXN0SW1hZ2VzUmVxdWVzdBoiLnNrZXJyeS5ub2RlLnYxLkxpc3RJbWFnZXNSZXNwb25zZRJlChBMaXN0VW51c2VkTGF5ZXJzEicuc2tlcnJ5Lm5vZGUudjEuTGlzdFVudXNlZExheWVyc1JlcXVlc3QaKC5za2Vycnkubm9kZS52MS5MaXN0VW51c2VkTGF5ZXJzUmVzcG9uc2USVgoLRGVsZXRlTGF5ZXISIi5za2Vycnkubm9kZS52MS5EZWxldGVMYXllclJlcXVlc3QaIy5za2Vycnkubm9kZS52MS5EZWxldGVMYXllclJlc3BvbnNlElwKDUxpc3RTYW5kYm94ZXMSJC5za2Vycnkubm9kZS52MS5MaXN0U2FuZGJveGVzUmVxdWVzdBolLnNrZXJyeS5ub2RlLnYxLkxpc3RTYW5kYm94ZXNSZXNwb25zZRJTCgpTdGFydEJ1aWxkEiEuc2tlcnJ5Lm5vZGUudjEuU3RhcnRCdWlsZFJlcXVlc3QaIi5za2Vycnkubm9kZS52MS5TdGFydEJ1aWxkUmVzcG9uc2USTQoKV2F0Y2hCdWlsZBIhLnNrZXJyeS5ub2RlLnYxLldhdGNoQnVpbGRSZXF1ZXN0Ghouc2tlcnJ5Lm5vZGUudjEuQnVpbGRFdmVudDABElYKC0NhbmNlbEJ1aWxkEiIuc2tlcnJ5Lm5vZGUudjEuQ2FuY2VsQnVpbGRSZXF1ZXN0GiMuc2tlcnJ5Lm5vZGUudjEuQ2FuY2VsQnVpbGRSZXNwb25zZRJWCgtGb3JnZXRCdWlsZBIiLnNrZXJyeS5ub2RlLnYxLkZvcmdldEJ1aWxkUmVxdWVzdBojLnNrZXJyeS5ub2RlLnYxLkZvcmdldEJ1aWxkUmVzcG9uc2ViBnByb3RvMw");
+  fileDesc("Cg9ub2RlL25vZGUucHJvdG8SDnNrZXJyeS5ub2RlLnYxIhsKC0Vycm9yRGV0YWlsEgwKBGNvZGUYASABKAkiEAoOR2V0SW5mb1JlcXVlc3Qi5QEKD0dldEluZm9SZXNwb25zZRIPCgdub2RlX2lkGAEgASgJEhUKDWFnZW50X3ZlcnNpb24YAiABKAkSEAoIcnVudGltZXMYAyADKAkSEQoJY3B1X2NvdW50GAQgASgNEhoKEm1lbW9yeV90b3RhbF9ieXRlcxgFIAEoBBIVCg1zYW5kYm94X2NvdW50GAYgASgNEhQKDGtlZXBzX21lbW9yeRgHIAEoCBISCgpjbHVzdGVyX2lkGAggASgJEigKB21hY2hpbmUYCSABKAsyFy5za2Vycnkubm9kZS52MS5NYWNoaW5lItoBCgdNYWNoaW5lEhIKCmNwdV9mYW1pbHkYASABKAkSEQoJY3B1X21vZGVsGAIgASgJEhYKDmNwdV9tb2RlbF9uYW1lGAMgASgJEhgKEGNwdV9hcmNoaXRlY3R1cmUYBCABKAkSEwoLY3B1X3BlcmNlbnQYBSABKAESGQoRbWVtb3J5X3VzZWRfYnl0ZXMYBiABKAQSFwoPZGlza191c2VkX2J5dGVzGAcgASgEEhgKEGRpc2tfdG90YWxfYnl0ZXMYCCABKAQSEwoLZGlza19mb2xkZXIYCSABKAki8wMKC1NhbmRib3hTcGVjEhIKCnNhbmRib3hfaWQYASABKAkSEwoLdGVtcGxhdGVfaWQYAiABKAkSEAoIYnVpbGRfaWQYAyABKAkSDgoGbGF5ZXJzGAQgAygJEhEKCWNwdV9jb3VudBgFIAEoDRIRCgltZW1vcnlfbWIYBiABKA0SFAoMZGlza19zaXplX21iGAcgASgNEjoKCGVudl92YXJzGAggAygLMiguc2tlcnJ5Lm5vZGUudjEuU2FuZGJveFNwZWMuRW52VmFyc0VudHJ5EhQKDGFjY2Vzc190b2tlbhgJIAEoCRIUCgxkZWZhdWx0X3VzZXIYCyABKAkSFwoPZGVmYXVsdF93b3JrZGlyGAwgASgJEg8KB3J1bnRpbWUYDSABKAkSEAoIaW1hZ2VfaWQYDiABKAkSFgoOd2l0aG91dF9tZW1vcnkYDyABKAgSLwoHb3B0aW9ucxgQIAEoCzIeLnNrZXJyeS5ub2RlLnYxLlNhbmRib3hPcHRpb25zEjAKBXN0YXJ0GBEgASgLMhwuc2tlcnJ5Lm5vZGUudjEuU3RhcnRDb21tYW5kSACIAQEaLgoMRW52VmFyc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCCAoGX3N0YXJ0SgQIChALIq0BCgxTdGFydENvbW1hbmQSDwoHY29tbWFuZBgBIAEoCRINCgVyZWFkeRgCIAEoCRIMCgR1c2VyGAMgASgJEg8KB3dvcmtkaXIYBCABKAkSMgoDZW52GAUgAygLMiUuc2tlcnJ5Lm5vZGUudjEuU3RhcnRDb21tYW5kLkVudkVudHJ5GioKCEVudkVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEi+gEKDlNhbmRib3hPcHRpb25zEiIKFWFsbG93X2ludGVybmV0X2FjY2VzcxgBIAEoCEgAiAEBEiEKFGFsbG93X3B1YmxpY190cmFmZmljGAIgASgISAGIAQESHgoRbWFza19yZXF1ZXN0X2hvc3QYAyABKAlIAogBARITCgtodHRwc19wb3J0cxgEIAMoDRIRCglhbGxvd19vdXQYBSADKAkSEAoIZGVueV9vdXQYBiADKAlCGAoWX2FsbG93X2ludGVybmV0X2FjY2Vzc0IXChVfYWxsb3dfcHVibGljX3RyYWZmaWNCFAoSX21hc2tfcmVxdWVzdF9ob3N0IkEKFENyZWF0ZVNhbmRib3hSZXF1ZXN0EikKBHNwZWMYASABKAsyGy5za2Vycnkubm9kZS52MS5TYW5kYm94U3BlYyKKAQoVQ3JlYXRlU2FuZGJveFJlc3BvbnNlEg8KB3J1bnRpbWUYASABKAkSFQoNYWdlbnRfdmVyc2lvbhgCIAEoCRItCgpzdGFydF9raW5kGAMgASgOMhkuc2tlcnJ5Lm5vZGUudjEuU3RhcnRLaW5kEhoKEm1lbW9yeV9sb3N0X3JlYXNvbhgEIAEoCSJfChhTZXRTYW5kYm94T3B0aW9uc1JlcXVlc3QSEgoKc2FuZGJveF9pZBgBIAEoCRIvCgdvcHRpb25zGAIgASgLMh4uc2tlcnJ5Lm5vZGUudjEuU2FuZGJveE9wdGlvbnMiGwoZU2V0U2FuZGJveE9wdGlvbnNSZXNwb25zZSJqChNQYXVzZVNhbmRib3hSZXF1ZXN0EhIKCnNhbmRib3hfaWQYASABKAkSEAoIaW1hZ2VfaWQYAiABKAkSDgoGbWVtb3J5GAMgASgIEh0KFXJlcXVpcmVfaGVhbHRoeV9ndWVzdBgEIAEoCCJ2ChRQYXVzZVNhbmRib3hSZXNwb25zZRISCgpoYXNfbWVtb3J5GAEgASgIEhoKEmFnZW50X3VucmVzcG9uc2l2ZRgCIAEoCBISCgpzaXplX2J5dGVzGAMgASgEEhoKEm1lbW9yeV9sb3N0X3JlYXNvbhgEIAEoCSJBChRSZXN1bWVTYW5kYm94UmVxdWVzdBIpCgRzcGVjGAEgASgLMhsuc2tlcnJ5Lm5vZGUudjEuU2FuZGJveFNwZWMiigEKFVJlc3VtZVNhbmRib3hSZXNwb25zZRIPCgdydW50aW1lGAEgASgJEhUKDWFnZW50X3ZlcnNpb24YAiABKAkSLQoKc3RhcnRfa2luZBgDIAEoDjIZLnNrZXJyeS5ub2RlLnYxLlN0YXJ0S2luZBIaChJtZW1vcnlfbG9zdF9yZWFzb24YBCABKAkiZwoWU25hcHNob3RTYW5kYm94UmVxdWVzdBISCgpzYW5kYm94X2lkGAEgASgJEhAKCGltYWdlX2lkGAIgASgJEg4KBm1lbW9yeRgDIAEoCBIXCg9zb3VyY2VfaW1hZ2VfaWQYBCABKAkiXQoXU25hcHNob3RTYW5kYm94UmVzcG9uc2USEgoKaGFzX21lbW9yeRgBIAEoCBISCgpzaXplX2J5dGVzGAIgASgEEhoKEm1lbW9yeV9sb3N0X3JlYXNvbhgDIAEoCSImChJEZWxldGVJbWFnZVJlcXVlc3QSEAoIaW1hZ2VfaWQYASABKAkiJgoTRGVsZXRlSW1hZ2VSZXNwb25zZRIPCgdleGlzdGVkGAEgASgIIhMKEUxpc3RJbWFnZXNSZXF1ZXN0Ij4KEkxpc3RJbWFnZXNSZXNwb25zZRIRCglpbWFnZV9pZHMYASADKAkSFQoNZGlza19vbmx5X2lkcxgCIAMoCSIZChdMaXN0VW51c2VkTGF5ZXJzUmVxdWVzdCIrChhMaXN0VW51c2VkTGF5ZXJzUmVzcG9uc2USDwoHZGlnZXN0cxgBIAMoCSIkChJEZWxldGVMYXllclJlcXVlc3QSDgoGZGlnZXN0GAEgASgJIiYKE0RlbGV0ZUxheWVyUmVzcG9uc2USDwoHcmVtb3ZlZBgBIAEoCCKzAwoJQnVpbGRTcGVjEhAKCGJ1aWxkX2lkGAEgASgJEhMKC3RlbXBsYXRlX2lkGAIgASgJEhMKC2NhY2hlX3Njb3BlGAMgASgJEiwKBWltYWdlGAQgASgLMhsuc2tlcnJ5Lm5vZGUudjEuSW1hZ2VTb3VyY2VIABIyCgh0ZW1wbGF0ZRgFIAEoCzIeLnNrZXJyeS5ub2RlLnYxLlRlbXBsYXRlU291cmNlSAASKAoFc3RlcHMYBiADKAsyGS5za2Vycnkubm9kZS52MS5CdWlsZFN0ZXASDQoFZm9yY2UYByABKAgSGgoNc3RhcnRfY29tbWFuZBgIIAEoCUgBiAEBEhoKDXJlYWR5X2NvbW1hbmQYCSABKAlIAogBARIRCgljcHVfY291bnQYCiABKA0SEQoJbWVtb3J5X21iGAsgASgNEhQKDGRpc2tfc2l6ZV9tYhgMIAEoDRIPCgdydW50aW1lGA0gASgJEhwKFHdpdGhvdXRfZGVmYXVsdF91c2VyGA4gASgIQggKBnNvdXJjZUIQCg5fc3RhcnRfY29tbWFuZEIQCg5fcmVhZHlfY29tbWFuZCLAAQoLSW1hZ2VTb3VyY2USEQoJcmVmZXJlbmNlGAEgASgJEjEKBWJhc2ljGAIgASgLMiAuc2tlcnJ5Lm5vZGUudjEuQmFzaWNDcmVkZW50aWFsc0gAEi0KA2F3cxgDIAEoCzIeLnNrZXJyeS5ub2RlLnYxLkF3c0NyZWRlbnRpYWxzSAASLQoDZ2NwGAQgASgLMh4uc2tlcnJ5Lm5vZGUudjEuR2NwQ3JlZGVudGlhbHNIAEINCgtjcmVkZW50aWFscyI2ChBCYXNpY0NyZWRlbnRpYWxzEhAKCHVzZXJuYW1lGAEgASgJEhAKCHBhc3N3b3JkGAIgASgJIlIKDkF3c0NyZWRlbnRpYWxzEhUKDWFjY2Vzc19rZXlfaWQYASABKAkSGQoRc2VjcmV0X2FjY2Vzc19rZXkYAiABKAkSDgoGcmVnaW9uGAMgASgJIi4KDkdjcENyZWRlbnRpYWxzEhwKFHNlcnZpY2VfYWNjb3VudF9qc29uGAEgASgJIr0BCg5UZW1wbGF0ZVNvdXJjZRIMCgRuYW1lGAEgASgJEhAKCGJ1aWxkX2lkGAIgASgJEg4KBmxheWVycxgDIAMoCRItCgdjb250ZXh0GAQgASgLMhwuc2tlcnJ5Lm5vZGUudjEuQnVpbGRDb250ZXh0EjAKBXN0YXJ0GAUgASgLMhwuc2tlcnJ5Lm5vZGUudjEuU3RhcnRDb21tYW5kSACIAQESEAoIaW1hZ2VfaWQYBiABKAlCCAoGX3N0YXJ0Io0BCgxCdWlsZENvbnRleHQSDAoEdXNlchgBIAEoCRIPCgd3b3JrZGlyGAIgASgJEjIKA2VudhgDIAMoCzIlLnNrZXJyeS5ub2RlLnYxLkJ1aWxkQ29udGV4dC5FbnZFbnRyeRoqCghFbnZFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIlsKCUJ1aWxkU3RlcBIMCgR0eXBlGAEgASgJEgwKBGFyZ3MYAiADKAkSDwoHYXJjaGl2ZRgDIAEoCRISCgpmaWxlc19oYXNoGAQgASgJEg0KBWZvcmNlGAUgASgIIjwKEVN0YXJ0QnVpbGRSZXF1ZXN0EicKBHNwZWMYASABKAsyGS5za2Vycnkubm9kZS52MS5CdWlsZFNwZWMiFAoSU3RhcnRCdWlsZFJlc3BvbnNlIjMKEVdhdGNoQnVpbGRSZXF1ZXN0EhAKCGJ1aWxkX2lkGAEgASgJEgwKBGZyb20YAiABKAQitQEKCkJ1aWxkRXZlbnQSDgoGbnVtYmVyGAEgASgEEiwKBGxpbmUYAiABKAsyHC5za2Vycnkubm9kZS52MS5CdWlsZExvZ0xpbmVIABIwCglzdWNjZWVkZWQYAyABKAsyGy5za2Vycnkubm9kZS52MS5CdWlsZFJlc3VsdEgAEi4KBmZhaWxlZBgEIAEoCzIcLnNrZXJyeS5ub2RlLnYxLkJ1aWxkRmFpbHVyZUgAQgcKBWV2ZW50IksKDEJ1aWxkTG9nTGluZRINCgVhdF9tcxgBIAEoAxINCgVsZXZlbBgCIAEoCRIMCgRzdGVwGAMgASgJEg8KB21lc3NhZ2UYBCABKAkinwEKC0J1aWxkUmVzdWx0Eg4KBmxheWVycxgBIAMoCRItCgdjb250ZXh0GAIgASgLMhwuc2tlcnJ5Lm5vZGUudjEuQnVpbGRDb250ZXh0EjAKBXN0YXJ0GAMgASgLMhwuc2tlcnJ5Lm5vZGUudjEuU3RhcnRDb21tYW5kSACIAQESFQoNYWdlbnRfdmVyc2lvbhgEIAEoCUIICgZfc3RhcnQiLQoMQnVpbGRGYWlsdXJlEg8KB21lc3NhZ2UYASABKAkSDAoEc3RlcBgCIAEoCSImChJDYW5jZWxCdWlsZFJlcXVlc3QSEAoIYnVpbGRfaWQYASABKAkiFQoTQ2FuY2VsQnVpbGRSZXNwb25zZSImChJGb3JnZXRCdWlsZFJlcXVlc3QSEAoIYnVpbGRfaWQYASABKAkiFQoTRm9yZ2V0QnVpbGRSZXNwb25zZSIoChJLaWxsU2FuZGJveFJlcXVlc3QSEgoKc2FuZGJveF9pZBgBIAEoCSImChNLaWxsU2FuZGJveFJlc3BvbnNlEg8KB2V4aXN0ZWQYASABKAgiFgoUTGlzdFNhbmRib3hlc1JlcXVlc3QipAEKFUxpc3RTYW5kYm94ZXNSZXNwb25zZRIuCglzYW5kYm94ZXMYASADKAsyGy5za2Vycnkubm9kZS52MS5Ob2RlU2FuZGJveBIwCgx1bmFza2VkX2VuZHMYAiADKAsyGi5za2Vycnkubm9kZS52MS5VbmFza2VkRW5kEikKBGtlcHQYAyADKAsyGy5za2Vycnkubm9kZS52MS5LZXB0U2FuZGJveCJrCgtLZXB0U2FuZGJveBISCgpzYW5kYm94X2lkGAEgASgJEhAKCGltYWdlX2lkGAIgASgJEg4KBnJlYXNvbhgDIAEoCRISCgpoYXNfbWVtb3J5GAQgASgIEhIKCnNpemVfYnl0ZXMYBSABKAQiMAoKVW5hc2tlZEVuZBISCgpzYW5kYm94X2lkGAEgASgJEg4KBnJlYXNvbhgCIAEoCSJSCgtOb2RlU2FuZGJveBISCgpzYW5kYm94X2lkGAEgASgJEg0KBXN0YXRlGAIgASgJEhoKEm1lbW9yeV9sb3N0X3JlYXNvbhgEIAEoCUoECAMQBCpqCglTdGFydEtpbmQSGgoWU1RBUlRfS0lORF9VTlNQRUNJRklFRBAAEhMKD1NUQVJUX0tJTkRfQk9PVBABEhYKElNUQVJUX0tJTkRfUkVTVE9SRRACEhQKEFNUQVJUX0tJTkRfQ0xBSU0QAzK0CwoLTm9kZVNlcnZpY2USSgoHR2V0SW5mbxIeLnNrZXJyeS5ub2RlLnYxLkdldEluZm9SZXF1ZXN0Gh8uc2tlcnJ5Lm5vZGUudjEuR2V0SW5mb1Jlc3BvbnNlElwKDUNyZWF0ZVNhbmRib3gSJC5za2Vycnkubm9kZS52MS5DcmVhdGVTYW5kYm94UmVxdWVzdBolLnNrZXJyeS5ub2RlLnYxLkNyZWF0ZVNhbmRib3hSZXNwb25zZRJWCgtLaWxsU2FuZGJveBIiLnNrZXJyeS5ub2RlLnYxLktpbGxTYW5kYm94UmVxdWVzdBojLnNrZXJyeS5ub2RlLnYxLktpbGxTYW5kYm94UmVzcG9uc2USaAoRU2V0U2FuZGJveE9wdGlvbnMSKC5za2Vycnkubm9kZS52MS5TZXRTYW5kYm94T3B0aW9uc1JlcXVlc3QaKS5za2Vycnkubm9kZS52MS5TZXRTYW5kYm94T3B0aW9uc1Jlc3BvbnNlElkKDFBhdXNlU2FuZGJveBIjLnNrZXJyeS5ub2RlLnYxLlBhdXNlU2FuZGJveFJlcXVlc3QaJC5za2Vycnkubm9kZS52MS5QYXVzZVNhbmRib3hSZXNwb25zZRJcCg1SZXN1bWVTYW5kYm94EiQuc2tlcnJ5Lm5vZGUudjEuUmVzdW1lU2FuZGJveFJlcXVlc3QaJS5za2Vycnkubm9kZS52MS5SZXN1bWVTYW5kYm94UmVzcG9uc2USYgoPU25hcHNob3RTYW5kYm94EiYuc2tlcnJ5Lm5vZGUudjEuU25hcHNob3RTYW5kYm94UmVxdWVzdBonLnNrZXJyeS5ub2RlLnYxLlNuYXBzaG90U2FuZGJveFJlc3BvbnNlElYKC0RlbGV0ZUltYWdlEiIuc2tlcnJ5Lm5vZGUudjEuRGVsZXRlSW1hZ2VSZXF1ZXN0GiMuc2tlcnJ5Lm5vZGUudjEuRGVsZXRlSW1hZ2VSZXNwb25zZRJTCgpMaXN0SW1hZ2VzEiEuc2tlcnJ5Lm5vZGUudjEuTGlzdEltYWdlc1JlcXVlc3QaIi5za2Vycnkubm9kZS52MS5MaXN0SW1hZ2VzUmVzcG9uc2USZQoQTGlzdFVudXNlZExheWVycxInLnNrZXJyeS5ub2RlLnYxLkxpc3RVbnVzZWRMYXllcnNSZXF1ZXN0Giguc2tlcnJ5Lm5vZGUudjEuTGlzdFVudXNlZExheWVyc1Jlc3BvbnNlElYKC0RlbGV0ZUxheWVyEiIuc2tlcnJ5Lm5vZGUudjEuRGVsZXRlTGF5ZXJSZXF1ZXN0GiMuc2tlcnJ5Lm5vZGUudjEuRGVsZXRlTGF5ZXJSZXNwb25zZRJcCg1MaXN0U2FuZGJveGVzEiQuc2tlcnJ5Lm5vZGUudjEuTGlzdFNhbmRib3hlc1JlcXVlc3QaJS5za2Vycnkubm9kZS52MS5MaXN0U2FuZGJveGVzUmVzcG9uc2USUwoKU3RhcnRCdWlsZBIhLnNrZXJyeS5ub2RlLnYxLlN0YXJ0QnVpbGRSZXF1ZXN0GiIuc2tlcnJ5Lm5vZGUudjEuU3RhcnRCdWlsZFJlc3BvbnNlEk0KCldhdGNoQnVpbGQSIS5za2Vycnkubm9kZS52MS5XYXRjaEJ1aWxkUmVxdWVzdBoaLnNrZXJyeS5ub2RlLnYxLkJ1aWxkRXZlbnQwARJWCgtDYW5jZWxCdWlsZBIiLnNrZXJyeS5ub2RlLnYxLkNhbmNlbEJ1aWxkUmVxdWVzdBojLnNrZXJyeS5ub2RlLnYxLkNhbmNlbEJ1aWxkUmVzcG9uc2USVgoLRm9yZ2V0QnVpbGQSIi5za2Vycnkubm9kZS52MS5Gb3JnZXRCdWlsZFJlcXVlc3QaIy5za2Vycnkubm9kZS52MS5Gb3JnZXRCdWlsZFJlc3BvbnNlYgZwcm90bzM");
 
 /**
  * Describes the message skerry.node.v1.ErrorDetail.
@@ -82,284 +82,298 @@ export const CreateSandboxResponseSchema = /*@__PURE__*/
   messageDesc(file_node_node, 8);
 
 /**
+ * Describes the message skerry.node.v1.SetSandboxOptionsRequest.
+ * Use `create(SetSandboxOptionsRequestSchema)` to create a new message.
+ */
+export const SetSandboxOptionsRequestSchema = /*@__PURE__*/
+  messageDesc(file_node_node, 9);
+
+/**
+ * Describes the message skerry.node.v1.SetSandboxOptionsResponse.
+ * Use `create(SetSandboxOptionsResponseSchema)` to create a new message.
+ */
+export const SetSandboxOptionsResponseSchema = /*@__PURE__*/
+  messageDesc(file_node_node, 10);
+
+/**
  * Describes the message skerry.node.v1.PauseSandboxRequest.
  * Use `create(PauseSandboxRequestSchema)` to create a new message.
  */
 export const PauseSandboxRequestSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 9);
+  messageDesc(file_node_node, 11);
 
 /**
  * Describes the message skerry.node.v1.PauseSandboxResponse.
  * Use `create(PauseSandboxResponseSchema)` to create a new message.
  */
 export const PauseSandboxResponseSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 10);
+  messageDesc(file_node_node, 12);
 
 /**
  * Describes the message skerry.node.v1.ResumeSandboxRequest.
  * Use `create(ResumeSandboxRequestSchema)` to create a new message.
  */
 export const ResumeSandboxRequestSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 11);
+  messageDesc(file_node_node, 13);
 
 /**
  * Describes the message skerry.node.v1.ResumeSandboxResponse.
  * Use `create(ResumeSandboxResponseSchema)` to create a new message.
  */
 export const ResumeSandboxResponseSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 12);
+  messageDesc(file_node_node, 14);
 
 /**
  * Describes the message skerry.node.v1.SnapshotSandboxRequest.
  * Use `create(SnapshotSandboxRequestSchema)` to create a new message.
  */
 export const SnapshotSandboxRequestSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 13);
+  messageDesc(file_node_node, 15);
 
 /**
  * Describes the message skerry.node.v1.SnapshotSandboxResponse.
  * Use `create(SnapshotSandboxResponseSchema)` to create a new message.
  */
 export const SnapshotSandboxResponseSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 14);
+  messageDesc(file_node_node, 16);
 
 /**
  * Describes the message skerry.node.v1.DeleteImageRequest.
  * Use `create(DeleteImageRequestSchema)` to create a new message.
  */
 export const DeleteImageRequestSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 15);
+  messageDesc(file_node_node, 17);
 
 /**
  * Describes the message skerry.node.v1.DeleteImageResponse.
  * Use `create(DeleteImageResponseSchema)` to create a new message.
  */
 export const DeleteImageResponseSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 16);
+  messageDesc(file_node_node, 18);
 
 /**
  * Describes the message skerry.node.v1.ListImagesRequest.
  * Use `create(ListImagesRequestSchema)` to create a new message.
  */
 export const ListImagesRequestSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 17);
+  messageDesc(file_node_node, 19);
 
 /**
  * Describes the message skerry.node.v1.ListImagesResponse.
  * Use `create(ListImagesResponseSchema)` to create a new message.
  */
 export const ListImagesResponseSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 18);
+  messageDesc(file_node_node, 20);
 
 /**
  * Describes the message skerry.node.v1.ListUnusedLayersRequest.
  * Use `create(ListUnusedLayersRequestSchema)` to create a new message.
  */
 export const ListUnusedLayersRequestSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 19);
+  messageDesc(file_node_node, 21);
 
 /**
  * Describes the message skerry.node.v1.ListUnusedLayersResponse.
  * Use `create(ListUnusedLayersResponseSchema)` to create a new message.
  */
 export const ListUnusedLayersResponseSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 20);
+  messageDesc(file_node_node, 22);
 
 /**
  * Describes the message skerry.node.v1.DeleteLayerRequest.
  * Use `create(DeleteLayerRequestSchema)` to create a new message.
  */
 export const DeleteLayerRequestSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 21);
+  messageDesc(file_node_node, 23);
 
 /**
  * Describes the message skerry.node.v1.DeleteLayerResponse.
  * Use `create(DeleteLayerResponseSchema)` to create a new message.
  */
 export const DeleteLayerResponseSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 22);
+  messageDesc(file_node_node, 24);
 
 /**
  * Describes the message skerry.node.v1.BuildSpec.
  * Use `create(BuildSpecSchema)` to create a new message.
  */
 export const BuildSpecSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 23);
+  messageDesc(file_node_node, 25);
 
 /**
  * Describes the message skerry.node.v1.ImageSource.
  * Use `create(ImageSourceSchema)` to create a new message.
  */
 export const ImageSourceSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 24);
+  messageDesc(file_node_node, 26);
 
 /**
  * Describes the message skerry.node.v1.BasicCredentials.
  * Use `create(BasicCredentialsSchema)` to create a new message.
  */
 export const BasicCredentialsSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 25);
+  messageDesc(file_node_node, 27);
 
 /**
  * Describes the message skerry.node.v1.AwsCredentials.
  * Use `create(AwsCredentialsSchema)` to create a new message.
  */
 export const AwsCredentialsSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 26);
+  messageDesc(file_node_node, 28);
 
 /**
  * Describes the message skerry.node.v1.GcpCredentials.
  * Use `create(GcpCredentialsSchema)` to create a new message.
  */
 export const GcpCredentialsSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 27);
+  messageDesc(file_node_node, 29);
 
 /**
  * Describes the message skerry.node.v1.TemplateSource.
  * Use `create(TemplateSourceSchema)` to create a new message.
  */
 export const TemplateSourceSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 28);
+  messageDesc(file_node_node, 30);
 
 /**
  * Describes the message skerry.node.v1.BuildContext.
  * Use `create(BuildContextSchema)` to create a new message.
  */
 export const BuildContextSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 29);
+  messageDesc(file_node_node, 31);
 
 /**
  * Describes the message skerry.node.v1.BuildStep.
  * Use `create(BuildStepSchema)` to create a new message.
  */
 export const BuildStepSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 30);
+  messageDesc(file_node_node, 32);
 
 /**
  * Describes the message skerry.node.v1.StartBuildRequest.
  * Use `create(StartBuildRequestSchema)` to create a new message.
  */
 export const StartBuildRequestSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 31);
+  messageDesc(file_node_node, 33);
 
 /**
  * Describes the message skerry.node.v1.StartBuildResponse.
  * Use `create(StartBuildResponseSchema)` to create a new message.
  */
 export const StartBuildResponseSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 32);
+  messageDesc(file_node_node, 34);
 
 /**
  * Describes the message skerry.node.v1.WatchBuildRequest.
  * Use `create(WatchBuildRequestSchema)` to create a new message.
  */
 export const WatchBuildRequestSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 33);
+  messageDesc(file_node_node, 35);
 
 /**
  * Describes the message skerry.node.v1.BuildEvent.
  * Use `create(BuildEventSchema)` to create a new message.
  */
 export const BuildEventSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 34);
+  messageDesc(file_node_node, 36);
 
 /**
  * Describes the message skerry.node.v1.BuildLogLine.
  * Use `create(BuildLogLineSchema)` to create a new message.
  */
 export const BuildLogLineSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 35);
+  messageDesc(file_node_node, 37);
 
 /**
  * Describes the message skerry.node.v1.BuildResult.
  * Use `create(BuildResultSchema)` to create a new message.
  */
 export const BuildResultSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 36);
+  messageDesc(file_node_node, 38);
 
 /**
  * Describes the message skerry.node.v1.BuildFailure.
  * Use `create(BuildFailureSchema)` to create a new message.
  */
 export const BuildFailureSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 37);
+  messageDesc(file_node_node, 39);
 
 /**
  * Describes the message skerry.node.v1.CancelBuildRequest.
  * Use `create(CancelBuildRequestSchema)` to create a new message.
  */
 export const CancelBuildRequestSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 38);
+  messageDesc(file_node_node, 40);
 
 /**
  * Describes the message skerry.node.v1.CancelBuildResponse.
  * Use `create(CancelBuildResponseSchema)` to create a new message.
  */
 export const CancelBuildResponseSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 39);
+  messageDesc(file_node_node, 41);
 
 /**
  * Describes the message skerry.node.v1.ForgetBuildRequest.
  * Use `create(ForgetBuildRequestSchema)` to create a new message.
  */
 export const ForgetBuildRequestSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 40);
+  messageDesc(file_node_node, 42);
 
 /**
  * Describes the message skerry.node.v1.ForgetBuildResponse.
  * Use `create(ForgetBuildResponseSchema)` to create a new message.
  */
 export const ForgetBuildResponseSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 41);
+  messageDesc(file_node_node, 43);
 
 /**
  * Describes the message skerry.node.v1.KillSandboxRequest.
  * Use `create(KillSandboxRequestSchema)` to create a new message.
  */
 export const KillSandboxRequestSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 42);
+  messageDesc(file_node_node, 44);
 
 /**
  * Describes the message skerry.node.v1.KillSandboxResponse.
  * Use `create(KillSandboxResponseSchema)` to create a new message.
  */
 export const KillSandboxResponseSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 43);
+  messageDesc(file_node_node, 45);
 
 /**
  * Describes the message skerry.node.v1.ListSandboxesRequest.
  * Use `create(ListSandboxesRequestSchema)` to create a new message.
  */
 export const ListSandboxesRequestSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 44);
+  messageDesc(file_node_node, 46);
 
 /**
  * Describes the message skerry.node.v1.ListSandboxesResponse.
  * Use `create(ListSandboxesResponseSchema)` to create a new message.
  */
 export const ListSandboxesResponseSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 45);
+  messageDesc(file_node_node, 47);
 
 /**
  * Describes the message skerry.node.v1.KeptSandbox.
  * Use `create(KeptSandboxSchema)` to create a new message.
  */
 export const KeptSandboxSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 46);
+  messageDesc(file_node_node, 48);
 
 /**
  * Describes the message skerry.node.v1.UnaskedEnd.
  * Use `create(UnaskedEndSchema)` to create a new message.
  */
 export const UnaskedEndSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 47);
+  messageDesc(file_node_node, 49);
 
 /**
  * Describes the message skerry.node.v1.NodeSandbox.
  * Use `create(NodeSandboxSchema)` to create a new message.
  */
 export const NodeSandboxSchema = /*@__PURE__*/
-  messageDesc(file_node_node, 48);
+  messageDesc(file_node_node, 50);
 
 /**
  * Describes the enum skerry.node.v1.StartKind.

@@ -11,7 +11,6 @@ type Row = readonly [id: string, method: Operation["method"], path: string, tag:
 const KEY = ["apiKey"] as const;
 
 const ROWS: readonly Row[] = [
-  ["setSandboxNetwork", "PUT", "/sandboxes/{sandboxID}/network", "sandboxes", "changing a sandbox's network", KEY],
   ["getSandboxMetrics", "GET", "/sandboxes/{sandboxID}/metrics", "sandboxes", "reading a sandbox's metrics", KEY],
   ["listSandboxMetrics", "GET", "/sandboxes/metrics", "sandboxes", "reading metrics of several sandboxes", KEY],
   ["getSandboxLogs", "GET", "/v2/sandboxes/{sandboxID}/logs", "sandboxes", "reading a sandbox's logs", KEY],

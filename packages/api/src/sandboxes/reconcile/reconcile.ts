@@ -7,6 +7,7 @@ import { UnusedLayers } from "../../templates/unused-layers.ts";
 import type { SandboxDeps } from "../deps.ts";
 import { StrayImages } from "../images/stray-images.ts";
 import { PLATFORM } from "../lifecycle/moves.ts";
+import { settleOptions } from "./left-options.ts";
 import { type NodeView, settle, viewNode } from "./settle.ts";
 
 const SCAN_LIMIT = 10_000;
@@ -84,6 +85,7 @@ export class Reconciler {
       ...exited.map((sandbox) => this.#endExited(sandbox, view)),
       ...orphans.map((id) => this.#killOrphan(node, id)),
       this.#strays.look(node, view.images),
+      settleOptions(this.#deps, node),
       this.#layers.look(node),
     ]);
   }
