@@ -39,7 +39,7 @@ describe.each(runtimesFor("boot ids", "runc"))("on %s", (runtime) => {
   it("a fork has the id of its source only where it has the memory of its source", async () => {
     const source = await Sandbox.create(clientOf(platform));
     const before = await bootIdOf(source);
-    const { body } = await callApi(platform, `/sandboxes/${source.sandboxId}/fork`, { body: {} });
+    const { body } = await callApi(platform, `/sandboxes/${source.sandboxId}/fork`, { body: { timeout: 3_600 } });
     const [made] = body as { sandbox: { sandboxID: string } }[];
     const fork = await Sandbox.connect(made?.sandbox.sandboxID ?? "", clientOf(platform));
     expect(await bootIdOf(source)).toBe(before);

@@ -1,9 +1,13 @@
 import type { RunningPlatform } from "@skerry/testkit";
 import type { SandboxOpts } from "e2b";
 
+/** Sandboxes of tests live for an hour. Those of slow tests must not end in the middle, as with the default of five minutes. */
+const LIFE_MS = 3_600_000;
+
 /** Options that make the official SDK talk to a test's own platform. */
-export function clientOf(platform: RunningPlatform): Pick<SandboxOpts, "apiKey" | "apiUrl" | "sandboxUrl" | "domain"> {
-  return { apiKey: platform.secrets.apiKey, apiUrl: platform.apiUrl, sandboxUrl: platform.edgeUrl, domain: platform.domain };
+export function clientOf(platform: RunningPlatform): Pick<SandboxOpts, "apiKey" | "apiUrl" | "sandboxUrl" | "domain" | "timeoutMs"> {
+  const { apiUrl, edgeUrl: sandboxUrl, domain } = platform;
+  return { apiKey: platform.secrets.apiKey, apiUrl, sandboxUrl, domain, timeoutMs: LIFE_MS };
 }
 
 /** Sends a request to the platform API, with the platform's key unless `headers` has another one. */

@@ -88,7 +88,7 @@ describe.each(runtimesFor("metadata of files in clones"))("on %s, metadata of fi
     const made = await Sandbox.create(snapshotId, clientOf(platform));
     expect(await listOf(made)).toEqual(before);
     // Again, from the copies.
-    const [fork] = (await callApi(platform, `/sandboxes/${made.sandboxId}/fork`, { body: {} })).body as {
+    const [fork] = (await callApi(platform, `/sandboxes/${made.sandboxId}/fork`, { body: { timeout: 3_600 } })).body as {
       sandbox: { sandboxID: string };
     }[];
     const forked = await Sandbox.connect(fork?.sandbox.sandboxID ?? "", clientOf(platform));

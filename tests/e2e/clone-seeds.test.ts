@@ -102,7 +102,7 @@ describe.each(SHIPPED)("random numbers of programs in the template %s", (templat
   afterAll(() => platform?.[Symbol.asyncDispose]());
 
   async function startPrograms(): Promise<Sandbox> {
-    const sandbox = await Sandbox.create(template, { ...clientOf(platform), timeoutMs: 300_000 });
+    const sandbox = await Sandbox.create(template, clientOf(platform));
     await sandbox.files.write("read.py", READ);
     for (const [name, { start, text }] of Object.entries(PROGRAMS)) {
       await sandbox.files.write(name, text);
@@ -120,7 +120,7 @@ describe.each(SHIPPED)("random numbers of programs in the template %s", (templat
     JSON.parse((await sandbox.commands.run(`python3 read.py ${PROGRAMS[name]?.port}`)).stdout) as Draws;
 
   async function fork(sandbox: Sandbox, count: number): Promise<Sandbox[]> {
-    const { body } = await callApi(platform, `/sandboxes/${sandbox.sandboxId}/fork`, { body: { count } });
+    const { body } = await callApi(platform, `/sandboxes/${sandbox.sandboxId}/fork`, { body: { count, timeout: 3_600 } });
     const ids = (body as { sandbox: { sandboxID: string } }[]).map((made) => made.sandbox.sandboxID);
     return Promise.all(ids.map((id) => Sandbox.connect(id, clientOf(platform))));
   }

@@ -23,7 +23,7 @@ async function addHook(sandbox: Sandbox, name: string, script: string): Promise<
 }
 
 async function fork(platform: SharedPlatform, sandbox: Sandbox): Promise<Sandbox> {
-  const { body } = await callApi(platform, `/sandboxes/${sandbox.sandboxId}/fork`, { body: {} });
+  const { body } = await callApi(platform, `/sandboxes/${sandbox.sandboxId}/fork`, { body: { timeout: 3_600 } });
   const [made] = body as { sandbox: { sandboxID: string } }[];
   return Sandbox.connect(made?.sandbox.sandboxID ?? "", clientOf(platform));
 }

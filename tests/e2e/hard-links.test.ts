@@ -72,7 +72,7 @@ describe.each(runtimesFor("hard links in clones"))("on %s, a file with several n
     return sandbox;
   };
   const fork = async (sandbox: Sandbox) => {
-    const answer = await callApi(platform, `/sandboxes/${sandbox.sandboxId}/fork`, { body: {} });
+    const answer = await callApi(platform, `/sandboxes/${sandbox.sandboxId}/fork`, { body: { timeout: 3_600 } });
     const [one] = answer.body as { sandbox: { sandboxID: string } }[];
     return own(await Sandbox.connect(one?.sandbox.sandboxID ?? "", clientOf(platform)));
   };
@@ -147,7 +147,7 @@ describe.each(runtimesFor("hard links in clones"))("on %s, a file with several n
     );
     await expect(clone.createSnapshot()).rejects.toThrow(/several names \(hard links\).*no room/);
     await callApi(platform, `/sandboxes/${clone.sandboxId}/pause`, { body: { memory: false } });
-    const refused = await callApi(platform, `/sandboxes/${clone.sandboxId}/fork`, { body: {} });
+    const refused = await callApi(platform, `/sandboxes/${clone.sandboxId}/fork`, { body: { timeout: 3_600 } });
     expect(JSON.stringify([refused.status, refused.body])).toMatch(/several names \(hard links\).*no room/);
     await Sandbox.connect(clone.sandboxId, clientOf(platform));
     expect(await run(clone, "cat /root/links/of-200/name; rm /root/big* /root/rest")).toBe("made\nmore\n");

@@ -25,7 +25,7 @@ describe.each(["gvisor", "runc"] as const)("an agent's metrics on %s", (runtime)
   let sandbox: Sandbox;
   beforeAll(async () => {
     platform = await sharedPlatform(runtime);
-    const { body } = await callApi(platform, "/v2/sandboxes", { body: { templateID: "base" } });
+    const { body } = await callApi(platform, "/v2/sandboxes", { body: { templateID: "base", timeout: 3_600 } });
     ({ sandboxID: id, envdAccessToken: token } = body as { sandboxID: string; envdAccessToken: string });
     sandbox = await Sandbox.connect(id, clientOf(platform));
   });

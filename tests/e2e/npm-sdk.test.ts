@@ -96,11 +96,11 @@ describe.each(runtimesFor("the SDK from npm"))("official npm SDK on %s", (runtim
   });
 
   it("connects to a running sandbox, extends its time and lists it", async () => {
-    const sandbox = await Sandbox.create({ ...client, metadata: { "some key": "a&b=c% ü" }, timeoutMs: 60_000 });
-    const again = await Sandbox.connect(sandbox.sandboxId, { ...client, timeoutMs: 120_000 });
+    const sandbox = await Sandbox.create({ ...client, metadata: { "some key": "a&b=c% ü" }, timeoutMs: 600_000 });
+    const again = await Sandbox.connect(sandbox.sandboxId, { ...client, timeoutMs: 1_200_000 });
     expect((await again.commands.run("echo again")).stdout).toBe("again\n");
     const info = await again.getInfo();
-    expect(info.endAt.getTime() - Date.now()).toBeGreaterThan(100_000);
+    expect(info.endAt.getTime() - Date.now()).toBeGreaterThan(700_000);
     const listed = await Sandbox.list({ ...client, query: { metadata: { "some key": "a&b=c% ü" } } }).nextItems();
     expect(listed.map(({ sandboxId }) => sandboxId)).toEqual([sandbox.sandboxId]);
     await sandbox.setTimeout(1_000);

@@ -56,7 +56,7 @@ for line in sys.stdin: connect(int(line))
 `;
 
   async function createCounting(): Promise<{ sandbox: Sandbox; random: string }> {
-    const sandbox = await Sandbox.create({ ...client, envs: { COLOUR: "grey" }, metadata: { a: "b" }, timeoutMs: 300_000 });
+    const sandbox = await Sandbox.create({ ...client, envs: { COLOUR: "grey" }, metadata: { a: "b" }, timeoutMs: 3_600_000 });
     await sandbox.files.write("counter.py", COUNTER);
     await sandbox.commands.run("python3 counter.py", { background: true, timeoutMs: 0 });
     await waitUntil("it counts", async () => (await sandbox.files.exists("count")) && (await read(sandbox)).count > 3);
@@ -81,7 +81,7 @@ for line in sys.stdin: connect(int(line))
 
   if (keepsMemory) {
     it("connections after a resume are not delayed by those that were closed before it", async () => {
-      const sandbox = await Sandbox.create({ ...client, timeoutMs: 300_000 });
+      const sandbox = await Sandbox.create({ ...client, timeoutMs: 3_600_000 });
       await sandbox.files.write("connect.py", CONNECT);
       const { pid } = await sandbox.commands.run("python3 connect.py > late", { background: true, stdin: true, timeoutMs: 0 });
       const late = async () => (await sandbox.files.read("late")).trim().split("\n");
@@ -148,7 +148,7 @@ for line in sys.stdin: connect(int(line))
   });
 
   it("is paused at its timeout on request", async () => {
-    const sandbox = await Sandbox.create({ ...client, timeoutMs: 300_000, lifecycle: { onTimeout: "pause" } });
+    const sandbox = await Sandbox.create({ ...client, timeoutMs: 3_600_000, lifecycle: { onTimeout: "pause" } });
     await sandbox.files.write("kept", "x");
     await sandbox.setTimeout(500);
     const detail = async () => (await callApi(platform, `/sandboxes/${sandbox.sandboxId}`)).body as { pauseMode?: string };
@@ -224,7 +224,7 @@ const ROUNDS = scaled("kills of a platform that pauses and resumes", { sample: 1
 it("survives a kill of all processes during pauses and resumes", async () => {
   await using platform = await startPlatform();
   const client = clientOf(platform);
-  const sandboxes = await Promise.all([0, 1, 2, 3].map(() => Sandbox.create({ ...client, timeoutMs: 300_000 })));
+  const sandboxes = await Promise.all([0, 1, 2, 3].map(() => Sandbox.create({ ...client, timeoutMs: 3_600_000 })));
   for (const [n, sandbox] of sandboxes.entries()) await sandbox.files.write("kept", String(n));
   for (let round = 0; round < ROUNDS; round += 1) {
     const pauses = sandboxes.map((sandbox) => sandbox.pause().catch(() => false));

@@ -16,7 +16,7 @@ describe.each(runtimesFor("churn", "runc"))("churn on %s", (runtime) => {
     const worker = async () => {
       while (left > 0) {
         left -= 1;
-        const created = await callApi(platform, "/v2/sandboxes", { body: { templateID: "base" } });
+        const created = await callApi(platform, "/v2/sandboxes", { body: { templateID: "base", timeout: 3_600 } });
         expect(created.status).toBe(201);
         const { sandboxID } = created.body as { sandboxID: string };
         expect((await callApi(platform, `/sandboxes/${sandboxID}`, { method: "DELETE" })).status).toBe(204);

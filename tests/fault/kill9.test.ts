@@ -58,7 +58,7 @@ describe.each(runtimesFor("platforms that are killed during creates and kills"))
     // Each round kills the platform at another moment of a create and a kill.
     for (const delayMs of DELAYS_MS) {
       const doomed = delayMs === 0 ? victim : await Sandbox.create(client);
-      const creating = callApi(platform, "/v2/sandboxes", { body: { templateID: "base" } }).catch(() => undefined);
+      const creating = callApi(platform, "/v2/sandboxes", { body: { templateID: "base", timeout: 3_600 } }).catch(() => undefined);
       await new Promise((resolve) => setTimeout(resolve, delayMs));
       const killing = callApi(platform, `/sandboxes/${doomed.sandboxId}`, { method: "DELETE" }).catch(() => undefined);
       await new Promise((resolve) => setTimeout(resolve, delayMs / 8));

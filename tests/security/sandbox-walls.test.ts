@@ -107,8 +107,9 @@ with concurrent.futures.ThreadPoolExecutor(len(targets)) as pool: print(json.dum
   });
 
   it("reaches nothing at all when it is created without internet access", async () => {
-    const { sandboxID } = (await callApi(platform, "/v2/sandboxes", { body: { templateID: "base", allow_internet_access: false } }))
-      .body as { sandboxID: string };
+    const { sandboxID } = (
+      await callApi(platform, "/v2/sandboxes", { body: { templateID: "base", allow_internet_access: false, timeout: 3_600 } })
+    ).body as { sandboxID: string };
     const closed = await Sandbox.connect(sandboxID, clientOf(platform));
     const targets = [
       { address: internet.publicAddress, port: INTERNET_PORT },
@@ -120,7 +121,7 @@ with concurrent.futures.ThreadPoolExecutor(len(targets)) as pool: print(json.dum
     await platform.start();
     expect(await probe(closed, internet.publicAddress, INTERNET_PORT)).toBe("silent");
     // Its forks have no internet either, nor does it have any after a pause.
-    const forks = await callApi(platform, `/sandboxes/${sandboxID}/fork`, { body: { count: 2, timeout: 60 } });
+    const forks = await callApi(platform, `/sandboxes/${sandboxID}/fork`, { body: { count: 2, timeout: 3_600 } });
     expect(forks.status).toBe(201);
     const forked = forks.body as { sandbox: { sandboxID: string } }[];
     await closed.pause();

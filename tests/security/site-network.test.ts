@@ -108,8 +108,9 @@ describe.each(runtimesFor("sandboxes behind a company's proxy"))("a company's ne
     ];
     expect(await Promise.all(others)).toEqual(others.map(() => "False"));
     // A sandbox without internet access has none through the proxy either.
-    const { sandboxID } = (await callApi(platform, "/v2/sandboxes", { body: { templateID: "base", allow_internet_access: false } }))
-      .body as { sandboxID: string };
+    const { sandboxID } = (
+      await callApi(platform, "/v2/sandboxes", { body: { templateID: "base", allow_internet_access: false, timeout: 3_600 } })
+    ).body as { sandboxID: string };
     const closed = await Sandbox.connect(sandboxID, clientOf(platform));
     expect(await probeProxies(closed)).toEqual(["False", "False"]);
     await closed.kill();
