@@ -14,7 +14,7 @@ import { AGENT_VERSION } from "@skerry/wire";
 import { RouteService } from "@skerry/wire/control";
 import { databaseUrlOf, parseServeConfig, type ServeConfig } from "./config.ts";
 import { listenControlServer } from "./control-server.ts";
-import { openEdgeTls } from "./edge-tls.ts";
+import { type EdgeTls, openEdgeTls } from "./edge-tls.ts";
 import { listening } from "./listening.ts";
 import { nodeConfigOf } from "./node-host.ts";
 import { ownerIdOf } from "./owner-id.ts";
@@ -56,6 +56,8 @@ async function startRoles(context: RoleContext): Promise<AsyncDisposableStack> {
   const stack = new AsyncDisposableStack();
   try {
     const alone = config.roles.size === 3;
+    // Before the API answers, because an operator then takes the start for a success.
+    const tls = config.roles.has("edge") ? await openEdgeTls(config, stack, logger.child({ role: "edge" })) : {};
     // Before the node changes anything. The store itself is opened after the node's start, which makes room on a full disk.
     if (config.roles.has("api")) await refuseNewerDatabase(databaseUrlOf(config), logger);
     const node = config.roles.has("node") ? await startNode(context, stack) : undefined;
@@ -69,7 +71,7 @@ async function startRoles(context: RoleContext): Promise<AsyncDisposableStack> {
     const routes = config.roles.has("api") ? await startApi(context, stack, node) : undefined;
     if (config.roles.has("edge")) {
       const transport = routes ?? rpcTransport(config.controlUrl ?? "", secrets.internalSecret);
-      await startEdge(context, stack, { transport, node });
+      await startEdge(context, stack, { transport, node, tls });
     }
     return stack;
   } catch (error) {
@@ -146,12 +148,11 @@ async function nodeDirectory(
 async function startEdge(
   { config, secrets, logger }: RoleContext,
   stack: AsyncDisposableStack,
-  { transport, node }: { transport: ReturnType<typeof rpcTransport>; node: Node | undefined },
+  { transport, node, tls }: { transport: ReturnType<typeof rpcTransport>; node: Node | undefined; tls: EdgeTls },
 ): Promise<void> {
   const dial: Dial = node ? (_route, target, signal) => node.dial(target, signal) : connectDialer(secrets.internalSecret);
   const { listen: host, edgePort: port, trustedProxies, maxSandboxConnections } = config;
   const client = createClient(RouteService, transport);
-  const tls = await openEdgeTls(config, stack, logger.child({ role: "edge" }));
   const edge = createEdge(
     { host, port, trustedProxies, ...(maxSandboxConnections === 0 ? {} : { maxSandboxConnections }), ...tls },
     { routes: routeTableFrom(client), findSigner: findSignerFrom(client), dial, logger: logger.child({ role: "edge" }) },

@@ -57,6 +57,13 @@ test("the PyPI SDK creates, runs, transfers, and reaches ports", async () => {
   expect(stdout).toBe("all well\n");
 });
 
+test("a certificate that can't be used is refused before the platform stops", async () => {
+  const { pid } = JSON.parse(await skerry("status", "--json")) as { pid: number };
+  const wrong = ["--tls-cert", join(data, "tls/cert.pem"), "--tls-key", join(data, "tls/ca-key.pem")];
+  await expect(skerry("restart", ...wrong)).rejects.toThrow(/can't be used: .*key values mismatch/);
+  expect(JSON.parse(await skerry("status", "--json"))).toMatchObject({ pid, healthy: true, tls: `https://api.${domain}` });
+});
+
 test("the doctor looks at the certificate and at the names, and another up keeps the authority", async () => {
   const { findings } = JSON.parse(await skerry("doctor", "--json")) as { findings: { name: string; outcome: string; found: string }[] };
   const finding = (name: string) => findings.find((one) => one.name === name);

@@ -173,6 +173,36 @@ test("both listeners share one limit of connections", async () => {
   plain.socket.destroy();
 });
 
+test("a connection leaves its place, however it ends", async () => {
+  await using tls = await createTlsWorld({ maxConnections: 1 });
+  const server = await tls.world.serve(3000, (_req, res) => res.end("ok"));
+  server.on("upgrade", (_req, socket) => socket.end("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n"));
+  const ends: readonly (() => Promise<unknown>)[] = [
+    async () => (await tls.connect()).socket.destroy(),
+    async () => (await tls.connect()).send(get()).socket.end(),
+    async () => (await tls.connect()).send("rubbish\r\n\r\n").until("400 Bad Request"),
+    () => breakRecords(tls),
+    async () => (await tls.connect()).send(get().replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n")).until("ok"),
+    async () => (await tls.connect()).send(get().replace("\r\n\r\n", "\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")).socket.end(),
+    async () => new RawClient(tls.port).send("no handshake").untilClosed(20_000),
+    async () => new RawClient(tls.port).socket.resetAndDestroy(),
+  ];
+  for (const end of ends) {
+    await untilServed(tls);
+    // The connection of `untilServed` may still have the place.
+    await expect.poll(() => end().then(() => "ended", String), { timeout: 20_000 }).toBe("ended");
+  }
+  await untilServed(tls);
+});
+
+/** Sends bytes on the TCP connection that are no record of its TLS connection. */
+async function breakRecords(tls: TlsWorld): Promise<void> {
+  const raw = new RawClient(tls.port);
+  const client = await tls.connect({ socket: raw.socket });
+  raw.socket.write(Buffer.alloc(100, 0x17));
+  await waitFor(() => client.error, "the alert", 20_000);
+}
+
 /** The edge learns of the end of a connection a moment after its client. */
 async function untilServed(tls: TlsWorld): Promise<void> {
   await expect.poll(() => tls.connect().then((client) => client.socket.destroy() && true, String), { timeout: 20_000 }).toBe(true);

@@ -78,8 +78,15 @@ export class TlsListener {
     const socket = new TLSSocket(raw, options);
     carriedBy(socket, raw);
     socket.on("error", (err) => {
-      if (this.#handshakes.has(raw)) this.#noteFailure(err);
+      if (!this.#handshakes.has(raw)) return;
+      this.#noteFailure(err);
       raw.destroy();
+    });
+    // After the handshake, Node.js reports a damaged record with this event only, unless its own TLS server made the socket.
+    socket.on("_tlsError", () => raw.destroy());
+    // A half-open connection does not close by itself.
+    socket.once("end", () => {
+      if (this.#handshakes.has(raw)) raw.destroy();
     });
     socket.once("secure", () => {
       this.#end(raw);

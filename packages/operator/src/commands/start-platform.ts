@@ -2,7 +2,7 @@
 
 import { agentTreesInUse } from "@skerry/node/folder";
 import type { CurrentAgent, Steps } from "@skerry/setup";
-import { ensureLocalCertificate, removeOldAgents, setUp } from "@skerry/setup";
+import { removeOldAgents, setUp } from "@skerry/setup";
 import {
   clientUrls,
   type DataFolder,
@@ -16,6 +16,7 @@ import {
 import type { OperatorContext } from "../context.ts";
 import { NoRoomError, runFirstSandbox } from "../first-sandbox.ts";
 import { makeRoom } from "../make-room.ts";
+import { prepareCertificate } from "../prepare-certificate.ts";
 import { formatDuration, painter } from "../terminal/text.ts";
 
 export interface StartOptions {
@@ -46,22 +47,10 @@ export async function prepareMachine({ context, folder, settings, steps, signal 
   const used = agentTreesInUse(folder.nodeDir);
   const agentBefore = await readJsonFile<CurrentAgent>(folder.agentFile);
   await setUp(folder, { repoRoot: context.repoRoot, runtime: settings.runtime, baseImage: context.env.SKERRY_BASE_IMAGE, steps, signal });
-  if (settings.tls && !settings.tls.certFile) await prepareCertificate({ folder, settings, steps });
+  await prepareCertificate({ folder, settings, steps });
   const agentNow = await readJsonFile<CurrentAgent>(folder.agentFile);
   // The previous tree stays: a `serve` that this command did not start may still create sandboxes from it.
   await removeOldAgents(folder, new Set([...used, ...[agentBefore, agentNow].flatMap((agent) => agent?.digest ?? [])]));
-}
-
-async function prepareCertificate({ folder, settings, steps }: Pick<StartOptions, "folder" | "settings" | "steps">): Promise<void> {
-  const { made } = await steps.run(
-    "TLS certificate",
-    () => ensureLocalCertificate(folder, settings.domain),
-    ({ made, validTo, files }) => {
-      const until = `valid until ${validTo.toISOString().slice(0, 10)}`;
-      return made === "nothing" ? until : `made a new ${made} in ${files.dir}, ${until}`;
-    },
-  );
-  if (made === "authority") steps.note('Clients that know another authority of this folder need the new one: eval "$(./skerry env)".');
 }
 
 export async function tryFirstSandbox({ folder, settings, steps }: Pick<StartOptions, "folder" | "settings" | "steps">): Promise<void> {

@@ -22,6 +22,8 @@ interface Status {
   readonly runtime: string | null;
   readonly api: string | null;
   readonly sandboxes: string | null;
+  /** The address of the API for clients that know only the domain. */
+  readonly tls: string | null;
   readonly runningSandboxes: number | null;
   readonly runsc: string | null;
   readonly agent: string | null;
@@ -52,6 +54,7 @@ async function readStatus(folder: DataFolder): Promise<Status> {
     runtime: settings?.runtime ?? null,
     api: urls?.api ?? null,
     sandboxes: urls?.edge ?? null,
+    tls: settings?.tls ? `https://api.${settings.domain}` : null,
     runningSandboxes: healthy && urls ? await countSandboxes(folder, urls.api) : null,
     runsc: tools?.runsc ? `${tools.runsc.version} (sha512 ${tools.runsc.sha512.slice(0, 12)})` : null,
     agent: agent ? `${agent.version} (${agent.digest.replace("sha256:", "").slice(0, 12)})` : null,
@@ -82,6 +85,7 @@ function formatStatus(state: Status): string {
     ["process", state.pid],
     ["API", state.running ? state.api : null],
     ["edge", state.running ? state.sandboxes : null],
+    ["TLS", state.running ? state.tls : null],
     ["sandboxes", state.runningSandboxes],
     ["runtime", state.runtime],
     ["runsc", state.runsc],

@@ -40,7 +40,7 @@ export const TLS_CHECKS: readonly Check[] = [
       );
       if (address !== undefined) return pass(`*.${hostOf(domain)} is ${address}`);
       const fix = /(^|\.)localhost$/.test(hostOf(domain))
-        ? "Programs that use this host's C library cannot open https://{port}-{sandboxID}.{domain}. Run: apt-get install --no-install-recommends libnss-myhostname"
+        ? "Programs that use this host's C library cannot open the host names of sandboxes. Run: apt-get install --no-install-recommends libnss-myhostname"
         : `Add a DNS record for *.${hostOf(domain)} that names this host.`;
       return warn(`names below ${hostOf(domain)} do not resolve here`, fix);
     },
