@@ -2,8 +2,9 @@ import { existsSync, realpathSync } from "node:fs";
 import { createLogger } from "@skerry/base";
 import { openLayerStore } from "@skerry/layers";
 import { cleanUpNode, type NodeCleanUp } from "@skerry/node";
+import { idleNodeConfig, removeBuildNodes } from "@skerry/setup/build-node";
 import { dataFolder } from "@skerry/setup/folder";
-import { instanceOf, setUpRuntimes } from "./node-host.ts";
+import { instanceOf, setUpRuntimes } from "@skerry/setup/runtimes";
 
 export type CleanupReport = NodeCleanUp;
 
@@ -13,22 +14,11 @@ const NOTHING: CleanupReport = { sandboxes: 0, slots: 0, cgroups: 0, mounts: 0, 
 export async function cleanup(dataDir: string): Promise<CleanupReport> {
   if (!existsSync(dataFolder(dataDir).toolsFile)) return NOTHING;
   const folder = dataFolder(realpathSync(dataDir));
+  // Left by a set-up that was killed while it built the base template.
+  await removeBuildNodes(folder);
+  const layers = await openLayerStore(folder.layersDir);
   return cleanUpNode(
-    {
-      nodeId: "clean-up",
-      instance: instanceOf(folder.root),
-      dir: folder.nodeDir,
-      runtimes: setUpRuntimes(folder),
-      layers: await openLayerStore(folder.layersDir),
-      agents: { dir: "", current: { digest: "", version: "" }, command: [] },
-      networkPool: undefined,
-      resolvers: [],
-      readySlots: 0,
-      // Existing areas are recognized by what they are.
-      diskLimit: "none",
-      readyAreas: 0,
-      pool: { size: 0, memoryBudgetBytes: 0, settleMs: 0 },
-    },
+    idleNodeConfig({ dir: folder.nodeDir, instance: instanceOf(folder.root), layers, runtimes: setUpRuntimes(folder) }),
     createLogger({ name: "clean-up", level: "warn", fd: 2 }),
   );
 }

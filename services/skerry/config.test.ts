@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { rootCertificates } from "node:tls";
+import { siteNetworkOf } from "@skerry/setup/site-network";
 import { expect, it } from "vitest";
 import { parseServeConfig } from "./config.ts";
-import { siteNetworkOf } from "./site-network.ts";
 
 it.each([
   ["127.0.0.1", "http://127.0.0.1:4682"],

@@ -1,8 +1,8 @@
 import { isIP, isIPv6 } from "node:net";
 import { ConfigReader } from "@skerry/base";
 import { DEFAULT_DATA_DIR, dataFolder } from "@skerry/setup/folder";
+import { readSiteSettings, type SiteSettings } from "@skerry/setup/site-network";
 import { type ImagePullSettings, readImagePullSettings } from "./image-settings.ts";
-import { readSiteSettings, type SiteSettings } from "./site-network.ts";
 
 export type Role = "api" | "edge" | "node";
 const ROLES: readonly Role[] = ["api", "edge", "node"];

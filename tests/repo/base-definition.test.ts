@@ -10,7 +10,7 @@ test("templates/base is a definition that the builder accepts, whose files exist
   const { steps, notices } = parseDockerfile(readText("templates/base/Dockerfile"));
   expect(notices).toEqual([]);
   const sources = steps.filter(({ type }) => type === "COPY").map(({ args: [source = ""] }) => source);
-  expect(sources).toEqual(["packages", "left-out", "files", "reseed-python.sh"]);
+  expect(sources).toEqual(["build", "files"]);
   for (const source of sources) expect([source, existsSync(join(ROOT, "templates/base", source))]).toEqual([source, true]);
 });
 

@@ -15,7 +15,7 @@ export {
   openDiskAreas,
 } from "./area/disk-areas.privileged.ts";
 export { reserveBytesOf } from "./area/free-space.ts";
-export { mergedBytes, mergeUppers } from "./area/merge-uppers.privileged.ts";
+export { flattenLayers, mergedBytes, mergeUppers } from "./area/merge-uppers.privileged.ts";
 export { hasSplitLinks, linkUp } from "./hard-links.privileged.ts";
 export type { OciImageConfig } from "./oci-image/config.ts";
 export {

@@ -33,6 +33,7 @@ import { keepOutEarlierVersions, lockInstance } from "./instance-lock.privileged
 import { UnusedLayers } from "./layers/unused-layers.privileged.ts";
 import { NetworkPolicy } from "./network/network-policy.ts";
 import { chooseAddressPool } from "./network/pool-choice.privileged.ts";
+import type { PoolReservation } from "./network/pool-reservation.ts";
 import { siteKey } from "./network/site-network.ts";
 import { SiteProxies } from "./network/site-proxies.ts";
 import { SlotPool } from "./network/slot-pool.privileged.ts";
@@ -88,7 +89,7 @@ export async function createNode(config: NodeConfig, logger: Logger): Promise<No
   }
   const adopted = await recover(deps, { images, journal }, logger);
   const proxies = new SiteProxies({ site: config.site, logger });
-  const pools = await openNetwork(deps, { images, adopted: allOf(adopted), proxies, logger });
+  const { pools, reservation } = await openNetwork(deps, { images, adopted: allOf(adopted), proxies, logger });
   const { containers, sandboxes, warmPool, layers, buildHost, builds } = await assemble(deps, { images, pools, adopted, logger });
 
   const holdsAnything = () =>
@@ -107,6 +108,7 @@ export async function createNode(config: NodeConfig, logger: Logger): Promise<No
     await sandboxes.close();
     await layers.settled();
     await Promise.all([pools.plain.close(), pools.withUserNamespace.close(), deps.areas.stop()]);
+    reservation?.release();
     lock.release();
   }
   let closing: Promise<void> | undefined;
@@ -142,9 +144,15 @@ function allOf({ running, interrupted, restored }: Adopted): SandboxRecord[] {
 async function openNetwork(
   { config, paths, names, policy }: HostDeps,
   about: { images: ImageStore; adopted: readonly SandboxRecord[]; proxies: SiteProxies; logger: Logger },
-): Promise<ContainersOptions["pools"]> {
+): Promise<{ readonly pools: ContainersOptions["pools"]; readonly reservation: PoolReservation | undefined }> {
   const { images, adopted, proxies, logger } = about;
-  const addresses = await chooseAddressPool({ file: paths.network, wanted: config.networkPool, instance: config.instance });
+  const isInUse = adopted.length > 0 || images.list().some(({ kind }) => kind !== "template");
+  const { plan: addresses, reservation } = await chooseAddressPool({
+    file: paths.network,
+    wanted: config.networkPool,
+    instance: config.instance,
+    isInUse,
+  });
   const known = await proxies.look();
   await policy.adopt({ pool: addresses.pool, resolvers: config.resolvers, proxies: known, sandboxes: adopted });
   proxies.follow(known, (changed) => policy.setProxies(changed));
@@ -169,7 +177,7 @@ async function openNetwork(
   };
   const pools = { plain: pool(false), withUserNamespace: pool(true) };
   await Promise.all([pools.plain.start(), pools.withUserNamespace.start()]);
-  return pools;
+  return { pools, reservation };
 }
 
 interface Assembled {

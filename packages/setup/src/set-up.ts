@@ -17,6 +17,8 @@ export interface SetUpOptions {
   readonly extraPackages?: readonly string[];
   /** SKERRY_BASE_IMAGE: the OCI image that the base template is made from, or "none". Undefined if it is not set. */
   readonly baseImage: string | undefined;
+  /** The operator's environment. */
+  readonly env: Readonly<Record<string, string | undefined>>;
   readonly steps: Steps;
   readonly signal: AbortSignal;
 }
@@ -71,10 +73,10 @@ export async function setUp(folder: DataFolder, options: SetUpOptions): Promise<
   signal.throwIfAborted();
 }
 
-async function setUpBaseTemplate(folder: DataFolder, { repoRoot, baseImage, steps, signal }: SetUpOptions): Promise<void> {
+async function setUpBaseTemplate(folder: DataFolder, { repoRoot, baseImage, runtime, env, steps, signal }: SetUpOptions): Promise<void> {
   const { template, built } = await steps.run(
     "base template",
-    (report) => ensureBaseTemplate(folder, { repoRoot, baseImage, report, signal }),
+    (report) => ensureBaseTemplate(folder, { repoRoot, baseImage, runtime, env, report, signal }),
     ({ template, built }) => {
       const { distribution, layers, origin } = template;
       const from = origin?.from === "image" ? `, from ${origin.reference} (${origin.digest.slice(0, 19)})` : "";

@@ -44,9 +44,14 @@ async function ensure(folder: DataFolder, baseImage: string | undefined) {
     said.push(doing);
     if (doing.startsWith("unpacking the distribution")) controller.abort(new Error("not from the archive"));
   };
-  const result = await ensureBaseTemplate(folder, { repoRoot: REPO_ROOT, baseImage, report, signal: controller.signal }).catch(
-    (error: unknown) => (error instanceof Error ? error : new Error(String(error))),
-  );
+  const result = await ensureBaseTemplate(folder, {
+    repoRoot: REPO_ROOT,
+    baseImage,
+    runtime: "gvisor",
+    env: {},
+    report,
+    signal: controller.signal,
+  }).catch((error: unknown) => (error instanceof Error ? error : new Error(String(error))));
   return { said, result };
 }
 

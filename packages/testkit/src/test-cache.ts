@@ -34,6 +34,7 @@ async function prepare(): Promise<DataFolder> {
     repoRoot: REPO_ROOT,
     runtime: "gvisor",
     baseImage: NO_IMAGE,
+    env: {},
     steps: silentSteps,
     signal: new AbortController().signal,
   });

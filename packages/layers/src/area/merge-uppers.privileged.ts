@@ -27,6 +27,11 @@ export async function mergeUppers(uppers: readonly string[], target: string): Pr
   for (const upper of uppers) await sayOfBelow(upper, target);
 }
 
+/** Copies the file system that a whole chain of layers makes, lowest first, into `target`: without marks, because nothing is below it. */
+export async function flattenLayers(chain: readonly string[], target: string): Promise<void> {
+  await withView(chain, dirname(target), (view) => copyTree(view, target));
+}
+
 /** The size of the merged tree in bytes. `dir` takes a temporary directory. Preconditions as above. */
 export function mergedBytes(uppers: readonly string[], dir: string): Promise<number> {
   return withView(uppers, dir, async (view) => {

@@ -46,7 +46,8 @@ export async function prepareMachine({ context, folder, settings, steps, signal 
   await makeRoom(folder);
   const used = agentTreesInUse(folder.nodeDir);
   const agentBefore = await readJsonFile<CurrentAgent>(folder.agentFile);
-  await setUp(folder, { repoRoot: context.repoRoot, runtime: settings.runtime, baseImage: context.env.SKERRY_BASE_IMAGE, steps, signal });
+  const { repoRoot, env } = context;
+  await setUp(folder, { repoRoot, runtime: settings.runtime, baseImage: env.SKERRY_BASE_IMAGE, env, steps, signal });
   await prepareCertificate({ folder, settings, steps });
   const agentNow = await readJsonFile<CurrentAgent>(folder.agentFile);
   // The previous tree stays: a `serve` that this command did not start may still create sandboxes from it.

@@ -1,11 +1,11 @@
 import { resolve } from "node:path";
+import { type DockerfileRead, prepareSteps, readBuildArgs, readDockerfile } from "@skerry/setup/build-directory";
 import { OperatorError } from "@skerry/setup/folder";
 import type { OperatorContext } from "../context.ts";
 import { BuildProgress } from "../templates/build-progress.ts";
 import { type BuildEnd, type BuildIds, followBuild } from "../templates/follow-build.ts";
 import { PlatformClient } from "../templates/platform-client.ts";
-import { type DockerfileRead, readBuildArgs, readDockerfile } from "../templates/read-dockerfile.ts";
-import { prepareSteps, uploadFiles } from "../templates/upload-files.ts";
+import { uploadFiles } from "../templates/upload-files.ts";
 import { formatDuration, painter, printable } from "../terminal/text.ts";
 
 export interface BuildOptions {

@@ -34,7 +34,7 @@ export async function setUpTestCache({ context, steps, signal }: Preparation, ex
   const folder = await createDataFolder(testCacheDirOf(env));
   await using _lock = await takeSetupLock(folder.lockFile, { wait: true });
   const otherDataDir = dataDirOf(undefined, env);
-  await setUp(folder, { repoRoot, runtime: "gvisor", baseImage: NO_IMAGE, otherDataDir, extraPackages, steps, signal });
+  await setUp(folder, { repoRoot, runtime: "gvisor", baseImage: NO_IMAGE, env, otherDataDir, extraPackages, steps, signal });
   return folder;
 }
 

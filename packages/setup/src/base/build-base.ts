@@ -1,22 +1,25 @@
-import { mkdir, rm } from "node:fs/promises";
 import { asError } from "@skerry/base";
-import type { OciImageReference } from "@skerry/layers";
+import type { LayerStore, OciImageReference } from "@skerry/layers";
+import { type BuildNode, openBuildNode } from "../build-node.ts";
+import type { DataFolder } from "../folder/data-folder.ts";
+import type { RuntimeName } from "../folder/settings.ts";
 import type { Report } from "../steps.ts";
-import { applyRecipe } from "./apply-recipe.privileged.ts";
 import { type Distribution, detectDistribution } from "./distribution.ts";
-import { fillFromArchive } from "./from-archive.ts";
-import { fillFromImage, type ImageOrigin } from "./from-image.privileged.ts";
-import { openTree } from "./tree.privileged.ts";
+import { BASE_SELECTION, layerFromArchive } from "./from-archive.ts";
+import { type ImageOrigin, layerFromImage } from "./from-image.ts";
+import { runBaseSteps } from "./run-base-steps.ts";
+import { storeChain } from "./store-chain.ts";
 
 export interface BuildBaseOptions {
-  /** Returns an empty directory for the template's root file system. */
-  newTarget(): Promise<string>;
-  /** Removes a directory of a build that failed. */
-  dropTarget(target: string): Promise<void>;
-  /** A private directory for temporary files. It is removed at the end. */
-  readonly setupDir: string;
+  readonly folder: DataFolder;
+  /** Takes the finished layer. */
+  readonly store: LayerStore;
+  /** Holds the finished layer. */
+  readonly holder: string;
   readonly image: OciImageReference | undefined;
-  readonly nodeBinary: string;
+  /** The runtime of the sandboxes that the steps run in. */
+  readonly runtime: RuntimeName;
+  readonly env: Readonly<Record<string, string | undefined>>;
   readonly npmDir: string;
   readonly report: Report;
   readonly signal: AbortSignal;
@@ -31,55 +34,34 @@ export interface ArchiveOrigin {
 export type BaseOrigin = ImageOrigin | ArchiveOrigin;
 
 export interface BuiltBase {
-  readonly target: string;
+  readonly layer: string;
   readonly origin: BaseOrigin;
   readonly distribution: Distribution;
 }
 
-/** Builds the root file system of the base template from the OCI image if possible, or else from the package archive. */
+/** Builds the base template from the OCI image if possible, or else from the package archive, and stores it as one layer. */
 export async function buildBase(options: BuildBaseOptions): Promise<BuiltBase> {
-  const { image, report, signal } = options;
-  if (image === undefined) return await withTarget(options, (target) => fromArchive(options, target, undefined));
+  const { folder, image, runtime, env, report, signal } = options;
+  await using node = await openBuildNode({ folder, name: "base", runtime, env });
+  if (image === undefined) return await fromArchive(options, node, undefined);
   try {
-    return await withTarget(options, (target) => fromImage(options, image, target));
+    const { layer, distribution, origin } = await layerFromImage(image, { node, report, signal });
+    const built = await runBaseSteps({ ...options, node, source: layer, distribution, isComplete: false });
+    return { layer: await storeChain(built, { ...options, node }), origin, distribution };
   } catch (error) {
     signal.throwIfAborted();
     const imageFailure = asError(error).message;
     report(`the image can't be used: ${imageFailure}`);
-    return await withTarget(options, (target) => fromArchive(options, target, imageFailure));
+    return await fromArchive(options, node, imageFailure);
   }
 }
 
-async function withTarget(options: BuildBaseOptions, work: (target: string) => Promise<BuiltBase>): Promise<BuiltBase> {
-  const { setupDir, newTarget, dropTarget } = options;
-  const target = await newTarget();
-  try {
-    await rm(setupDir, { recursive: true, force: true });
-    await mkdir(setupDir, { mode: 0o755 });
-    return await work(target);
-  } catch (error) {
-    await dropTarget(target);
-    throw error;
-  } finally {
-    await rm(setupDir, { recursive: true, force: true });
-  }
-}
-
-async function fromImage(options: BuildBaseOptions, image: OciImageReference, target: string): Promise<BuiltBase> {
-  const { setupDir, report, signal } = options;
-  const tree = openTree({ root: target, setupDir, signal });
-  const { origin, distribution } = await fillFromImage({ image, target, tree, setupDir, report, signal });
-  report("adding the user, Node.js and the profile");
-  await applyRecipe({ ...options, tree, distribution });
-  return { target, origin, distribution };
-}
-
-async function fromArchive(options: BuildBaseOptions, target: string, imageFailure: string | undefined): Promise<BuiltBase> {
-  const { setupDir, report, signal } = options;
+async function fromArchive(options: BuildBaseOptions, node: BuildNode, imageFailure: string | undefined): Promise<BuiltBase> {
+  const { report, signal } = options;
   const distribution = await detectDistribution();
   report("unpacking the distribution (half a minute)");
-  await fillFromArchive({ target, setupDir, distribution, signal });
-  report("adding the user, Node.js and the profile");
-  await applyRecipe({ ...options, tree: openTree({ root: target, setupDir, signal }), distribution });
-  return { target, origin: { from: "archive", ...(imageFailure !== undefined && { imageFailure }) }, distribution };
+  const source = await layerFromArchive({ node, distribution, selection: BASE_SELECTION, signal });
+  const built = await runBaseSteps({ ...options, node, source, distribution, isComplete: true });
+  const origin: ArchiveOrigin = { from: "archive", ...(imageFailure !== undefined && { imageFailure }) };
+  return { layer: await storeChain(built, { ...options, node }), origin, distribution };
 }

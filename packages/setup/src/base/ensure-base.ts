@@ -6,9 +6,10 @@ import { openLayerStore, parseLayerDigest } from "@skerry/layers";
 import { fileDigest } from "../download.ts";
 import type { DataFolder } from "../folder/data-folder.ts";
 import { readJsonFile, writeJsonFile } from "../folder/json-file.ts";
+import type { RuntimeName } from "../folder/settings.ts";
 import type { Report } from "../steps.ts";
 import { NO_IMAGE, parseBaseImage, wantedBaseImage } from "./base-image.ts";
-import { type BaseOrigin, buildBase } from "./build-base.ts";
+import type { BaseOrigin } from "./build-base.ts";
 import { readOwnOsRelease } from "./distribution.ts";
 import { recipeHash } from "./recipe.ts";
 
@@ -37,6 +38,10 @@ export interface EnsureBaseOptions {
   readonly repoRoot: string;
   /** SKERRY_BASE_IMAGE. Undefined if it is not set. */
   readonly baseImage: string | undefined;
+  /** The runtime of the sandboxes that it is built in. */
+  readonly runtime: RuntimeName;
+  /** The operator's environment: the settings of sandboxes' network. */
+  readonly env: Readonly<Record<string, string | undefined>>;
   readonly report: Report;
   readonly signal: AbortSignal;
 }
@@ -46,7 +51,7 @@ export async function ensureBaseTemplate(
   folder: DataFolder,
   options: EnsureBaseOptions,
 ): Promise<{ template: BaseTemplate; built: boolean }> {
-  const { repoRoot, report, signal } = options;
+  const { repoRoot } = options;
   const npmDir = join(repoRoot, "node_modules/npm");
   const { version: npmVersion } = JSON.parse(await readFile(join(npmDir, "package.json"), "utf8")) as { version: string };
   const { ID, VERSION_CODENAME } = await readOwnOsRelease();
@@ -65,20 +70,14 @@ export async function ensureBaseTemplate(
     return { template, built: false };
   }
 
-  const setupDir = join(folder.workDir, "base-setup");
-  const newTarget = () => store.stagingDir();
-  const dropTarget = (target: string) => store.discard(target);
-  const built = await buildBase({ newTarget, dropTarget, setupDir, image, nodeBinary: process.execPath, npmDir, report, signal });
-  report("computing the digest");
-  const digest = await store.adopt(built.target, { holder: HOLDER }).catch(async (error: unknown) => {
-    await store.discard(built.target);
-    throw error;
-  });
+  // On demand: it loads the node.
+  const { buildBase } = await import("./build-base.ts");
+  const built = await buildBase({ ...options, folder, store, holder: HOLDER, image, npmDir });
   const template: BaseTemplate = {
     templateId: before?.templateId ?? newTemplateId(),
     alias: "base",
     buildId: randomUUID(),
-    layers: [digest],
+    layers: [built.layer],
     cpuCount: 2,
     memoryMB: 512,
     diskSizeMB: DISK_SIZE_MB,
@@ -89,7 +88,7 @@ export async function ensureBaseTemplate(
     builtAt: new Date().toISOString(),
   };
   await writeJsonFile(folder.templateFile, template);
-  await store.hold(HOLDER, [digest]);
+  await store.hold(HOLDER, [parseLayerDigest(built.layer)]);
   return { template, built: true };
 }
 

@@ -4,8 +4,8 @@ import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join, relative } from "node:path";
 
-/** Increment it when the steps in build-base.ts change in a way that the data below does not show. */
-const REVISION = 1;
+/** Increment it when what the builder makes of the definition changes. */
+const REVISION = 2;
 
 export const DEFINITION_DIR = join(import.meta.dirname, "../../../../templates/base");
 
@@ -17,14 +17,14 @@ const lines = (name: string): string[] =>
 
 /** Debian packages of the base template, with what users need them for. */
 export const BASE_PACKAGES: Readonly<Record<string, string>> = Object.fromEntries(
-  lines("packages").map((line) => {
+  lines("build/packages").map((line) => {
     const [name = "", ...why] = line.split("#");
     return [name.trim(), why.join("#").trim()];
   }),
 );
 
 /** Paths that are left out: not needed in a sandbox, and a third of the size. */
-export const LEFT_OUT = lines("left-out");
+export const LEFT_OUT = lines("build/left-out");
 
 /** Files of the template, by path. */
 export const BASE_FILES: Readonly<Record<string, string>> = Object.fromEntries(
@@ -35,8 +35,10 @@ export const BASE_FILES: Readonly<Record<string, string>> = Object.fromEntries(
     .map((path) => [path, read(join("files", path))]),
 );
 
-/** Run in the template. Adds sitecustomize.py to each installed Python 3 and compiles it, so that no start has to. */
-export const RESEED_PYTHON = read("reseed-python.sh");
+/** The rest of the definition, by path. */
+const DEFINITION: Readonly<Record<string, string>> = Object.fromEntries(
+  ["Dockerfile", ...readdirSync(join(DEFINITION_DIR, "build")).toSorted().map((name) => `build/${name}`)].map((path) => [path, read(path)]),
+);
 
 /** Identifies the template that build-base.ts would build now. */
 export function recipeHash(inputs: {
@@ -47,6 +49,6 @@ export function recipeHash(inputs: {
   koffiDigest: string;
 }): string {
   return createHash("sha256")
-    .update(JSON.stringify([REVISION, BASE_PACKAGES, LEFT_OUT, BASE_FILES, RESEED_PYTHON, inputs]))
+    .update(JSON.stringify([REVISION, DEFINITION, BASE_FILES, inputs]))
     .digest("hex");
 }

@@ -32,6 +32,8 @@ export interface DataFolder {
   readonly tlsDir: string;
   /** The node's own folder. Only functions of @skerry/node read or write below it. */
   readonly nodeDir: string;
+  /** The folders of the nodes that build templates during a set-up, while they do. */
+  readonly buildNodesDir: string;
 }
 
 export const DEFAULT_DATA_DIR = "/var/lib/skerry";
@@ -60,6 +62,7 @@ export function dataFolder(root: string): DataFolder {
     compileCacheDir: join(root, "compile-cache"),
     tlsDir: join(root, "tls"),
     nodeDir: join(root, "node"),
+    buildNodesDir: join(root, "build-nodes"),
   };
 }
 

@@ -1,19 +1,16 @@
 // The template of `./skerry soak restore`. It has two layers, so that a change of the soak's Go program does not rebuild the large one.
 // Platforms do not register this template by themselves: the soak writes a template file for its own platform.
 
-import { mkdir, readFile, rm } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type LayerStore, openLayerStore, parseLayerDigest } from "@skerry/layers";
-import { applyRecipe } from "../base/apply-recipe.privileged.ts";
 import { type Distribution, detectDistribution, findDistribution, readOwnOsRelease } from "../base/distribution.ts";
-import { fillFromArchive } from "../base/from-archive.ts";
-import { openTree } from "../base/tree.privileged.ts";
 import type { DataFolder } from "../folder/data-folder.ts";
 import { readJsonFile, writeJsonFile } from "../folder/json-file.ts";
 import { takeSetupLock } from "../folder/setup-lock.ts";
 import type { Report } from "../steps.ts";
 import { buildGoProgram, goProgramHash } from "./build-go-program.ts";
-import { SOAK_SELECTION, soakRecipeHash } from "./soak-recipe.ts";
+import { soakRecipeHash } from "./soak-recipe.ts";
 
 /** soak.json of a data folder. */
 export interface SoakTemplate {
@@ -53,9 +50,11 @@ export async function ensureSoakTemplate(
   const programLayer = isProgramCurrent
     ? before.goProgram.layer
     : await makeLayer(store, (target) => buildGoProgram({ ...options, sourcesDir, target, workDir: folder.workDir }));
+  // On demand: it loads the node.
+  const { makeSystemLayer } = await import("./system-layer.ts");
   const systemLayer = isSystemCurrent
     ? before.system.layer
-    : await makeLayer(store, (target) => fillSystem({ folder, target, distribution: system.distribution, options }));
+    : await makeSystemLayer({ store, holder: HOLDER, folder, distribution: system.distribution, ...options });
   const template: SoakTemplate = {
     system: { recipe: system.recipe, distribution: `${system.distribution.id} ${system.distribution.codename}`, layer: systemLayer },
     goProgram: { hash, layer: programLayer },
@@ -89,26 +88,4 @@ async function makeLayer(store: LayerStore, fill: (target: string) => Promise<vo
     await store.discard(target);
     throw error;
   }
-}
-
-async function fillSystem(work: {
-  readonly folder: DataFolder;
-  readonly target: string;
-  readonly distribution: Distribution;
-  readonly options: EnsureSoakOptions;
-}): Promise<void> {
-  const { folder, target, distribution, options } = work;
-  const { repoRoot, report, signal } = options;
-  const setupDir = join(folder.workDir, "soak-setup");
-  await rm(setupDir, { recursive: true, force: true });
-  await mkdir(setupDir, { mode: 0o755 });
-  try {
-    report("unpacking a JVM, PostgreSQL and Chromium (a minute or two)");
-    await fillFromArchive({ target, setupDir, distribution, selection: SOAK_SELECTION, signal });
-    const tree = openTree({ root: target, setupDir, signal });
-    await applyRecipe({ tree, setupDir, distribution, nodeBinary: process.execPath, npmDir: join(repoRoot, "node_modules/npm") });
-  } finally {
-    await rm(setupDir, { recursive: true, force: true });
-  }
-  report("computing the digest");
 }

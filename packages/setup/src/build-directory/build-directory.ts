@@ -2,7 +2,7 @@
 
 import { lstat, readdir, readFile, readlink, realpath, stat } from "node:fs/promises";
 import { join, posix } from "node:path";
-import { OperatorError } from "@skerry/setup/folder";
+import { OperatorError } from "../operator-error.ts";
 import { type DockerIgnore, globSource, parseDockerIgnore } from "./docker-ignore.ts";
 
 export interface DirectoryEntry {

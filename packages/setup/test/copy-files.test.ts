@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { DockerfileStep } from "@skerry/dockerfile";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { BuildDirectory } from "../src/templates/build-directory.ts";
-import { hashFiles, writeArchive } from "../src/templates/copy-archive.ts";
-import { findCopyFiles } from "../src/templates/copy-files.ts";
+import { BuildDirectory } from "../src/build-directory/build-directory.ts";
+import { hashFiles, writeArchive } from "../src/build-directory/copy-archive.ts";
+import { findCopyFiles } from "../src/build-directory/copy-files.ts";
 
 let root: string;
 beforeEach(async () => {

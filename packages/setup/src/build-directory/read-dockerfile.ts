@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type DockerfileBuild, DockerfileError, parseDockerfile } from "@skerry/dockerfile";
-import { OperatorError } from "@skerry/setup/folder";
+import { OperatorError } from "../operator-error.ts";
 
 export interface DockerfileRead {
   readonly path: string;

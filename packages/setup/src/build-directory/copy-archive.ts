@@ -3,8 +3,8 @@
 import { createHash, type Hash } from "node:crypto";
 import { closeSync, createReadStream, createWriteStream, openSync, readSync } from "node:fs";
 import { pipeline } from "node:stream/promises";
-import { OperatorError } from "@skerry/setup/folder";
 import { Header, Pax } from "tar";
+import { OperatorError } from "../operator-error.ts";
 import type { DirectoryEntry } from "./build-directory.ts";
 import type { CopyFiles } from "./copy-files.ts";
 

@@ -8,7 +8,7 @@ import { open } from "node:fs/promises";
 import { basename, posix } from "node:path";
 import { createGunzip } from "node:zlib";
 import type { DockerfileStep } from "@skerry/dockerfile";
-import { OperatorError } from "@skerry/setup/folder";
+import { OperatorError } from "../operator-error.ts";
 import type { BuildDirectory, DirectoryEntry, SourceMatch } from "./build-directory.ts";
 
 export interface CopyFiles {
