@@ -16,8 +16,8 @@ import { join } from "node:path";
 import { runCommand } from "@skerry/base";
 import { openLayerStore, parseLayerDigest } from "@skerry/layers";
 import { type BaseTemplate, ensureBaseTemplate } from "@skerry/setup";
-import { createDataFolder, type DataFolder } from "@skerry/setup/folder";
-import { startRegistry, type TestRegistry, tarArchive, testCacheDir } from "@skerry/testkit";
+import type { DataFolder } from "@skerry/setup/folder";
+import { createTestDataFolder, startRegistry, type TestRegistry, tarArchive, testCacheDir } from "@skerry/testkit";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { aptTransportOptions } from "../src/base/apt-options.ts";
 import { detectDistribution } from "../src/base/distribution.ts";
@@ -28,11 +28,13 @@ const REPO_ROOT = join(import.meta.dirname, "../../..");
 // On a disk: a tree of thousands of files, with owners and set-uid programs.
 const dir = mkdtempSync("/var/tmp/skerry-base-");
 let registry: TestRegistry;
+const folders: DataFolder[] = [];
 beforeAll(async () => {
   registry = await startRegistry();
 });
 afterAll(async () => {
   await registry.stop();
+  for (const { root } of folders) rmSync(root, { recursive: true, force: true });
   rmSync(dir, { recursive: true, force: true });
 });
 
@@ -72,7 +74,13 @@ async function distributionImage(): Promise<string> {
   return tar;
 }
 
-const newFolder = (name: string) => createDataFolder(join(dir, name));
+/** With a runtime and an agent, and without a base template. */
+async function newFolder(name: string): Promise<DataFolder> {
+  const folder = await createTestDataFolder(`base-template-${process.pid}-${name}`);
+  folders.push(folder);
+  rmSync(folder.templateFile);
+  return folder;
+}
 const readTemplate = (folder: DataFolder) => JSON.parse(readFileSync(folder.templateFile, "utf8")) as BaseTemplate;
 
 describe("from an image", () => {
@@ -114,7 +122,7 @@ describe("from an image", () => {
     expect(readdirSync(join(root, "etc/apt/apt.conf.d"))).not.toContain("99mmdebstrap");
     expect(readFileSync(join(root, "etc/resolv.conf"), "utf8")).toBe("");
     expect(readFileSync(join(root, "etc/machine-id"), "utf8")).toBe("");
-    expect(readdirSync(folder.workDir)).toEqual([]);
+    for (const used of [folder.workDir, folder.buildNodesDir]) expect(readdirSync(used)).toEqual([]);
     expect(readdirSync(join(folder.layersDir, "staging"))).toEqual([]);
   });
 

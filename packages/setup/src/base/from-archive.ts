@@ -19,8 +19,8 @@ export interface ArchiveSelection {
 
 export const BASE_SELECTION: ArchiveSelection = { packages: Object.keys(BASE_PACKAGES), leftOut: LEFT_OUT };
 
-/** mmdebstrap's copies of the host's settings, which may contain a proxy's password, and of its name and name servers. */
-const FROM_HOST = ["etc/apt/apt.conf.d/99mmdebstrap", "etc/dpkg/dpkg.cfg.d/99mmdebstrap", "etc/resolv.conf", "etc/hostname"];
+/** mmdebstrap's copies of the host's settings, which may contain a proxy's password. */
+const FROM_HOST = ["etc/apt/apt.conf.d/99mmdebstrap", "etc/dpkg/dpkg.cfg.d/99mmdebstrap"];
 
 /** A layer with a distribution and packages from its archives. */
 export async function layerFromArchive(options: {

@@ -55,7 +55,11 @@ async function distributionOf(
   reference: string,
   options: Pick<ImageOptions, "node" | "signal">,
 ): Promise<Distribution> {
-  const release = parseOsRelease(await readRelease(layer, options));
+  const text = await readRelease(layer, options).catch((cause: unknown) => {
+    options.signal.throwIfAborted();
+    throw new Error(`no sandbox can be started from image ${reference}: the base template needs Debian or Ubuntu`, { cause });
+  });
+  const release = parseOsRelease(text);
   const distribution = await findDistribution(release);
   if (distribution) return distribution;
   const found = release.PRETTY_NAME ?? release.ID ?? "nothing known";

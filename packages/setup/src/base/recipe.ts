@@ -37,7 +37,12 @@ export const BASE_FILES: Readonly<Record<string, string>> = Object.fromEntries(
 
 /** The rest of the definition, by path. */
 const DEFINITION: Readonly<Record<string, string>> = Object.fromEntries(
-  ["Dockerfile", ...readdirSync(join(DEFINITION_DIR, "build")).toSorted().map((name) => `build/${name}`)].map((path) => [path, read(path)]),
+  [
+    "Dockerfile",
+    ...readdirSync(join(DEFINITION_DIR, "build"))
+      .toSorted()
+      .map((name) => `build/${name}`),
+  ].map((path) => [path, read(path)]),
 );
 
 /** Identifies the template that build-base.ts would build now. */
