@@ -108,7 +108,7 @@ export async function createNode(config: NodeConfig, logger: Logger): Promise<No
     await sandboxes.close();
     await layers.settled();
     await Promise.all([pools.plain.close(), pools.withUserNamespace.close(), deps.areas.stop()]);
-    reservation?.release();
+    await reservation?.release();
     lock.release();
   }
   let closing: Promise<void> | undefined;

@@ -5,7 +5,7 @@
 import { createServer } from "node:net";
 
 export interface PoolReservation {
-  release(): void;
+  release(): Promise<void>;
 }
 
 /** Undefined when another process has reserved the pool. */
@@ -15,7 +15,7 @@ export function reservePool(pool: string): Promise<PoolReservation | undefined> 
     server.once("error", () => resolve(undefined));
     server.listen(`\0skerry-pool-${pool}`, () => {
       server.unref();
-      resolve({ release: () => server.close() });
+      resolve({ release: () => new Promise((released) => server.close(() => released())) });
     });
   });
 }
