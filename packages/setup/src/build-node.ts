@@ -17,6 +17,8 @@ import type { RuntimeName } from "./folder/settings.ts";
 import { instanceOf, readSetUpFile, setUpRuntimes } from "./runtimes.ts";
 import { readSiteSettings, siteNetworkOf } from "./site-network.ts";
 
+const VARIABLES = ["SKERRY_CA_FILE", "SKERRY_DNS", "SKERRY_HTTP_PROXY", "SKERRY_HTTPS_PROXY", "SKERRY_NETWORK_POOL", "SKERRY_NO_PROXY"];
+
 export interface BuildNodeOptions {
   readonly folder: DataFolder;
   /** What it builds. One node at a time can have this name. */
@@ -35,7 +37,8 @@ export interface BuildNode extends AsyncDisposable {
 
 /** Starts the node, after it has removed what a former one left. Preconditions: root; the caller has a lock for this name. */
 export async function openBuildNode({ folder, name, runtime, env }: BuildNodeOptions): Promise<BuildNode> {
-  const reader = new ConfigReader(env, "SKERRY_");
+  // The rest of the environment is checked when the platform starts.
+  const reader = new ConfigReader(Object.fromEntries(VARIABLES.map((name) => [name, env[name]])), "SKERRY_");
   const site = readSiteSettings(reader);
   const resolvers = reader.list("DNS", ["8.8.8.8"]);
   const networkPool = reader.optional("NETWORK_POOL");

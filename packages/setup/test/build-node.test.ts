@@ -41,3 +41,11 @@ test("what a killed set-up left on the host is removed by the next one, which le
   mkdirSync(nodeDir);
   expect(await untilNothingIsLeft(nodeDir)).toEqual([]);
 });
+
+test("settings of the platform that are not about its sandboxes' network are none of its business, and a bad one that is stops it", async () => {
+  const folder = await createTestDataFolder(`build-node-${process.pid}-settings`);
+  onTestFinished(() => rmSync(folder.root, { recursive: true, force: true }));
+  const open = (env: Record<string, string>) => openBuildNode({ folder, name: "base", runtime: "gvisor", env });
+  await (await open({ SKERRY_TEST_CACHE: "/x", SKERRY_API_PORT: "no" }))[Symbol.asyncDispose]();
+  await expect(open({ SKERRY_HTTP_PROXY: "proxy" })).rejects.toThrow("SKERRY_HTTP_PROXY takes a URL with a port");
+});
