@@ -88,7 +88,7 @@ describe.each(["sqlite", "postgres"] as const)("the store on %s", (kind) => {
     await db.insertInto("teams").values({ id: "t", slug: "t", name: "t", created_at: 1 }).execute();
     const before = { "i-denied": 0, "i-allowed": 1, "i-unset": null };
     for (const [id, allowed] of Object.entries(before)) {
-      const { options: _options, ...row } = sandboxRow(newSandbox("t", { id }));
+      const { options: _options, options_change: _change, ...row } = sandboxRow(newSandbox("t", { id }));
       await db
         .insertInto("sandboxes")
         .values({ ...row, allow_internet_access: allowed } as never)
