@@ -75,3 +75,9 @@ it("a certificate turns TLS on, with its key in the same file or in another", ()
     expect(() => parseServeConfig({ SKERRY_EDGE_API_URL: url })).toThrow(`not "${url}"`);
   }
 });
+
+it("takes encryption keys from one place, and does not show them", () => {
+  const both = { SKERRY_ENCRYPTION_KEYS: "k1", SKERRY_ENCRYPTION_KEYS_FILE: "/run/keys" };
+  expect(() => parseServeConfig(both)).toThrow("exclude each other");
+  expect(JSON.stringify(parseServeConfig({ SKERRY_ENCRYPTION_KEYS: "hidden" }))).not.toContain("hidden");
+});

@@ -1,5 +1,5 @@
 import { isIP, isIPv6 } from "node:net";
-import { ConfigReader } from "@skerry/base";
+import { ConfigReader, type Secret } from "@skerry/base";
 import { DEFAULT_DATA_DIR, dataFolder } from "@skerry/setup/folder";
 import { readSiteSettings, type SiteSettings } from "@skerry/setup/site-network";
 import { type ImagePullSettings, readImagePullSettings } from "./image-settings.ts";
@@ -45,6 +45,9 @@ export interface ServeConfig {
   readonly blobsDir: string | undefined;
   readonly keepEndedHours: number;
   readonly secretsFile: string | undefined;
+  readonly encryptionKeys: Secret | undefined;
+  /** Undefined with undefined `encryptionKeys`: the data folder's own file. */
+  readonly encryptionKeysFile: string | undefined;
   readonly readySlots: number;
   readonly poolSize: number;
   /** 0: a tenth of the host's memory. */
@@ -95,6 +98,8 @@ export const SETTINGS = [
   "BLOBS",
   "KEEP_ENDED_HOURS",
   "SECRETS_FILE",
+  "ENCRYPTION_KEYS",
+  "ENCRYPTION_KEYS_FILE",
   "READY_SLOTS",
   "DISK_LIMIT",
   "POOL_SIZE",
@@ -149,6 +154,8 @@ export function parseServeConfig(env: Readonly<Record<string, string | undefined
     blobsDir: reader.optional("BLOBS"),
     keepEndedHours: reader.integer("KEEP_ENDED_HOURS", 168, { min: 0, max: 24 * 365 }),
     secretsFile: reader.optional("SECRETS_FILE"),
+    encryptionKeys: reader.secret("ENCRYPTION_KEYS"),
+    encryptionKeysFile: reader.optional("ENCRYPTION_KEYS_FILE"),
     readySlots: reader.integer("READY_SLOTS", 8, { min: 0, max: 1024 }),
     poolSize: reader.integer("POOL_SIZE", 8, { min: 0, max: 1000 }),
     poolMemoryMb: reader.integer("POOL_MEMORY_MB", 0, { min: 0, max: 16_777_216 }),
@@ -204,6 +211,9 @@ function checkCombination(config: ServeConfig, reader: ConfigReader): void {
     reader.problem(
       "SKERRY_NODE_URL must be the address at which edges reach this node (http://host:4682), because it listens on every address of its host",
     );
+  }
+  if (config.encryptionKeys !== undefined && config.encryptionKeysFile !== undefined) {
+    reader.problem("SKERRY_ENCRYPTION_KEYS and SKERRY_ENCRYPTION_KEYS_FILE exclude each other");
   }
   const one = (url: string | undefined) => (url === undefined ? [] : [url]);
   if (config.edgeApiUrl !== undefined && !/^http:\/\/[^/]+\/?$/.test(config.edgeApiUrl)) {

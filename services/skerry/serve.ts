@@ -15,6 +15,7 @@ import { RouteService } from "@skerry/wire/control";
 import { databaseUrlOf, parseServeConfig, type ServeConfig } from "./config.ts";
 import { listenControlServer } from "./control-server.ts";
 import { type EdgeTls, openEdgeTls } from "./edge-tls.ts";
+import { encryptionKeysOf } from "./encryption-keys.ts";
 import { listening } from "./listening.ts";
 import { nodeConfigOf } from "./node-host.ts";
 import { ownerIdOf } from "./owner-id.ts";
@@ -115,7 +116,7 @@ async function startApi(context: RoleContext, stack: AsyncDisposableStack, node:
       store,
       blobs: await openFolderBlobStore(config.blobsDir ?? dataFolder(config.dataDir).blobsDir),
       nodes: await nodeDirectory(context, stack, { node, clusterId: store.clusterId }),
-      secrets: secrets.control,
+      secrets: { ...secrets.control, encryptionKeys: await encryptionKeysOf(config) },
       clock: store.clock,
       logger: logger.child({ role: "api" }),
     },

@@ -1,17 +1,27 @@
 import { execFileSync } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { startPlatform } from "@skerry/testkit";
-import { Sandbox } from "e2b";
+import { type Platform, startPlatform } from "@skerry/testkit";
+import { Sandbox, Secret } from "e2b";
 import { expect, it } from "vitest";
 import { callApi, clientOf } from "../e2e/client.ts";
 
+/** A value in the team's vault, and the key that encrypts it. */
+async function keepSecret(platform: Platform): Promise<readonly string[]> {
+  const value = `vault-${randomUUID()}`;
+  await Secret.create("kept", value, { ...clientOf(platform), metadata: { what: "a-test" } });
+  await Secret.update("kept", value, clientOf(platform));
+  return [value, readFileSync(join(platform.dataDir, "encryption-keys"), "utf8").trim()];
+}
+
 it.each(["gvisor", "runc"] as const)("no secret of the platform is inside a sandbox on %s", async (runtime) => {
   await using platform = await startPlatform({ runtime });
+  const vault = await keepSecret(platform);
   const sandbox = await Sandbox.create(clientOf(platform));
   const { envdAccessToken } = (await callApi(platform, `/sandboxes/${sandbox.sandboxId}`)).body as { envdAccessToken: string };
   const { apiKey, accessToken, adminToken, internalSecret, tokenSeed } = platform.secrets;
-  const secrets = [apiKey, accessToken, adminToken, internalSecret, tokenSeed];
+  const secrets = [apiKey, accessToken, adminToken, internalSecret, tokenSeed, ...vault];
 
   // The environment, command line and open files of every process, as root inside the sandbox sees them.
   const { stdout: processes } = await sandbox.commands.run(
@@ -47,11 +57,17 @@ it.each(["gvisor", "runc"] as const)("no secret of the platform is inside a sand
 
 it("only root of the host can read the secrets, and the database has none of them", async () => {
   await using platform = await startPlatform({ runtime: "runc" });
-  const mode = execFileSync("stat", ["-c", "%a %u", join(platform.dataDir, "secrets.json")], { encoding: "utf8" });
-  expect(mode).toBe("600 0\n");
+  const vault = await keepSecret(platform);
+  for (const file of ["secrets.json", "encryption-keys"]) {
+    expect(execFileSync("stat", ["-c", "%a %u", join(platform.dataDir, file)], { encoding: "utf8" })).toBe("600 0\n");
+  }
   const { apiKey, accessToken, adminToken, internalSecret, tokenSeed } = platform.secrets;
   const database = execFileSync("cat", ["skerry.db", "skerry.db-wal"], { cwd: platform.dataDir, maxBuffer: 1 << 28 }).toString("latin1");
   expect(database).toContain("default");
+  expect(database).toContain("a-test");
+  const log = readFileSync(platform.logFile, "utf8");
+  expect(log).toContain("updateSecret");
+  for (const secret of vault) expect([database.includes(secret), log.includes(secret)]).toEqual([false, false]);
   for (const secret of [apiKey, apiKey.replace("e2b_", ""), accessToken.replace("sk_e2b_", ""), adminToken, internalSecret, tokenSeed]) {
     expect(database).not.toContain(secret);
   }

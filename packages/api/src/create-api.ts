@@ -26,6 +26,8 @@ import { GivenUp } from "./sandboxes/reconcile/given-up.ts";
 import { LeftOvers } from "./sandboxes/reconcile/left-overs.ts";
 import { ReconcileRounds } from "./sandboxes/reconcile/reconcile-rounds.ts";
 import { SandboxService } from "./sandboxes/service.ts";
+import { type EncryptionKey, SecretBox } from "./secrets/secret-box.ts";
+import { SecretService } from "./secrets/secret-service.ts";
 import { SnapshotService } from "./snapshots/snapshot-service.ts";
 import { TeamLimits } from "./teams/team-limits.ts";
 import { TeamService } from "./teams/team-service.ts";
@@ -39,7 +41,12 @@ export interface ApiDeps {
   readonly nodes: NodeDirectory;
   /** Where clients' uploads for builds go, and where nodes read them. */
   readonly blobs: BlobStore;
-  readonly secrets: { readonly tokenSeed: Secret; readonly adminToken: Secret };
+  readonly secrets: {
+    readonly tokenSeed: Secret;
+    readonly adminToken: Secret;
+    /** The keys of the vault: the first one encrypts. */
+    readonly encryptionKeys: readonly EncryptionKey[];
+  };
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -75,6 +82,7 @@ export async function createApi(config: ApiConfig, deps: ApiDeps): Promise<Api> 
     trafficTokenOf: (id: string) => trafficTokenOf(deps.secrets.tokenSeed, id),
   };
   const auth = { identity: store.identity, adminToken: deps.secrets.adminToken, clock };
+  const vault = new SecretService({ secrets: store.secrets, box: new SecretBox(deps.secrets.encryptionKeys), clock, logger });
   const fastify = await createServer({
     services: {
       sandboxes: service,
@@ -85,6 +93,7 @@ export async function createApi(config: ApiConfig, deps: ApiDeps): Promise<Api> 
       tags: new TagService({ tags: store.tags, templates: work.templates, clock }),
       teams: new TeamService({ identity: store.identity, clock }),
       keys: new KeyService({ ...store, clock }),
+      secrets: vault,
       nodes: new NodeService({ nodes: work.nodes, repository: store.nodes, clock, timeoutMs: timing.listTimeoutMs }),
       clusterId: store.clusterId,
       idempotency: new IdempotentRequests({ ...work, keys: store.idempotency, ...tokens }),
@@ -108,6 +117,7 @@ export async function createApi(config: ApiConfig, deps: ApiDeps): Promise<Api> 
   return {
     async listen() {
       await liveness.start();
+      await vault.reseal();
       expiry.start();
       rounds.start();
       scheduler.start();

@@ -6,5 +6,6 @@ export { API_KEY_PREFIX, credentialOf, makeApiKey } from "./keys/credential.ts";
 export type { NodeDirectory, NodeHandle } from "./nodes/directory.ts";
 export { localNode } from "./nodes/local-node.ts";
 export { remoteNodes, rpcTransport } from "./nodes/remote-nodes.ts";
+export { type EncryptionKey, newEncryptionKey, parseEncryptionKeys } from "./secrets/secret-box.ts";
 export { findOwner, type SeedSecrets, seedIdentity } from "./seed/seed-identity.ts";
 export { seedTemplates } from "./seed/seed-templates.ts";

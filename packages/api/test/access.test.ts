@@ -89,6 +89,8 @@ async function ownedBy(api: ApiHarness): Promise<Owned> {
   const bearer = { key: null, headers: { Authorization: `Bearer ${api.accessToken}` } };
   const key = await api.call("POST", "/api-keys", { ...bearer, body: { name: "key-marker" } });
   const token = await api.call("POST", "/access-tokens", { ...bearer, body: { name: "token-marker" } });
+  const secret = await api.call("POST", "/secrets", { body: { name: "secret-marker", value: "secret-value" } });
+  expect(secret.status).toBe(201);
   return {
     sandboxID,
     sandbox_ids: sandboxID,
@@ -106,13 +108,13 @@ async function ownedBy(api: ApiHarness): Promise<Owned> {
     hash: "a".repeat(64),
     nodeID: "node1",
     volumeID: randomUUID(),
-    secretID: "secret-marker",
+    secretID: secret.body.secretID,
   };
 }
 
 /** Everything of the team of the harness that callers can see. */
 async function stateOf(api: ApiHarness, { templateID = "" }: Owned): Promise<unknown> {
-  const paths = ["/v2/sandboxes", "/v2/templates", "/snapshots", `/templates/${templateID}`, `/templates/${templateID}/tags`];
+  const paths = ["/v2/sandboxes", "/v2/templates", "/snapshots", "/secrets", `/templates/${templateID}`, `/templates/${templateID}/tags`];
   const answers = await Promise.all(paths.map(async (path) => (await api.call("GET", path)).body));
   const keys = await api.call("GET", "/api-keys", { key: null, headers: { Authorization: `Bearer ${api.accessToken}` } });
   return { answers, keys: keys.body.map(({ lastUsed: _lastUsed, ...rest }: Answer["body"]) => rest) };

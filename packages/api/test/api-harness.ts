@@ -8,7 +8,15 @@ import { openFolderBlobStore } from "@skerry/blobs";
 import { openStore, type Store } from "@skerry/store";
 import { FakeNode } from "@skerry/testkit/fake-node";
 import { createPostgresDatabase } from "@skerry/testkit/run-services";
-import { type Api, type ApiConfig, type ApiTiming, createApi } from "../src/index.ts";
+import {
+  type Api,
+  type ApiConfig,
+  type ApiTiming,
+  createApi,
+  type EncryptionKey,
+  newEncryptionKey,
+  parseEncryptionKeys,
+} from "../src/index.ts";
 import { ACCESS_TOKEN_PREFIX, API_KEY_PREFIX, credentialOf } from "../src/keys/credential.ts";
 import { seedIdentity } from "../src/seed/seed-identity.ts";
 
@@ -58,6 +66,7 @@ export class ApiHarness implements AsyncDisposable {
   readonly otherKey: string;
   readonly accessToken: string;
   readonly adminToken: string;
+  encryptionKeys: readonly EncryptionKey[] = parseEncryptionKeys(newEncryptionKey(), "keys");
   readonly teamId: string;
   readonly templateId: string;
   readonly buildId: string;
@@ -148,7 +157,7 @@ export class ApiHarness implements AsyncDisposable {
         store,
         blobs: await openFolderBlobStore(await this.blobsDir),
         nodes: { list: () => nodes },
-        secrets: { tokenSeed: new Secret("seed"), adminToken: new Secret(this.adminToken) },
+        secrets: { tokenSeed: new Secret("seed"), adminToken: new Secret(this.adminToken), encryptionKeys: this.encryptionKeys },
         clock,
         logger: createLogger({ name: "api", level: "info", fd: logFd() }),
       },

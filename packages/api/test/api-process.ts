@@ -30,7 +30,7 @@ const api = await createApi(
     store,
     blobs: await openFolderBlobStore(BLOBS_DIR),
     nodes: { list: () => [{ nodeId, url: NODE_URL, client }] },
-    secrets: { tokenSeed: new Secret("seed"), adminToken: new Secret("admin") },
+    secrets: { tokenSeed: new Secret("seed"), adminToken: new Secret("admin"), encryptionKeys: [new Secret(Buffer.alloc(32))] },
     clock: store.clock,
     logger: createLogger({ name: "api", level: "info", fd: 2 }),
   },

@@ -1,6 +1,6 @@
 // The official client with the HTTP API: what the client sends, and how it reads the answers.
 
-import { AuthenticationError, NotFoundError, Sandbox, SandboxNotFoundError, Template } from "e2b";
+import { AuthenticationError, NotFoundError, Sandbox, SandboxNotFoundError, Secret, SecretNotFoundError, Template } from "e2b";
 import { expect, it } from "vitest";
 import { addTemplate } from "./add-template.ts";
 import { describeOnEachDatabase } from "./each-database.ts";
@@ -68,5 +68,22 @@ describeOnEachDatabase("the official client", { inSample: "sqlite" }, (api) => {
     await expect(Template.removeTags("web", "default", connection())).rejects.toThrow("Cannot delete the 'default' tag");
     await expect(Template.getTags("nope", connection())).rejects.toThrow("template 'nope' not found");
     for (const bad of ["web:", ":bad", "web:a:b"]) await expect(Template.assignTags(bad, "v1", connection())).rejects.toThrow("400");
+  });
+
+  it("keeps secrets", async () => {
+    const made = await Secret.create("Deploy-Key", "value-1", { ...connection(), metadata: { owner: "ci" } });
+    expect(made).toMatchObject({ name: "deploy-key", metadata: { owner: "ci" } });
+    expect(await Secret.update("deploy-key", "value-2", connection())).toMatchObject({ metadata: { owner: "ci" } });
+    expect(await Secret.getInfo("deploy-key", connection())).toMatchObject({ version: 2 });
+    await Secret.create("other", "value-3", connection());
+    const pages = Secret.list({ ...connection(), limit: 1 });
+    const seen: string[] = [];
+    while (pages.hasNext) seen.push(...(await pages.nextItems()).map(({ name }) => name));
+    expect(seen.toSorted()).toEqual(["deploy-key", "other"]);
+    expect(await Secret.exists("deploy-key", connection())).toBe(true);
+    expect(await Secret.destroy("deploy-key", connection())).toBe(true);
+    expect(await Secret.destroy("deploy-key", connection())).toBe(false);
+    expect(await Secret.exists("deploy-key", connection())).toBe(false);
+    await expect(Secret.getInfo("deploy-key", connection())).rejects.toBeInstanceOf(SecretNotFoundError);
   });
 });

@@ -26,6 +26,7 @@ export {
 export type { SandboxFilter, SandboxPage } from "./sandbox-lists.ts";
 export type { ImageChange, SandboxTransition, TransitionReason } from "./sandbox-transition.ts";
 export { type SandboxEventRecord, SandboxRepository, type SandboxRoute, type SandboxStart } from "./sandboxes.ts";
+export { type SealedValue, type SecretReference, SecretRepository, type StoredSecret } from "./secrets.ts";
 export { type NewSnapshot, type Snapshot, type SnapshotFilter, type SnapshotPage, SnapshotRepository } from "./snapshots.ts";
 export { type AssignedTag, type TagAssignment, TagRepository } from "./tags.ts";
 export type { ClaimedTemplate, TemplateClaim } from "./template-claims.ts";

@@ -16,6 +16,7 @@ import { migrate, refuseNewer } from "./migrate.ts";
 import { NodeRepository } from "./nodes.ts";
 import { ProcessRepository } from "./processes.ts";
 import { SandboxRepository } from "./sandboxes.ts";
+import { SecretRepository } from "./secrets.ts";
 import { SnapshotRepository } from "./snapshots.ts";
 import type { Database } from "./tables.ts";
 import { TagRepository } from "./tags.ts";
@@ -39,6 +40,7 @@ export interface Store extends AsyncDisposable {
   readonly idempotency: IdempotencyRepository;
   readonly processes: ProcessRepository;
   readonly nodes: NodeRepository;
+  readonly secrets: SecretRepository;
   /** The clock for all times that are stored in this database or compared with stored times. */
   readonly clock: DatabaseClock;
   /** The id of the cluster that this database belongs to. */
@@ -76,6 +78,7 @@ export async function openStore(url: string, logger?: Logger, options: { machine
     idempotency: new IdempotencyRepository(db),
     processes: new ProcessRepository(db),
     nodes: new NodeRepository(db),
+    secrets: new SecretRepository(db, name),
     clock,
     clusterId,
     close,

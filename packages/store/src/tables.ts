@@ -17,6 +17,7 @@ export interface Database {
   sandbox_events: SandboxEventTable;
   images: ImageTable;
   idempotency_keys: IdempotencyTable;
+  secrets: SecretTable;
   node_statuses: { node_id: string; status: string; changed_at: number };
   processes: { id: string; beat: number; started_at: number };
   cluster: { only: number; id: string };
@@ -179,4 +180,17 @@ export interface IdempotencyTable {
   subjects: string;
   status: number | null;
   body: string | null;
+}
+
+export interface SecretTable {
+  id: string;
+  team_id: string;
+  name: string;
+  version: number;
+  metadata: string;
+  /** The value, encrypted. */
+  sealed: string;
+  key_id: string;
+  created_at: number;
+  updated_at: number;
 }

@@ -32,6 +32,12 @@ export interface OperationResponse {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
+/** For operations on what nobody else may learn. */
+export interface Confidential {
+  /** The only message of a failure with this status. */
+  readonly messages: Readonly<Record<number, string>>;
+}
+
 export interface OperationSpec<P extends TSchema, Q extends TSchema, B extends TSchema> {
   readonly id: string;
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
@@ -49,6 +55,8 @@ export interface OperationSpec<P extends TSchema, Q extends TSchema, B extends T
   readonly bodyOptional?: boolean;
   /** Whether the operation accepts the header `Idempotency-Key`. */
   readonly idempotent?: boolean;
+  /** No answer may be cached, and the messages of failures are fixed. */
+  readonly confidential?: Confidential;
   readonly responses: Readonly<Record<number, ResponseSpec>>;
   /** Whether a client may repeat the request after a failure of the platform. */
   readonly repeatable: boolean;

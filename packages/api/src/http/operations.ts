@@ -38,6 +38,11 @@ import { refreshSandbox } from "./routes/sandboxes/refresh-sandbox.ts";
 import { resumeSandbox } from "./routes/sandboxes/resume-sandbox.ts";
 import { setSandboxNetwork } from "./routes/sandboxes/set-sandbox-network.ts";
 import { setSandboxTimeout } from "./routes/sandboxes/set-sandbox-timeout.ts";
+import { createSecret } from "./routes/secrets/create-secret.ts";
+import { deleteSecret } from "./routes/secrets/delete-secret.ts";
+import { getSecret } from "./routes/secrets/get-secret.ts";
+import { listSecrets } from "./routes/secrets/list-secrets.ts";
+import { updateSecret } from "./routes/secrets/update-secret.ts";
 import { createSnapshot } from "./routes/snapshots/create-snapshot.ts";
 import { listSnapshots } from "./routes/snapshots/list-snapshots.ts";
 import { listTeams } from "./routes/teams/list-teams.ts";
@@ -107,6 +112,11 @@ export const OPERATIONS: readonly Operation[] = [
   deleteAccessToken,
   createTeamApiKey,
   deleteTeamApiKey,
+  listSecrets,
+  createSecret,
+  getSecret,
+  updateSecret,
+  deleteSecret,
   listNodes,
   getNode,
   setNodeStatus,

@@ -7,6 +7,7 @@ import { databaseUnavailable, validationError } from "../errors.ts";
 import type { Authenticate, Caller } from "../keys/authenticate.ts";
 import { type Check, createCheck, readQuery } from "./input/check.ts";
 import type { Operation } from "./operation.ts";
+import { NO_STORE } from "./output/encode-error.ts";
 import type { ApiServices } from "./services.ts";
 
 interface Checks {
@@ -60,7 +61,7 @@ export function registerOperation(app: FastifyInstance, deps: HttpDeps, operatio
       );
       return await reply
         .code(response.status)
-        .headers(response.headers ?? {})
+        .headers({ ...(operation.confidential ? NO_STORE : {}), ...response.headers })
         .send(response.body);
     },
   });

@@ -4,6 +4,7 @@ import type { IdempotentRequests } from "../idempotency/idempotent-requests.ts";
 import type { KeyService } from "../keys/key-service.ts";
 import type { NodeService } from "../nodes/node-service.ts";
 import type { SandboxService } from "../sandboxes/service.ts";
+import type { SecretService } from "../secrets/secret-service.ts";
 import type { SnapshotService } from "../snapshots/snapshot-service.ts";
 import type { TeamService } from "../teams/team-service.ts";
 import type { TagService } from "../templates/tag-service.ts";
@@ -20,6 +21,7 @@ export interface ApiServices {
   readonly tags: TagService;
   readonly teams: TeamService;
   readonly keys: KeyService;
+  readonly secrets: SecretService;
   readonly nodes: NodeService;
   /** The id of the cluster of this database. */
   readonly clusterId: string;

@@ -7,6 +7,8 @@ export interface DataFolder {
   readonly secretsFile: string;
   /** A copy of the secrets. */
   readonly secretsBackupFile: string;
+  /** The keys that encrypt teams' secrets in the database. */
+  readonly encryptionKeysFile: string;
   readonly toolsFile: string;
   readonly settingsFile: string;
   /** The settings of the operator's site, which may contain passwords. */
@@ -43,6 +45,7 @@ export function dataFolder(root: string): DataFolder {
     root,
     secretsFile: join(root, "secrets.json"),
     secretsBackupFile: join(root, "secrets.backup.json"),
+    encryptionKeysFile: join(root, "encryption-keys"),
     toolsFile: join(root, "tools.json"),
     settingsFile: join(root, "settings.json"),
     siteFile: join(root, "site.json"),

@@ -4,6 +4,7 @@ export { EXIT_CODES, OperatorError } from "../operator-error.ts";
 export { clientVariables, shellQuote, URL_VARIABLES } from "./client-variables.ts";
 export { createDataFolder, type DataFolder, DEFAULT_DATA_DIR, dataFolder } from "./data-folder.ts";
 export { readJsonFile, writeJsonFile } from "./json-file.ts";
+export { ensureKeyFile } from "./key-file.ts";
 export {
   describeProcess,
   isAlive,

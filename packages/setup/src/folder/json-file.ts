@@ -44,7 +44,7 @@ export async function writeJsonFile(path: string, value: unknown, mode = 0o644):
 }
 
 /** Makes the rename durable. Otherwise a loss of power could bring the old file back. */
-async function syncFolder(path: string): Promise<void> {
+export async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, "r");
   try {
     await folder.sync();

@@ -8,6 +8,7 @@ import { builds } from "./006-builds.ts";
 import { templates } from "./007-templates.ts";
 import { optionsChange } from "./009-options-change.ts";
 import { keys } from "./010-keys.ts";
+import { secrets } from "./011-secrets.ts";
 
 /** In order, never edited after a release; a new step is a new file. */
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -20,4 +21,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "007-templates": templates,
   "009-options-change": optionsChange,
   "010-keys": keys,
+  "011-secrets": secrets,
 };

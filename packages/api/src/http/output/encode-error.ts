@@ -1,6 +1,7 @@
 import { PlatformError } from "@skerry/base";
 import { ERROR_CATALOG, type ErrorCode } from "@skerry/wire";
 import { databaseUnavailable, isErrorCode, publicError, validationError } from "../../errors.ts";
+import type { Operation } from "../operation.ts";
 
 export interface EncodedError {
   readonly status: number;
@@ -10,18 +11,27 @@ export interface EncodedError {
   readonly isOurs: boolean;
 }
 
+/** The operation that failed, as far as its failures depend on it. */
+export type FailedOperation = Pick<Operation, "repeatable" | "confidential">;
+
+export const NO_STORE = { "cache-control": "no-store" };
+
 /** Encodes an error for callers. An internal error reveals no details. */
-export function encodeError(error: unknown, operation: { readonly repeatable: boolean } | undefined): EncodedError {
+export function encodeError(error: unknown, operation: FailedOperation | undefined): EncodedError {
   const failure = toPlatformError(error, operation);
   const code = isErrorCode(failure.code) ? failure.code : "internal";
   const { status, fault, retryable } = ERROR_CATALOG[code];
-  const message = failure.publicMessage ?? "An internal error occurred";
+  const message = operation?.confidential?.messages[status] ?? failure.publicMessage ?? "An internal error occurred";
   const needsAdvice = status === 429 || status >= 500 || retryable;
   const mayHelp = retryable && mayRepeat(code, operation);
   return {
     status,
     body: { code: status, message, ...(failure.detailCode === undefined ? {} : { error_code: failure.detailCode }) },
-    headers: { ...(needsAdvice ? { "Should-Retry": String(mayHelp) } : {}), ...(mayHelp ? { "Retry-After": RETRY_AFTER_SECONDS } : {}) },
+    headers: {
+      ...(operation?.confidential ? NO_STORE : {}),
+      ...(needsAdvice ? { "Should-Retry": String(mayHelp) } : {}),
+      ...(mayHelp ? { "Retry-After": RETRY_AFTER_SECONDS } : {}),
+    },
     isOurs: fault === "platform" && code !== "not_implemented",
   };
 }

@@ -21,11 +21,6 @@ const ROWS: readonly Row[] = [
   ["createVolume", "POST", "/volumes", "volumes", "volumes", KEY],
   ["getVolume", "GET", "/volumes/{volumeID}", "volumes", "volumes", KEY],
   ["deleteVolume", "DELETE", "/volumes/{volumeID}", "volumes", "volumes", KEY],
-  ["listSecrets", "GET", "/secrets", "secrets", "secrets", KEY],
-  ["createSecret", "POST", "/secrets", "secrets", "secrets", KEY],
-  ["getSecret", "GET", "/secrets/{secretID}", "secrets", "secrets", KEY],
-  ["updateSecret", "PATCH", "/secrets/{secretID}", "secrets", "secrets", KEY],
-  ["deleteSecret", "DELETE", "/secrets/{secretID}", "secrets", "secrets", KEY],
 ];
 
 export const NOT_BUILT: readonly Operation[] = ROWS.map(([id, method, path, tag, what, auth]) =>
