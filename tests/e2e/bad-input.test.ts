@@ -60,15 +60,10 @@ describe("bad input", () => {
   });
 
   it("operations that are specified and not built yet return 501", async () => {
-    for (const [path, body] of [
-      ["/volumes", { name: "x" }],
-      ["/secrets", { name: "x" }],
-    ] as const) {
-      expect(await callApi(platform, path, { body })).toMatchObject({
-        status: 501,
-        body: { code: 501, message: expect.stringMatching(/not built yet/) },
-      });
-    }
+    expect(await callApi(platform, "/volumes", { body: { name: "x" } })).toMatchObject({
+      status: 501,
+      body: { code: 501, message: expect.stringMatching(/not built yet/) },
+    });
   });
 
   it("an unknown route is 404 in the same form", async () => {
