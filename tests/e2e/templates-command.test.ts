@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { runCommand, SubprocessError, spawnCommand } from "@skerry/base";
-import { type Platform, startPlatform, startRegistry, type TestRegistry, tarArchive } from "@skerry/testkit";
+import { type Platform, REGISTRY_USER, startPlatform, startRegistry, type TestRegistry, tarArchive } from "@skerry/testkit";
 import { Sandbox } from "e2b";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { clientOf } from "./client.ts";
@@ -13,11 +13,17 @@ const SKERRY = join(import.meta.dirname, "../../skerry");
 const ENV = { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", HOME: "/root", LANG: "C.UTF-8" };
 let platform: Platform;
 let registry: TestRegistry;
+let privateRegistry: TestRegistry;
 let image: string;
+let privateImage: string;
 let dir: string;
 
 beforeAll(async () => {
-  [platform, registry] = await Promise.all([startPlatform({ env: { SKERRY_POOL_SIZE: "0" } }), startRegistry()]);
+  [platform, registry, privateRegistry] = await Promise.all([
+    startPlatform({ env: { SKERRY_POOL_SIZE: "0" } }),
+    startRegistry(),
+    startRegistry({ asksForUser: true }),
+  ]);
   // `up` would have written the settings, from which the command knows the address of the API.
   const { api, edge } = platform.ports;
   const settings = { runtime: "gvisor", listen: "127.0.0.1", apiPort: api, edgePort: edge, domain: platform.domain };
@@ -29,10 +35,11 @@ beforeAll(async () => {
     ...applets.map((name) => ({ path: `bin/${name}`, type: "symlink" as const, target: "busybox" })),
   ]);
   image = await registry.push("tools:1", { layers: [layer], config: { Env: ["FROM_IMAGE=/from image"] } });
+  privateImage = await privateRegistry.push("tools:1", { layers: [layer] });
 });
 afterAll(async () => {
   rmSync(dir, { recursive: true, force: true });
-  await registry?.stop();
+  await Promise.all([registry?.stop(), privateRegistry?.stop()]);
   await platform?.[Symbol.asyncDispose]();
 });
 
@@ -124,6 +131,18 @@ test("a Dockerfile becomes a template that sandboxes start from", async () => {
   } finally {
     await sandbox.kill();
   }
+});
+
+test("an image of a private registry is pulled with the credentials of a login", async () => {
+  const auth = Buffer.from(`${REGISTRY_USER.username}:${REGISTRY_USER.password}`).toString("base64");
+  writeDirectory({ Dockerfile: `FROM ${privateImage}\n`, "auth.json": JSON.stringify({ auths: { [privateRegistry.host]: { auth } } }) });
+  const denied = await templates("build", "private", dir);
+  expect(denied.exitCode).toBe(1);
+  expect(denied.stderr).toContain("the build failed at FROM");
+  const built = await templates("build", "private", dir, "--registry-auth", join(dir, "auth.json"));
+  expect(built.exitCode, built.stderr).toBe(0);
+  expect(built.stderr).toContain(`pulls ${privateImage} with the credentials of ${privateRegistry.host}`);
+  expect(built.stderr).not.toContain(REGISTRY_USER.password);
 });
 
 test("what did not change is taken from the cache, and the rest says why it is not", async () => {

@@ -122,6 +122,10 @@ function addTemplateCommands(program: Command, context: OperatorContext): void {
     .option("--start-cmd <command>", "command that runs in every sandbox (default: ENTRYPOINT and CMD of the Dockerfile)")
     .option("--ready-cmd <command>", "command that succeeds when the start command is ready (default: sleep 20)")
     .option("--build-arg <name=value>", "value of an ARG, repeatable; NAME alone takes the variable of that name", collect, [])
+    .option(
+      "--registry-auth <file>",
+      "credentials for the registry of the image, as `skopeo login` writes them (default: where docker, podman and skopeo keep theirs)",
+    )
     .option("--no-cache", "run every step again, and pull the image")
     .option("-v, --verbose", "show everything that the steps print")
     .addOption(dataOption())

@@ -5,6 +5,7 @@ import type { OperatorContext } from "../context.ts";
 import { BuildProgress } from "../templates/build-progress.ts";
 import { type BuildEnd, type BuildIds, followBuild } from "../templates/follow-build.ts";
 import { PlatformClient } from "../templates/platform-client.ts";
+import { findRegistryLogin, type RegistryLogin } from "../templates/registry-login.ts";
 import { uploadFiles } from "../templates/upload-files.ts";
 import { formatDuration, painter, printable } from "../terminal/text.ts";
 
@@ -19,6 +20,8 @@ export interface BuildOptions {
   readonly buildArg: readonly string[];
   readonly verbose?: boolean;
   readonly data?: string;
+  /** File with credentials of registries. */
+  readonly registryAuth?: string;
   /** The template to build on, instead of the image that the Dockerfile names. */
   readonly fromTemplate?: string;
 }
@@ -40,12 +43,13 @@ export async function buildTemplate(
     buildArgs: readBuildArgs(options.buildArg, context.env),
   });
   for (const { line, message } of read.build.notices) note("warn", `line ${line}: ${message}`);
+  const login = options.fromTemplate === undefined ? await findLogin(read.build.fromImage, options, context.env) : undefined;
   const steps = await prepareSteps(read.build.steps, { directory: resolve(directory), dockerfile: read.path });
   const interrupt = interruptible();
   try {
     const ids = await request(client, { name, options, signal: interrupt.signal });
     await upload(client, { ids, steps, signal: interrupt.signal });
-    await start(client, { ids, read, steps, options, signal: interrupt.signal });
+    await start(client, { ids, read, steps, options, login, signal: interrupt.signal });
     interrupt.detaches();
     const progress = new BuildProgress({ stream: out, isVerbose: options.verbose ?? false });
     const end = await followBuild(client, ids, { signal: interrupt.signal, onEntry: progress.add }).catch((error: unknown) => {
@@ -63,6 +67,12 @@ export async function buildTemplate(
 
 function note(tone: "good" | "warn", text: string): void {
   out.write(`${painter(out)(tone, tone === "good" ? "✓" : "!")} ${printable(text)}\n`);
+}
+
+async function findLogin(image: string, { registryAuth }: BuildOptions, env: OperatorContext["env"]): Promise<RegistryLogin | undefined> {
+  const login = await findRegistryLogin(image, { file: registryAuth, env });
+  if (login) note("good", `pulls ${image} with the credentials of ${login.registry} in ${login.file}`);
+  return login;
 }
 
 /** Ctrl-C ends this program at once, and says what becomes of the build. */
@@ -125,14 +135,23 @@ async function start(
     read,
     steps,
     options,
+    login,
     signal,
-  }: { ids: BuildIds; read: DockerfileRead; steps: PreparedSteps; options: BuildOptions; signal: AbortSignal },
+  }: {
+    ids: BuildIds;
+    read: DockerfileRead;
+    steps: PreparedSteps;
+    options: BuildOptions;
+    login: RegistryLogin | undefined;
+    signal: AbortSignal;
+  },
 ): Promise<void> {
   const startCmd = options.startCmd ?? read.build.startCommand;
   await client.call("POST", `/v2/templates/${ids.templateId}/builds/${ids.buildId}`, {
     signal,
     body: {
       ...(options.fromTemplate === undefined ? { fromImage: read.build.fromImage } : { fromTemplate: options.fromTemplate }),
+      ...(login && { fromImageRegistry: { type: "registry", username: login.username, password: login.password } }),
       force: !options.cache,
       steps: steps.map(({ type, args, filesHash }) => ({ type, args, ...(filesHash !== undefined && { filesHash }) })),
       ...(startCmd !== "" && { startCmd }),
