@@ -21,7 +21,7 @@ interface BuildStatus {
 
 export type BuildEnd = { readonly status: "ready" } | { readonly status: "error"; readonly message: string; readonly step: string };
 
-const POLL_MS = 200;
+const POLL_MS = 50;
 
 /** Reads the log of a build until it has ended. */
 export async function followBuild(

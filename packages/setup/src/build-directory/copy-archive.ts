@@ -26,14 +26,21 @@ export function hashFiles({ entries, archive }: CopyFiles): string {
   return hash.digest("hex");
 }
 
-/** Reads without waiting in between: thousands of small files take a fifth of the time. */
 function hashContent(hash: Hash, diskPath: string, buffer: Buffer): void {
+  for (const piece of piecesOf(diskPath, buffer)) hash.update(piece);
+}
+
+/**
+ * The content of a file, in pieces of the buffer that the next piece overwrites. Reads without waiting in between: thousands of small
+ * files take a fifth of the time.
+ */
+function* piecesOf(diskPath: string, buffer: Buffer): Generator<Buffer> {
   const file = openSync(diskPath, "r");
   try {
     for (;;) {
       const bytes = readSync(file, buffer, 0, buffer.length, null);
       if (bytes === 0) return;
-      hash.update(buffer.subarray(0, bytes));
+      yield buffer.subarray(0, bytes);
     }
   } finally {
     closeSync(file);
@@ -46,12 +53,26 @@ export async function writeArchive(files: CopyFiles, path: string): Promise<void
   else await pipeline(archiveBytes(files.entries), createWriteStream(path));
 }
 
-async function* archiveBytes(entries: ReadonlyMap<string, DirectoryEntry>): AsyncGenerator<Buffer> {
+function* archiveBytes(entries: ReadonlyMap<string, DirectoryEntry>): Generator<Buffer> {
+  const buffer = Buffer.alloc(CHUNK_BYTES);
+  let gathered: Buffer[] = [];
+  let bytes = 0;
   for (const [path, entry] of sortedEntries(entries)) {
-    yield headerOf(path, entry);
-    if (entry.type === "file") yield* contentOf(entry);
+    for (const piece of entryBytes(path, entry, buffer)) {
+      gathered.push(piece);
+      bytes += piece.length;
+      if (bytes < CHUNK_BYTES) continue;
+      yield Buffer.concat(gathered);
+      gathered = [];
+      bytes = 0;
+    }
   }
-  yield Buffer.alloc(1024);
+  yield Buffer.concat([...gathered, Buffer.alloc(1024)]);
+}
+
+function* entryBytes(path: string, entry: DirectoryEntry, buffer: Buffer): Generator<Buffer> {
+  yield headerOf(path, entry);
+  if (entry.type === "file") yield* contentOf(entry, buffer);
 }
 
 const TAR_TYPES = { file: "File", directory: "Directory", link: "SymbolicLink" } as const;
@@ -75,13 +96,12 @@ function headerOf(path: string, entry: DirectoryEntry): Buffer {
   return Buffer.concat([extended, block]);
 }
 
-async function* contentOf({ diskPath, size }: DirectoryEntry): AsyncGenerator<Buffer> {
+function* contentOf({ diskPath, size }: DirectoryEntry, buffer: Buffer): Generator<Buffer> {
   let left = size;
-  if (size > 0) {
-    for await (const chunk of createReadStream(diskPath, { end: size - 1, highWaterMark: CHUNK_BYTES })) {
-      left -= (chunk as Buffer).length;
-      yield chunk as Buffer;
-    }
+  for (const piece of piecesOf(diskPath, buffer)) {
+    left -= piece.length;
+    if (left < 0) break;
+    yield Buffer.from(piece);
   }
   if (left !== 0) throw new OperatorError(`${diskPath} changed while it was read`, { hints: ["Start the build again."] });
   if (size % 512 !== 0) yield Buffer.alloc(512 - (size % 512));
