@@ -1,10 +1,12 @@
 import { createHash } from "node:crypto";
 import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
+import { setTimeout as sleep } from "node:timers/promises";
 import { TEST_CERTIFICATE } from "@skerry/testkit/test-certificate";
 import { AGENT_PORT } from "@skerry/wire";
 import { describe, expect, test } from "vitest";
 import type { Ingress } from "../src/index.ts";
 import { fetchThrough, hostOf, RawClient, waitFor } from "./client.ts";
+import { Control } from "./control.ts";
 import { logToFile } from "./log-file.ts";
 import { createWorld, listen, type Reach, SANDBOX_ID, type WorldConfig } from "./parts.ts";
 
@@ -16,8 +18,8 @@ const PRIVATE: Ingress = { tokenDigest: createHash("sha256").update(TOKEN).diges
 async function worldWith(ingress: Ingress, reach: Reach = "direct", config: WorldConfig = {}) {
   const world = await createWorld(reach, config);
   const find = world.routes.find;
-  world.routes.find = async (sandboxId, visitor) => {
-    const answer = await find(sandboxId, visitor);
+  world.routes.find = async (...asked) => {
+    const answer = await find(...asked);
     return answer.kind === "running" ? { ...answer, route: { ...answer.route, ingress } } : answer;
   };
   const seen: string[][] = [];
@@ -56,6 +58,17 @@ describe.each<Reach>(["direct", "connect"])("a private sandbox over a %s dial", 
     expect(world.sandboxes.dials).toBe(0);
     expect((await ask({ "E2B-Traffic-Access-Token": TOKEN })).body.toString()).toBe("served");
     expect(seen.flat().join()).not.toMatch(new RegExp(`${TOKEN}|traffic-access`, "i"));
+  });
+
+  test("it is not asked for when the sandbox has ended", async () => {
+    await using scene = await worldWith(PRIVATE, reach, { control: new Control() });
+    const { world } = scene;
+    const ask = async (headers: object) => (await fetchThrough(world.port, 3000, { headers: { host: hostOf(3000), ...headers } })).status;
+    expect(await ask({ "e2b-traffic-access-token": TOKEN })).toBe(200);
+    world.sandboxes.kill(SANDBOX_ID);
+    // The edge still knows the route, for some seconds, and it is no longer a recent one.
+    await sleep(300);
+    expect([await ask({}), await ask({ "e2b-traffic-access-token": OTHER })]).toEqual([502, 502]);
   });
 
   test("upgrades ask for it too", async () => {

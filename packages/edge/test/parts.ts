@@ -128,7 +128,7 @@ function noting(table: RouteTable): RouteTable & { forgotten: string[] } {
   const forgotten: string[] = [];
   return {
     forgotten,
-    find: (sandboxId, visitor) => table.find(sandboxId, visitor),
+    find: (...asked) => table.find(...asked),
     forget(sandboxId) {
       forgotten.push(sandboxId);
       table.forget(sandboxId);

@@ -48,7 +48,7 @@ export type Upstream =
 export async function openUpstream(deps: OpenDeps, call: Call): Promise<Upstream> {
   const { target, refusals, signal } = call;
   try {
-    const answer = await findRoute(deps, call);
+    const answer = await findOpenRoute(deps, call);
     if (answer.kind !== "running") return refuseRoute(deps, call, answer);
     const barred = bar(deps, call, answer.route) ?? count(deps, call);
     if (barred) return refused(barred);
@@ -102,9 +102,16 @@ export async function explainFailure(deps: UpstreamDeps, { target, refusals }: P
   }
 }
 
+/** Nobody is asked for the token of a sandbox that has ended: a route that would refuse the request must be a recent one. */
+async function findOpenRoute(deps: UpstreamDeps, call: Call): Promise<RouteAnswer> {
+  const answer = await findRoute(deps, call);
+  if (answer.kind !== "running" || !tokenFault(answer.route.ingress, call.target, call.trafficToken)) return answer;
+  return findRoute(deps, call, { isRecent: true });
+}
+
 /** Stops waiting when the client disconnects, which frees the memory of the request. The lookup goes on for other clients. */
-function findRoute({ routes }: UpstreamDeps, { target, visitor, signal }: Call): Promise<RouteAnswer> {
-  return untilAborted(routes.find(target.sandboxId, visitor), signal);
+function findRoute({ routes }: UpstreamDeps, { target, visitor, signal }: Call, options = {}): Promise<RouteAnswer> {
+  return untilAborted(routes.find(target.sandboxId, visitor, options), signal);
 }
 
 type Dialled = Extract<Upstream, { kind: "open" }> | { kind: "failed"; code: DialErrorCode };

@@ -35,6 +35,24 @@ test("a running sandbox's route is asked for once, until it is too old", async (
   expect(asked).toHaveLength(2);
 });
 
+test("a recent route is asked for again sooner, once for all who want one", async () => {
+  let now = 0;
+  const running = new Map([[ID as string, "http://a"]]);
+  const { asked, table } = tableOver(running, { now: () => now, maxAgeMs: 100, recentMs: 10 });
+  await table.find(ID);
+  now = 9;
+  await table.find(ID, undefined, { isRecent: true });
+  expect(asked).toHaveLength(1);
+  now = 11;
+  await Promise.all([1, 2, 3].map(() => table.find(ID, undefined, { isRecent: true })));
+  expect(asked).toHaveLength(2);
+  now = 22;
+  running.delete(ID);
+  expect(await table.find(ID)).toMatchObject({ kind: "running" });
+  expect(await table.find(ID, undefined, { isRecent: true })).toEqual(UNKNOWN);
+  expect(await table.find(ID)).toEqual(UNKNOWN);
+});
+
 test("questions side by side are one call", async () => {
   const { asked, table } = tableOver(new Map([[ID, "http://a"]]));
   await Promise.all(Array.from({ length: 50 }, () => table.find(ID)));
