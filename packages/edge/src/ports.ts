@@ -65,9 +65,9 @@ export interface RouteTable {
    * With a visitor, the control plane wakes a paused sandbox if this is allowed, and the promise resolves when the sandbox runs,
    * within about a minute. A caller may stop waiting at any time. This affects neither other callers nor the resume.
    *
-   * `isRecent`: the answer is not older than a quarter of a second, unless the control plane does not respond.
+   * `isFresh`: the known route is used only if the control plane does not respond.
    */
-  find(sandboxId: SandboxId, visitor?: Visitor, options?: { readonly isRecent?: boolean }): Promise<RouteAnswer>;
+  find(sandboxId: SandboxId, visitor?: Visitor, options?: { readonly isFresh?: boolean }): Promise<RouteAnswer>;
   /** Discards the known route of the sandbox, because it was wrong. */
   forget(sandboxId: SandboxId): void;
 }

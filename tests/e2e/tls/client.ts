@@ -55,6 +55,21 @@ socket.send("through TLS");
 assert.equal(((await echoed) as [MessageEvent])[0].data, "through TLS");
 socket.close();
 
+// A private sandbox: its token opens its ports, also while it is paused, and nothing else does.
+const locked = await Sandbox.create({
+  network: { allowPublicTraffic: false },
+  lifecycle: { onTimeout: "pause", autoResume: true },
+});
+const token = { "e2b-traffic-access-token": locked.trafficAccessToken ?? "" };
+await locked.commands.run("python3 -m http.server 8000", { background: true, timeoutMs: 0 });
+const statusWith = async (headers: Record<string, string>) => (await fetch(`https://${locked.getHost(8000)}/`, { headers })).status;
+while ((await statusWith(token)) === 502) await sleep(100);
+assert.deepEqual([await statusWith(token), await statusWith({})], [200, 403]);
+await locked.pause();
+assert.deepEqual([await statusWith({}), await statusWith(token)], [403, 200]);
+await locked.kill();
+assert.equal(await statusWith({}), 502);
+
 const listed = await Sandbox.list().nextItems();
 assert.ok(listed.some(({ sandboxId }) => sandboxId === sandbox.sandboxId));
 assert.equal(await sandbox.kill(), true);

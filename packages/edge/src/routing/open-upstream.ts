@@ -102,16 +102,20 @@ export async function explainFailure(deps: UpstreamDeps, { target, refusals }: P
   }
 }
 
-/** Nobody is asked for the token of a sandbox that has ended: a route that would refuse the request must be a recent one. */
+/**
+ * Nobody is asked for the token of a sandbox that has ended: a known route that would refuse the request is confirmed. All such requests of
+ * a sandbox share a call, because they name no visitor. So a flood of wrong tokens makes at most one call at a time.
+ */
 async function findOpenRoute(deps: UpstreamDeps, call: Call): Promise<RouteAnswer> {
   const answer = await findRoute(deps, call);
   if (answer.kind !== "running" || !tokenFault(answer.route.ingress, call.target, call.trafficToken)) return answer;
-  return findRoute(deps, call, { isRecent: true });
+  const confirmed = await untilAborted(deps.routes.find(call.target.sandboxId, undefined, { isFresh: true }), call.signal);
+  return confirmed.kind === "running" ? confirmed : findRoute(deps, call);
 }
 
 /** Stops waiting when the client disconnects, which frees the memory of the request. The lookup goes on for other clients. */
-function findRoute({ routes }: UpstreamDeps, { target, visitor, signal }: Call, options = {}): Promise<RouteAnswer> {
-  return untilAborted(routes.find(target.sandboxId, visitor, options), signal);
+function findRoute({ routes }: UpstreamDeps, { target, visitor, signal }: Call): Promise<RouteAnswer> {
+  return untilAborted(routes.find(target.sandboxId, visitor), signal);
 }
 
 type Dialled = Extract<Upstream, { kind: "open" }> | { kind: "failed"; code: DialErrorCode };

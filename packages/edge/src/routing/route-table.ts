@@ -7,8 +7,6 @@ import type { Absence, Ingress, RouteAnswer, RouteTable, Visitor } from "../port
 export interface RouteTableOptions {
   /** How long a route is used without a new lookup. Also the interval between lookups while the control plane does not answer. Default 5 s. */
   readonly maxAgeMs?: number;
-  /** How old a recent route may be. Default 0.25 s. */
-  readonly recentMs?: number;
   /** How long a lookup may take before the edge uses an expired route instead. Default 2 s. */
   readonly patienceMs?: number;
   /** Maximum number of cached routes. Default 10,000. */
@@ -35,7 +33,6 @@ type Asking = Map<string, Promise<RouteAnswer>>;
  */
 export function routeTableFrom(client: Client<typeof RouteService>, options: RouteTableOptions = {}): RouteTable {
   const maxAgeMs = options.maxAgeMs ?? 5_000;
-  const recentMs = Math.min(options.recentMs ?? 250, maxAgeMs);
   const maxEntries = options.maxEntries ?? 10_000;
   const patienceMs = options.patienceMs ?? 2_000;
   const now = options.now ?? Date.now;
@@ -84,10 +81,9 @@ export function routeTableFrom(client: Client<typeof RouteService>, options: Rou
   };
 
   return {
-    async find(sandboxId, visitor, { isRecent = false } = {}) {
+    async find(sandboxId, visitor, { isFresh = false } = {}) {
       const entry = known.get(sandboxId);
-      const until = (entry?.until ?? 0) - (isRecent ? maxAgeMs - recentMs : 0);
-      if (entry && until > now()) return entry.answer;
+      if (entry && !isFresh && entry.until > now()) return entry.answer;
       const calls: Asking = asking.get(sandboxId) ?? new Map();
       const call = calls.get(keyOf(visitor)) ?? ask(sandboxId, visitor, calls);
       return entry ? orLast(call, sandboxId, entry.answer) : call;
