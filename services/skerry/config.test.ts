@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { rootCertificates } from "node:tls";
 import { siteNetworkOf } from "@skerry/setup/site-network";
 import { expect, it } from "vitest";
-import { parseServeConfig } from "./config.ts";
+import { parseServeConfig, sandboxOriginOf } from "./config.ts";
 
 it.each([
   ["127.0.0.1", "http://127.0.0.1:4682"],
@@ -80,4 +80,14 @@ it("takes encryption keys from one place, and does not show them", () => {
   const both = { SKERRY_ENCRYPTION_KEYS: "k1", SKERRY_ENCRYPTION_KEYS_FILE: "/run/keys" };
   expect(() => parseServeConfig(both)).toThrow("exclude each other");
   expect(JSON.stringify(parseServeConfig({ SKERRY_ENCRYPTION_KEYS: "hidden" }))).not.toContain("hidden");
+});
+
+it.each([
+  [{}, "http", "localhost:4681"],
+  [{ SKERRY_DOMAIN: "one.example" }, "http", "one.example"],
+  [{ SKERRY_DOMAIN: "one.example", SKERRY_ADVERTISE_DOMAIN: "two.example" }, "http", "two.example"],
+  [{ SKERRY_DOMAIN: "one.example", SKERRY_API_URL: "https://api.one.example" }, "https", "one.example"],
+  [{ SKERRY_DOMAIN: "one.example:4443", SKERRY_TLS_CERT: "/cert.pem" }, "https", "one.example:4443"],
+])("with %o, links to sandboxes begin with %s and lead to %s", (env, scheme, domain) => {
+  expect(sandboxOriginOf(parseServeConfig(env))).toEqual({ scheme, domain });
 });

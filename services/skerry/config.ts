@@ -173,6 +173,11 @@ export function databaseUrlOf({ databaseUrl, dataDir }: ServeConfig): string {
   return databaseUrl ?? `sqlite:${dataFolder(dataDir).databaseFile}`;
 }
 
+/** Where links to ports of sandboxes lead. Clients that use TLS for the API, or could, use it for sandboxes too. */
+export function sandboxOriginOf({ advertiseDomain, domain, tls, apiUrl }: ServeConfig): { scheme: "http" | "https"; domain: string } {
+  return { scheme: tls || apiUrl?.startsWith("https:") ? "https" : "http", domain: advertiseDomain ?? domain };
+}
+
 /** The key may be in the certificate's file. */
 function readTls(reader: ConfigReader): TlsServeConfig | undefined {
   const port = reader.integer("TLS_PORT", 4443, PORT);

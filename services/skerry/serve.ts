@@ -6,13 +6,13 @@ import { createClient, createRouterTransport } from "@connectrpc/connect";
 import { createApi, localNode, type NodeDirectory, remoteNodes, rpcTransport, seedIdentity, seedTemplates } from "@skerry/api";
 import { createLogger, IdleMemory, type Logger, PlatformError } from "@skerry/base";
 import { openFolderBlobStore } from "@skerry/blobs";
-import { connectDialer, createEdge, type Dial, findSignerFrom, routeTableFrom } from "@skerry/edge";
+import { connectDialer, createEdge, type Dial, findLinkFrom, findSignerFrom, routeTableFrom } from "@skerry/edge";
 import { createNode, type Node } from "@skerry/node";
 import { dataFolder } from "@skerry/setup/folder";
 import { openStore, refuseNewerDatabase } from "@skerry/store";
 import { AGENT_VERSION } from "@skerry/wire";
 import { RouteService } from "@skerry/wire/control";
-import { databaseUrlOf, parseServeConfig, type ServeConfig } from "./config.ts";
+import { databaseUrlOf, parseServeConfig, type ServeConfig, sandboxOriginOf } from "./config.ts";
 import { listenControlServer } from "./control-server.ts";
 import { type EdgeTls, openEdgeTls } from "./edge-tls.ts";
 import { encryptionKeysOf } from "./encryption-keys.ts";
@@ -107,6 +107,7 @@ async function startApi(context: RoleContext, stack: AsyncDisposableStack, node:
       buildCacheDays: config.buildCacheDays,
       maxUploadMb: config.maxUploadMb,
       ...(config.apiUrl === undefined ? {} : { publicUrl: config.apiUrl }),
+      sandboxOrigin: sandboxOriginOf(config),
       ownerId: ownerIdOf({ dataDir: config.dataDir, port: config.apiPort, logger }),
       agentVersion: AGENT_VERSION,
       timing: { keepUnaskedMs: config.keepEndedHours * 3_600_000 },
@@ -156,7 +157,13 @@ async function startEdge(
   const client = createClient(RouteService, transport);
   const edge = createEdge(
     { host, port, trustedProxies, ...(maxSandboxConnections === 0 ? {} : { maxSandboxConnections }), ...tls },
-    { routes: routeTableFrom(client), findSigner: findSignerFrom(client), dial, logger: logger.child({ role: "edge" }) },
+    {
+      routes: routeTableFrom(client),
+      findSigner: findSignerFrom(client),
+      findLink: findLinkFrom(client),
+      dial,
+      logger: logger.child({ role: "edge" }),
+    },
   );
   await listening({ what: "the edge", host, port, setting: "SKERRY_EDGE_PORT, --edge-port" }, () => edge.listen());
   stack.defer(() => edge.close());

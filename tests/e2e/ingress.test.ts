@@ -1,4 +1,4 @@
-import { readdirSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { type IncomingMessage, request } from "node:http";
 import { join } from "node:path";
 import { runCommand } from "@skerry/base";
@@ -105,6 +105,34 @@ describe("incoming traffic", () => {
     expect(again.trafficAccessToken).toBe(token);
     await Promise.all([sandbox.kill(), other.kill()]);
     expect(JSON.parse((await ask(sandbox, { token })).text)).toMatchObject({ message: "The sandbox was not found" });
+  });
+
+  it("a link opens one port of a private sandbox, wakes it, and is worth nothing once it is revoked", async () => {
+    const sandbox = await createServing({ allowPublicTraffic: false });
+    const headers = { "X-API-Key": platform.secrets.apiKey, "Content-Type": "application/json" };
+    const links = (path = "", init: object = {}) =>
+      fetch(`${platform.apiUrl}/sandboxes/${sandbox.sandboxId}/links${path}`, { headers, ...init });
+    const made = await links("", { method: "POST", body: JSON.stringify({ port: 3000, expiresIn: 600, path: "/page?a=b" }) });
+    const link = (await made.json()) as { linkID: string; url: string; token: string };
+    expect(made.status).toBe(201);
+    const url = new URL(link.url);
+    expect(url.host).toBe(sandbox.getHost(3000));
+    await sandbox.pause();
+    const other: Asked[] = [{}, { port: 3001, headers: { "skerry-link-token": link.token } }];
+    for (const asked of other) expect((await ask(sandbox, asked)).status).toBe(403);
+    const opened = await ask(sandbox, { path: url.pathname + url.search });
+    expect([opened.status, opened.headers.location]).toEqual([302, "/page?a=b"]);
+    expect(await stateOf(sandbox)).toBe("paused");
+    const Cookie = String(opened.headers["set-cookie"]).split(";")[0] ?? "";
+    const shown = await ask(sandbox, { path: "/page?a=b", headers: { Cookie } });
+    expect([shown.status, await stateOf(sandbox)]).toEqual([200, "running"]);
+    expect(shown.text).not.toContain(link.token);
+    expect((await ask(sandbox, { headers: { "skerry-link-token": link.token } })).status).toBe(200);
+    expect((await links(`/${link.linkID}`, { method: "DELETE" })).status).toBe(204);
+    await waitUntil("the edge has forgotten the link", async () => (await ask(sandbox, { headers: { Cookie } })).status === 403);
+    expect((await ask(sandbox, { path: url.pathname + url.search })).status).toBe(403);
+    expect(readFileSync(platform.logFile, "utf8")).not.toContain(link.token.split(".")[1]);
+    await sandbox.kill();
   });
 
   it("a fork of a private sandbox has a token of its own", async () => {

@@ -1,3 +1,5 @@
+import type { SandboxOrigin } from "./links/link-service.ts";
+
 export interface ApiConfig {
   readonly host: string;
   /** 0 binds a free port, which `listen()` returns. */
@@ -22,6 +24,8 @@ export interface ApiConfig {
   readonly agentVersion: string;
   /** Shown as `domain` in answers. Clients then use it instead of their own setting. */
   readonly advertiseDomain?: string;
+  /** Where links to ports of sandboxes lead. Default: `http://…localhost:4681`. */
+  readonly sandboxOrigin?: SandboxOrigin;
   readonly timing?: Partial<ApiTiming>;
 }
 

@@ -12,6 +12,7 @@ import { IdempotentRequests } from "./idempotency/idempotent-requests.ts";
 import { authenticate } from "./keys/authenticate.ts";
 import { accessTokenOf, trafficTokenOf } from "./keys/credential.ts";
 import { KeyService } from "./keys/key-service.ts";
+import { LinkService, type SandboxOrigin } from "./links/link-service.ts";
 import { Liveness } from "./liveness.ts";
 import type { NodeDirectory } from "./nodes/directory.ts";
 import { NodeService } from "./nodes/node-service.ts";
@@ -34,6 +35,8 @@ import { TeamService } from "./teams/team-service.ts";
 import { TagService } from "./templates/tag-service.ts";
 import { TemplateService } from "./templates/template-service.ts";
 import { createRouteService } from "./traffic/route-service.ts";
+
+const LOCAL_ORIGIN: SandboxOrigin = { scheme: "http", domain: "localhost:4681" };
 
 export interface ApiDeps {
   /** The caller closes it, after the API. */
@@ -83,6 +86,7 @@ export async function createApi(config: ApiConfig, deps: ApiDeps): Promise<Api> 
   };
   const auth = { identity: store.identity, adminToken: deps.secrets.adminToken, clock };
   const vault = new SecretService({ secrets: store.secrets, box: new SecretBox(deps.secrets.encryptionKeys), clock, logger });
+  const links = new LinkService({ links: store.links, clock, origin: config.sandboxOrigin ?? LOCAL_ORIGIN });
   const fastify = await createServer({
     services: {
       sandboxes: service,
@@ -94,6 +98,7 @@ export async function createApi(config: ApiConfig, deps: ApiDeps): Promise<Api> 
       teams: new TeamService({ identity: store.identity, clock }),
       keys: new KeyService({ ...store, clock }),
       secrets: vault,
+      links,
       nodes: new NodeService({ nodes: work.nodes, repository: store.nodes, clock, timeoutMs: timing.listTimeoutMs }),
       clusterId: store.clusterId,
       idempotency: new IdempotentRequests({ ...work, keys: store.idempotency, ...tokens }),
@@ -135,6 +140,7 @@ export async function createApi(config: ApiConfig, deps: ApiDeps): Promise<Api> 
       sandboxes: store.sandboxes,
       wake: (id, signal) => service.wake(id, signal),
       ...tokens,
+      findLink: (id, port, proof) => links.find(id, port, proof),
       clock,
       logger,
     }),

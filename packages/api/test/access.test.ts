@@ -91,6 +91,8 @@ async function ownedBy(api: ApiHarness): Promise<Owned> {
   const token = await api.call("POST", "/access-tokens", { ...bearer, body: { name: "token-marker" } });
   const secret = await api.call("POST", "/secrets", { body: { name: "secret-marker", value: "secret-value" } });
   expect(secret.status).toBe(201);
+  const link = await api.call("POST", `/sandboxes/${sandboxID}/links`, { body: { port: 3000, expiresIn: 600, path: "/link-marker" } });
+  expect(link.status).toBe(201);
   return {
     sandboxID,
     sandbox_ids: sandboxID,
@@ -109,12 +111,14 @@ async function ownedBy(api: ApiHarness): Promise<Owned> {
     nodeID: "node1",
     volumeID: randomUUID(),
     secretID: secret.body.secretID,
+    linkID: link.body.linkID,
   };
 }
 
 /** Everything of the team of the harness that callers can see. */
-async function stateOf(api: ApiHarness, { templateID = "" }: Owned): Promise<unknown> {
-  const paths = ["/v2/sandboxes", "/v2/templates", "/snapshots", "/secrets", `/templates/${templateID}`, `/templates/${templateID}/tags`];
+async function stateOf(api: ApiHarness, { templateID = "", sandboxID = "" }: Owned): Promise<unknown> {
+  const templates = ["/v2/templates", `/templates/${templateID}`, `/templates/${templateID}/tags`];
+  const paths = ["/v2/sandboxes", `/sandboxes/${sandboxID}/links`, "/snapshots", "/secrets", ...templates];
   const answers = await Promise.all(paths.map(async (path) => (await api.call("GET", path)).body));
   const keys = await api.call("GET", "/api-keys", { key: null, headers: { Authorization: `Bearer ${api.accessToken}` } });
   return { answers, keys: keys.body.map(({ lastUsed: _lastUsed, ...rest }: Answer["body"]) => rest) };
@@ -207,6 +211,7 @@ describeOnEachDatabase("every operation", { inSample: "both" }, (api) => {
       "paused-marker",
       "snapshot-marker",
       "key-marker",
+      "link-marker",
       ...Object.values(owned).filter((id) => id.length > 15),
     ];
     for (const operation of operationsOf(document)) {

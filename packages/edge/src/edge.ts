@@ -14,12 +14,13 @@ import { SandboxConnections } from "./connections/sandbox-connections.ts";
 import { Turns } from "./connections/turns.ts";
 import { isUpgrade } from "./forwarding/forward-upgrade.ts";
 import { STREAM_BUFFER_BYTES } from "./forwarding/stream-buffer.ts";
+import { LinkLookup } from "./links/link-lookup.ts";
 import { type ApiRoute, isForApi, serveApi } from "./platform-api/serve-api.ts";
-import type { FindSigner } from "./ports.ts";
+import type { FindLink, FindSigner } from "./ports.ts";
 import type { UpstreamDeps } from "./routing/open-upstream.ts";
 import { refuseConnect, type ServeDeps, serveRequest, serveUpgrade } from "./serve.ts";
 import { AttemptLimit } from "./signatures/attempt-limit.ts";
-import { clientAddresses } from "./signatures/client-address.ts";
+import { clientAddresses, secureClients } from "./signatures/client-address.ts";
 import { SignerLookup } from "./signatures/signer-lookup.ts";
 import type { CertificateFiles } from "./tls/certificate-files.ts";
 import { type HandshakeLimits, TlsListener } from "./tls/tls-listener.ts";
@@ -59,6 +60,7 @@ export interface TlsConfig extends Partial<HandshakeLimits> {
 
 export interface EdgeDeps extends UpstreamDeps {
   readonly findSigner: FindSigner;
+  readonly findLink: FindLink;
 }
 
 export interface Edge {
@@ -104,7 +106,9 @@ export function createEdge(config: EdgeConfig, deps: EdgeDeps): Edge {
     signers: new SignerLookup(deps.findSigner, new AttemptLimit(config.now)),
     connections: new SandboxConnections(config.maxSandboxConnections ?? Math.max(1, Math.floor(maxConnections / 2))),
     refusalLog: new RefusalLog(deps.logger, config.now),
+    links: new LinkLookup({ findLink: deps.findLink, attempts: new AttemptLimit(config.now), now: config.now }),
     clientAddressOf,
+    isSecure: secureClients(config.trustedProxies ?? []),
   };
   const { api } = config;
   const turns = new Turns();

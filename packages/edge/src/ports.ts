@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import type { SandboxId, SignedFileRequest, Target } from "@skerry/wire";
+import type { LinkProof, SandboxId, SignedFileRequest, Target } from "@skerry/wire";
 
 /** The node that sandbox traffic goes to. */
 export interface Route {
@@ -29,6 +29,8 @@ export interface Visitor {
   readonly accessToken: string;
   /** As received; "" when absent. */
   readonly trafficToken: string;
+  /** The link that opens the port, if the request shows one. */
+  readonly link?: LinkProof | undefined;
   /** The request is a health check of the agent. */
   readonly isProbe: boolean;
 }
@@ -78,6 +80,20 @@ export interface RouteTable {
  * Failure policy: throws if the control plane does not answer.
  */
 export type FindSigner = (file: SignedFileRequest & { readonly signature: string }) => Promise<SandboxId | undefined>;
+
+/** A link that opens a port. */
+export interface ValidLink {
+  readonly expiresInMs: number;
+  /** The methods that it permits. Empty: all. */
+  readonly methods: readonly string[];
+}
+
+/**
+ * Returns the link that the proof proves, if it is valid now and leads to this port.
+ *
+ * Failure policy: throws if the control plane does not answer.
+ */
+export type FindLink = (target: Target, proof: LinkProof) => Promise<ValidLink | undefined>;
 
 /**
  * Opens a byte stream to a port of a sandbox, or throws a PlatformError with a DialErrorCode. The caller then owns the stream.

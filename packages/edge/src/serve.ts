@@ -10,6 +10,7 @@ import type { RequestHead } from "./routing/route-request.ts";
 
 export interface ServeDeps extends AdmitDeps {
   readonly clientAddressOf: (req: IncomingMessage) => string;
+  readonly isSecure: (req: IncomingMessage) => boolean;
 }
 
 export interface Limits {
@@ -79,5 +80,5 @@ export function refuseConnect(req: IncomingMessage, client: Duplex): void {
 
 function headOf(deps: ServeDeps, req: IncomingMessage): RequestHead {
   const clientAddress = () => deps.clientAddressOf(req);
-  return { method: req.method ?? "", url: req.url ?? "", rawHeaders: req.rawHeaders, clientAddress };
+  return { method: req.method ?? "", url: req.url ?? "", rawHeaders: req.rawHeaders, clientAddress, isSecure: () => deps.isSecure(req) };
 }

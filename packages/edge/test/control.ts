@@ -46,6 +46,7 @@ export class Control {
   async tableOver(reach: Reach, stack: AsyncDisposableStack): Promise<RouteTable> {
     const service: ServiceImpl<typeof RouteService> = {
       findSigner: async () => ({ sandboxId: "" }),
+      findLink: async () => ({}),
       findRoute: async ({ sandboxId, wake, port, accessToken, probe }, context) => {
         this.asked.push({ wake, port, accessToken, probe });
         context.signal.addEventListener("abort", () => this.aborted++);

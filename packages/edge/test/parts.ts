@@ -11,6 +11,7 @@ import {
   type Dial,
   type Edge,
   type EdgeConfig,
+  type FindLink,
   type FindSigner,
   type Route,
   type RouteTable,
@@ -73,10 +74,18 @@ export interface WorldConfig extends Partial<EdgeConfig> {
   readonly control?: Control;
   /** By default, no sandbox made any signature. */
   readonly findSigner?: FindSigner;
+  /** By default, there are no links. */
+  readonly findLink?: FindLink;
 }
 
 export async function createWorld(reach: Reach, options: WorldConfig = {}): Promise<World> {
-  const { control, findSigner = async () => undefined, logger = createLogger({ name: "edge", level: "error" }), ...config } = options;
+  const {
+    control,
+    findSigner = async () => undefined,
+    findLink = async () => undefined,
+    logger = createLogger({ name: "edge", level: "error" }),
+    ...config
+  } = options;
   const stack = new AsyncDisposableStack();
   const sandboxes = new Sandboxes();
   sandboxes.ports.set(SANDBOX_ID, new Map());
@@ -91,7 +100,7 @@ export async function createWorld(reach: Reach, options: WorldConfig = {}): Prom
     ? noting(await control.tableOver(reach, stack))
     : noting(tableOf(sandboxes, () => ({ nodeId: "node-1", nodeUrl, run: "1" })));
   control?.attach(sandboxes, nodeUrl);
-  const edge = createEdge({ host: "127.0.0.1", port: 0, ...config }, { routes, findSigner, dial, logger });
+  const edge = createEdge({ host: "127.0.0.1", port: 0, ...config }, { routes, findSigner, findLink, dial, logger });
   const { port } = await edge.listen();
   stack.defer(() => edge.close());
   return {

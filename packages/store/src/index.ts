@@ -8,6 +8,7 @@ export { type Credential, IdentityRepository, type KeyOwner, type Membership, ty
 export type { Image, ImageKind, ImageState, NewImage } from "./image.ts";
 export { ImageRepository } from "./images.ts";
 export { KeyRepository, type ListedKey } from "./keys.ts";
+export { LinkRepository, type StoredLink } from "./links.ts";
 export { type NodeLoad, NodeRepository, type NodeStatusEntry, type SetNodeStatus } from "./nodes.ts";
 export { openStore, refuseNewerDatabase, type Store } from "./open-store.ts";
 export { ProcessRepository } from "./processes.ts";

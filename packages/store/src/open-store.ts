@@ -12,6 +12,7 @@ import { IdempotencyRepository } from "./idempotency.ts";
 import { IdentityRepository } from "./identity.ts";
 import { ImageRepository } from "./images.ts";
 import { KeyRepository } from "./keys.ts";
+import { LinkRepository } from "./links.ts";
 import { migrate, refuseNewer } from "./migrate.ts";
 import { NodeRepository } from "./nodes.ts";
 import { ProcessRepository } from "./processes.ts";
@@ -41,6 +42,7 @@ export interface Store extends AsyncDisposable {
   readonly processes: ProcessRepository;
   readonly nodes: NodeRepository;
   readonly secrets: SecretRepository;
+  readonly links: LinkRepository;
   /** The clock for all times that are stored in this database or compared with stored times. */
   readonly clock: DatabaseClock;
   /** The id of the cluster that this database belongs to. */
@@ -79,6 +81,7 @@ export async function openStore(url: string, logger?: Logger, options: { machine
     processes: new ProcessRepository(db),
     nodes: new NodeRepository(db),
     secrets: new SecretRepository(db, name),
+    links: new LinkRepository(db, name),
     clock,
     clusterId,
     close,

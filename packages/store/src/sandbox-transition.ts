@@ -97,6 +97,7 @@ export async function changeState(
     })
     .execute();
   if (change.image) await changeImage(tx, change.image, change.now);
+  if (change.to === "ended") await tx.deleteFrom("sandbox_links").where("sandbox_id", "=", change.id).execute();
   return sandboxFrom(row);
 }
 

@@ -18,6 +18,7 @@ export interface Database {
   images: ImageTable;
   idempotency_keys: IdempotencyTable;
   secrets: SecretTable;
+  sandbox_links: LinkTable;
   node_statuses: { node_id: string; status: string; changed_at: number };
   processes: { id: string; beat: number; started_at: number };
   cluster: { only: number; id: string };
@@ -193,4 +194,17 @@ export interface SecretTable {
   key_id: string;
   created_at: number;
   updated_at: number;
+}
+
+export interface LinkTable {
+  id: string;
+  sandbox_id: string;
+  port: number;
+  path: string;
+  /** JSON, or null for all methods. */
+  methods: string | null;
+  /** SHA-256 in hex. The token itself is never stored. */
+  token_hash: string;
+  created_at: number;
+  expires_at: number;
 }

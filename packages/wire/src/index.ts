@@ -15,6 +15,7 @@ export { parseExpiration, type SignedFileRequest, signatureDigest, signedText } 
 export { parsePort, parseTarget, type Target, type TargetHeaders, type TargetResult } from "./host.ts";
 export { imageIdFrom, isUuid, parseSandboxId, type SandboxId, sandboxIdFrom } from "./ids.ts";
 export { ALL_IPV4, type Ipv4Range, ipv4RangeText, parseIpv4Range, withoutRanges } from "./ipv4-ranges.ts";
+export { LINK_COOKIE, LINK_PARAMETER, LINK_TOKEN_FIELD, type LinkProof, linkIdIn } from "./link-token.ts";
 export { DISK_FULL_MESSAGE, NODE_ERRORS, type NodeErrorCode } from "./node-errors.ts";
 export {
   BUNDLE_VARIABLES,

@@ -20,6 +20,9 @@ import { deleteApiKey } from "./routes/keys/delete-api-key.ts";
 import { deleteTeamApiKey } from "./routes/keys/delete-team-api-key.ts";
 import { listApiKeys } from "./routes/keys/list-api-keys.ts";
 import { updateApiKey } from "./routes/keys/update-api-key.ts";
+import { createLink } from "./routes/links/create-link.ts";
+import { listLinks } from "./routes/links/list-links.ts";
+import { revokeLink } from "./routes/links/revoke-link.ts";
 import { getNode } from "./routes/nodes/get-node.ts";
 import { listNodes } from "./routes/nodes/list-nodes.ts";
 import { setNodeStatus } from "./routes/nodes/set-node-status.ts";
@@ -72,6 +75,9 @@ export const OPERATIONS: readonly Operation[] = [
   setSandboxTimeout,
   setSandboxNetwork,
   refreshSandbox,
+  createLink,
+  listLinks,
+  revokeLink,
   createSandboxV1,
   connectSandboxV1,
   resumeSandbox,

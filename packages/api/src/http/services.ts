@@ -2,6 +2,7 @@ import type { BuildService } from "../builds/build-service.ts";
 import type { BuildUploads } from "../builds/uploads.ts";
 import type { IdempotentRequests } from "../idempotency/idempotent-requests.ts";
 import type { KeyService } from "../keys/key-service.ts";
+import type { LinkService } from "../links/link-service.ts";
 import type { NodeService } from "../nodes/node-service.ts";
 import type { SandboxService } from "../sandboxes/service.ts";
 import type { SecretService } from "../secrets/secret-service.ts";
@@ -22,6 +23,7 @@ export interface ApiServices {
   readonly teams: TeamService;
   readonly keys: KeyService;
   readonly secrets: SecretService;
+  readonly links: LinkService;
   readonly nodes: NodeService;
   /** The id of the cluster of this database. */
   readonly clusterId: string;

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Code, ConnectError, type ServiceImpl } from "@connectrpc/connect";
 import { type Clock, isSameSecret, type Logger, PlatformError, untilAborted } from "@skerry/base";
-import type { SandboxRepository } from "@skerry/store";
-import { AGENT_PORT, parseSandboxId, type SandboxId } from "@skerry/wire";
-import { type FindRouteRequest, RouteRefusalSchema, type RouteService } from "@skerry/wire/control";
+import type { SandboxRepository, StoredLink } from "@skerry/store";
+import { AGENT_PORT, type LinkProof, parseSandboxId, type SandboxId } from "@skerry/wire";
+import { type FindRouteRequest, type LinkProof as LinkMessage, RouteRefusalSchema, type RouteService } from "@skerry/wire/control";
 import type { SandboxOptions } from "@skerry/wire/node";
 import { ingressOf, isPrivate } from "./ingress.ts";
 import { type RouteRefusalFields, routeStep } from "./route-step.ts";
@@ -20,6 +20,8 @@ export interface RouteDeps {
   readonly wake: WakeSandbox;
   readonly accessTokenOf: (sandboxId: string) => string;
   readonly trafficTokenOf: (sandboxId: string) => string;
+  /** Returns the valid link to this port that the proof proves. */
+  readonly findLink: (sandboxId: string, port: number, proof: LinkProof) => Promise<StoredLink | undefined>;
   readonly clock: Clock;
   readonly logger: Logger;
   /** How long traffic waits for a sandbox. Default: 60 s. The edge waits slightly longer. */
@@ -37,6 +39,11 @@ export function createRouteService(deps: RouteDeps): ServiceImpl<typeof RouteSer
   const signers = new SignerSearch(deps);
   return {
     findSigner: async (request) => ({ sandboxId: (await signers.find(request)) ?? "" }),
+    async findLink({ sandboxId, port, link }) {
+      const found = link && (await deps.findLink(sandboxId, port, proofFrom(link)));
+      if (!found) return {};
+      return { link: { expiresInMs: BigInt(Math.max(0, found.expiresAt - deps.clock.now())), methods: [...(found.methods ?? [])] } };
+    },
     async findRoute(request, context) {
       const id = parseSandboxId(request.sandboxId);
       if (!id) throw refusal(Code.NotFound, { state: "unknown" });
@@ -82,7 +89,7 @@ async function waitForRoute(deps: RouteDeps, request: FindRouteRequest, { id, si
     if (step.kind === "refuse") throw refusal(Code.NotFound, step.refusal);
     if (step.kind !== "look_again") {
       if (!request.wake) throw refusal(Code.NotFound, PAUSED);
-      if (step.kind === "wake" && !mayWake(deps, request, { id, options: sandbox?.options ?? {} }))
+      if (step.kind === "wake" && !(await mayWake(deps, request, { id, options: sandbox?.options ?? {} })))
         throw refusal(Code.PermissionDenied, PAUSED);
       if (sandbox?.state === "paused" && resumes++ === MAX_RESUMES) throw refusal(Code.Aborted, PAUSED);
       await wake(deps, id, signal);
@@ -96,11 +103,20 @@ async function waitForRoute(deps: RouteDeps, request: FindRouteRequest, { id, si
 
 /**
  * The agent requires the sandbox's token, so a request to its port without the token would resume the sandbox for nothing. The other ports of
- * a private sandbox require its traffic token. Those of any other sandbox are open to everybody who knows the id.
+ * a private sandbox require its traffic token or a link to them. Those of any other sandbox are open to everybody who knows the id.
  */
-function mayWake(deps: RouteDeps, request: FindRouteRequest, { id, options }: { id: SandboxId; options: SandboxOptions }): boolean {
-  if (request.port === AGENT_PORT) return isSameSecret(request.accessToken, deps.accessTokenOf(id));
-  return !isPrivate(options) || isSameSecret(request.trafficToken, deps.trafficTokenOf(id));
+async function mayWake(
+  deps: RouteDeps,
+  { port, accessToken, trafficToken, link }: FindRouteRequest,
+  { id, options }: { id: SandboxId; options: SandboxOptions },
+): Promise<boolean> {
+  if (port === AGENT_PORT) return isSameSecret(accessToken, deps.accessTokenOf(id));
+  if (!isPrivate(options) || isSameSecret(trafficToken, deps.trafficTokenOf(id))) return true;
+  return link !== undefined && (await deps.findLink(id, port, proofFrom(link))) !== undefined;
+}
+
+function proofFrom({ linkId, tokenSha256 }: LinkMessage): LinkProof {
+  return { linkId, digest: tokenSha256 };
 }
 
 /** Does not throw when the sandbox has ended or may not be resumed: the caller reads its state again. */

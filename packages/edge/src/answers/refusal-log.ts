@@ -8,7 +8,20 @@ const INTERVAL_MS = 10_000;
 /** Maximum number of sandboxes and reasons that are counted. */
 const MAX_COUNTED = 10_000;
 
-export type RefusalReason = "token missing" | "token invalid" | "wake denied" | "too many connections";
+export type RefusalReason =
+  | "token missing"
+  | "token invalid"
+  | "link invalid"
+  | "link method"
+  | "link limited"
+  | "wake denied"
+  | "too many connections";
+
+/** What a refused request asked for. */
+export interface Refused extends Target {
+  /** The id in the link's token, which need not exist. */
+  readonly linkId?: string;
+}
 
 interface Counted {
   loggedAt: number;
@@ -26,13 +39,20 @@ export class RefusalLog {
     this.#now = now;
   }
 
-  note({ sandboxId, port }: Target, reason: RefusalReason, clientAddress: string): void {
+  note({ sandboxId, port, linkId }: Refused, reason: RefusalReason, clientAddress: string): void {
     const key = `${sandboxId} ${reason}`;
     const counted = this.#counted.get(key) ?? { loggedAt: Number.NEGATIVE_INFINITY, unlogged: 0 };
     this.#counted.set(key, counted);
     counted.unlogged++;
     if (this.#now() - counted.loggedAt < INTERVAL_MS) return;
-    const facts = { sandbox_id: sandboxId, port, reason, client_address: clientAddress, requests: counted.unlogged };
+    const facts = {
+      sandbox_id: sandboxId,
+      port,
+      reason,
+      client_address: clientAddress,
+      requests: counted.unlogged,
+      ...(linkId && { link_id: linkId }),
+    };
     this.#logger.warn(facts, "traffic to a sandbox was refused");
     counted.loggedAt = this.#now();
     counted.unlogged = 0;

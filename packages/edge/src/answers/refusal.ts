@@ -96,6 +96,32 @@ export function trafficTokenRequired({ sandboxId }: Target, fault: "missing" | "
   return { kind: "json", status: 403, body: { sandboxId, message, code: 403 }, page: { title, detail: message } };
 }
 
+/** The request shows a link that does not open the port, or not for this method. */
+export function linkRefused({ sandboxId }: Target, fault: "invalid" | "method"): Refusal {
+  const message =
+    fault === "invalid"
+      ? "This link is not valid. It may have expired, or it was revoked, or it belongs to another address"
+      : "This link does not permit this method";
+  return {
+    kind: "json",
+    status: 403,
+    body: { sandboxId, message, code: 403 },
+    page: { title: fault === "invalid" ? "Link Not Valid" : "Method Not Permitted", detail: `${message}.` },
+  };
+}
+
+/** Too many links from one address were not valid. */
+export function tooManyLinks(): Refusal {
+  const message = "Too many links that are not valid. Try again in a moment.";
+  return {
+    kind: "json",
+    status: 429,
+    body: { code: 429, message },
+    page: { title: "Too Many Requests", detail: message },
+    retryAfterSeconds: RETRY_AFTER_SECONDS,
+  };
+}
+
 /** The sandbox has as many open requests as the edge permits. The id is absent for a request that did not name the sandbox. */
 export function tooManyConnections(limit: number, sandboxId?: string): Refusal {
   const message = `The sandbox has too many concurrent incoming connections (limit: ${limit})`;

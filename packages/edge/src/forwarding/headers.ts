@@ -1,6 +1,8 @@
 // How the edge rewrites header fields. It keeps them in Node's raw list (name, value, name, value, …), which preserves duplicates,
 // their order and the case of the names.
 
+import { LINK_COOKIE, LINK_TOKEN_FIELD } from "@skerry/wire";
+
 /** Fields that the edge does not forward, with the reason. It writes new framing and connection fields for the next hop. */
 export const HOP_BY_HOP: ReadonlyMap<string, string> = new Map([
   ["connection", "describes one connection (RFC 9110, 7.6.1)"],
@@ -29,6 +31,9 @@ export const TRAFFIC_TOKEN_FIELD = "e2b-traffic-access-token";
 
 /** Fields that `Connection` cannot remove, because routing, framing or credentials depend on them. */
 const NOT_NOMINABLE: ReadonlySet<string> = new Set(["host", "content-length", "trailer", "expect", "authorization", "x-access-token"]);
+
+/** Credentials for the edge itself. A link's is in a cookie as well. */
+const OURS: ReadonlySet<string> = new Set([TRAFFIC_TOKEN_FIELD, LINK_TOKEN_FIELD]);
 
 export type RawHeaders = readonly string[];
 
@@ -65,9 +70,8 @@ export interface RequestRewrite {
 /** Returns the fields for the server in the sandbox. Without `upgrade`, the connection closes after the request. */
 export function requestHeaders(raw: RawHeaders, { framing, upgrade, maskedHost }: RequestRewrite): string[] {
   const takesTrailers = listOf(raw, "te").includes("trailers");
-  const isOurs = (lower: string) =>
-    FORWARDING.has(lower) || lower === TRAFFIC_TOKEN_FIELD || (lower === "host" && maskedHost !== undefined);
-  const out = endToEnd(raw, (lower) => isOurs(lower) || (lower === "trailer" && framing !== "chunked"));
+  const isOurs = (lower: string) => FORWARDING.has(lower) || OURS.has(lower) || (lower === "host" && maskedHost !== undefined);
+  const out = withoutLinkCookies(endToEnd(raw, (lower) => isOurs(lower) || (lower === "trailer" && framing !== "chunked")));
   if (maskedHost !== undefined) {
     out.unshift("Host", maskedHost);
     for (const value of valuesOf(raw, "host")) out.push("X-Forwarded-Host", value);
@@ -98,9 +102,29 @@ export function upgradeResponseHeaders(raw: RawHeaders): string[] {
   return out;
 }
 
-/** Removes `Domain` from cookies, so that a browser returns them only to the host that set them, and not to other sandboxes. */
+/**
+ * Removes `Domain` from cookies, so that a browser returns them only to the host that set them, and not to other sandboxes. Removes
+ * cookies with the name of the edge's own.
+ */
 function withHostOnlyCookies(raw: RawHeaders): string[] {
-  return [...fields(raw)].flatMap(([name, lower, value]) => [name, lower === "set-cookie" ? hostOnly(value) : value]);
+  return [...fields(raw)].flatMap(([name, lower, value]) => {
+    if (lower !== "set-cookie") return [name, value];
+    return isLinkCookie(value.split(";", 1)[0] ?? "") ? [] : [name, hostOnly(value)];
+  });
+}
+
+/** Removes the link's token from cookies. The other cookies of a field are as they were. */
+function withoutLinkCookies(raw: RawHeaders): string[] {
+  return [...fields(raw)].flatMap(([name, lower, value]) => {
+    if (lower !== "cookie" || !value.includes(LINK_COOKIE)) return [name, value];
+    const rest = value.split(";").filter((pair) => !isLinkCookie(pair));
+    return rest.length === 0 ? [] : [name, rest.join(";").trimStart()];
+  });
+}
+
+/** Takes `name=value` or a bare name. */
+function isLinkCookie(pair: string): boolean {
+  return pair.split("=", 1)[0]?.trim() === LINK_COOKIE;
 }
 
 function hostOnly(cookie: string): string {
@@ -110,7 +134,7 @@ function hostOnly(cookie: string): string {
 }
 
 /** Fields that have a meaning for the edge or for browsers, which trailers must not repeat. */
-const NOT_IN_TRAILERS: ReadonlySet<string> = new Set([TRAFFIC_TOKEN_FIELD, "set-cookie"]);
+const NOT_IN_TRAILERS: ReadonlySet<string> = new Set([...OURS, "cookie", "set-cookie"]);
 
 /** Returns the trailer fields to forward, without those that concern framing, routing, credentials or the connection. */
 export function trailerFields(raw: RawHeaders): [string, string][] {

@@ -4,10 +4,12 @@ import { AGENT_PORT, type Target } from "@skerry/wire";
 import { invalidSignature, type Refusal, tooManySignatures, unroutable } from "../answers/refusal.ts";
 import { type Framing, valuesOf } from "../forwarding/headers.ts";
 import { trafficTokenIn } from "../ingress/traffic-token.ts";
+import { enterByLink } from "../links/enter.ts";
+import type { LinkLookup } from "../links/link-lookup.ts";
 import type { SignedFile } from "../signatures/signed-request.ts";
 import type { SignerLookup } from "../signatures/signer-lookup.ts";
 import { type Call, explainFailure, type OpenDeps, openUpstream } from "./open-upstream.ts";
-import { type RequestHead, routeRequest } from "./route-request.ts";
+import { type RequestHead, type Routing, routeRequest } from "./route-request.ts";
 import { ANONYMOUS_REFUSALS, refusalsNaming } from "./upstream-refusals.ts";
 
 export type Admission =
@@ -27,22 +29,25 @@ export type Admission =
 
 export interface AdmitDeps extends OpenDeps {
   readonly signers: SignerLookup;
+  readonly links: LinkLookup;
 }
 
 /**
  * Runs every check before the first byte of a request goes to a sandbox, in the order in which clients see them fail:
  * 1. the target (400), or the signature that leads to one (401, 429)
  * 2. paths that are reserved for the platform (404)
- * 3. whether the sandbox is running (502), or can be woken by this request (403, 409, 429, 503)
- * 4. the traffic token of a private sandbox (403)
- * 5. the number of the sandbox's open requests (429)
- * 6. whether its port answers (502)
+ * 3. a link in the query or the header (302, 403, 429)
+ * 4. whether the sandbox is running (502), or can be woken by this request (403, 409, 429, 503)
+ * 5. the traffic token of a private sandbox, or a link in a cookie (403, 429)
+ * 6. the number of the sandbox's open requests (429)
+ * 7. whether its port answers (502)
  */
 export async function admit(deps: AdmitDeps, head: RequestHead, signal: AbortSignal): Promise<Admission> {
   const routing = routeRequest(head);
   if (routing.kind === "refused") return routing;
   const { path, framing } = routing;
-  const found = routing.kind === "signed" ? await findSigned(deps, routing.file, { head, signal }) : callOf(routing, head, signal);
+  const found =
+    routing.kind === "signed" ? await findSigned(deps, routing.file, { head, signal }) : await callOf(deps, routing, { head, signal });
   if ("kind" in found) return found;
   const upstream = await openUpstream(deps, found);
   if (upstream.kind === "refused") return upstream;
@@ -58,11 +63,18 @@ export async function admit(deps: AdmitDeps, head: RequestHead, signal: AbortSig
   };
 }
 
-function callOf({ target, path }: { target: Target; path: string }, head: RequestHead, signal: AbortSignal): Call {
+async function callOf(
+  deps: AdmitDeps,
+  { target, path, link }: Extract<Routing, { kind: "routed" }>,
+  { head, signal }: { head: RequestHead; signal: AbortSignal },
+): Promise<Call | { readonly kind: "refused"; readonly refusal: Refusal }> {
+  const entry = link && (await enterByLink(deps, { target, link, path, prefix: "", head, signal }));
+  if (entry?.kind === "refused") return entry;
   const accessToken = valuesOf(head.rawHeaders, "x-access-token").join(", ");
-  const common = commonOf(head, signal);
-  const visitor = { port: target.port, accessToken, trafficToken: common.trafficToken, isProbe: isProbe(head.method, target, path) };
-  return { ...common, target, visitor, refusals: refusalsNaming(target) };
+  const { trafficToken, ...common } = commonOf(head, signal);
+  const proof = entry?.kind === "open" ? entry.proof : undefined;
+  const visitor = { port: target.port, accessToken, trafficToken, link: proof, isProbe: isProbe(head.method, target, path) };
+  return { ...common, trafficToken, target, link: entry, visitor, refusals: refusalsNaming(target) };
 }
 
 function commonOf({ rawHeaders, clientAddress }: RequestHead, signal: AbortSignal) {

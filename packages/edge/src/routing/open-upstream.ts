@@ -7,7 +7,8 @@ import type { SandboxConnections } from "../connections/sandbox-connections.ts";
 import type { DialErrorCode } from "../errors.ts";
 import { maskedHost } from "../ingress/masked-host.ts";
 import { openTls, speaksTls } from "../ingress/open-tls.ts";
-import { tokenFault } from "../ingress/traffic-token.ts";
+import { type TokenFault, tokenFault } from "../ingress/traffic-token.ts";
+import { type LinkEntry, noteLink } from "../links/enter.ts";
 import type { Dial, Route, RouteAnswer, RouteTable, Visitor } from "../ports.ts";
 import type { UpstreamRefusals } from "./upstream-refusals.ts";
 
@@ -28,6 +29,8 @@ export interface Call {
   readonly host: string | undefined;
   /** As received; "" when absent. */
   readonly trafficToken: string;
+  /** What the link of the request is good for. */
+  readonly link?: Exclude<LinkEntry, { kind: "refused" }> | undefined;
   readonly clientAddress: () => string;
   /** Absent when the request may wake no sandbox. */
   readonly visitor?: Visitor;
@@ -75,12 +78,22 @@ function refuseRoute(deps: OpenDeps, call: Call, answer: Exclude<RouteAnswer, { 
   return refused(call.refusals.forRoute(answer));
 }
 
-/** Refuses a request that does not carry the traffic token that its sandbox requires. */
-function bar(deps: OpenDeps, { target, trafficToken, refusals, clientAddress }: Call, route: Route): Refusal | undefined {
-  const fault = tokenFault(route.ingress, target, trafficToken);
+/** Refuses a request that has neither the traffic token that its sandbox requires nor a link. */
+function bar(deps: OpenDeps, call: Call, route: Route): Refusal | undefined {
+  const { target, link, refusals, clientAddress } = call;
+  const fault = entryFault(call, route);
   if (fault === undefined) return undefined;
+  if (fault === "missing" && link?.kind === "closed") {
+    noteLink(deps.refusalLog, { target, ...link }, clientAddress());
+    return refusals.forLink(link.fault);
+  }
   deps.refusalLog.note(target, `token ${fault}`, clientAddress());
   return refusals.forToken(fault);
+}
+
+/** A valid link is as good as the traffic token. */
+function entryFault({ target, trafficToken, link }: Call, { ingress }: Route): TokenFault | undefined {
+  return link?.kind === "open" ? undefined : tokenFault(ingress, target, trafficToken);
 }
 
 /** Counts the request towards the limit of its sandbox, or refuses it. */
@@ -108,7 +121,7 @@ export async function explainFailure(deps: UpstreamDeps, { target, refusals }: P
  */
 async function findOpenRoute(deps: UpstreamDeps, call: Call): Promise<RouteAnswer> {
   const answer = await findRoute(deps, call);
-  if (answer.kind !== "running" || !tokenFault(answer.route.ingress, call.target, call.trafficToken)) return answer;
+  if (answer.kind !== "running" || !entryFault(call, answer.route)) return answer;
   const confirmed = await untilAborted(deps.routes.find(call.target.sandboxId, undefined, { isFresh: true }), call.signal);
   return confirmed.kind === "running" ? confirmed : findRoute(deps, call);
 }

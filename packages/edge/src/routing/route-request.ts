@@ -1,8 +1,9 @@
 // Determines the target of a request from its head, without any lookup.
 
-import { parseTarget, type Target } from "@skerry/wire";
+import { AGENT_PORT, parseTarget, type Target } from "@skerry/wire";
 import { badRequest, invalidSignature, methodNotAllowed, preflightAnswer, type Refusal, reservedPath } from "../answers/refusal.ts";
 import { type Framing, listOf, type RawHeaders, valuesOf } from "../forwarding/headers.ts";
+import { readLink, type ShownLink } from "../links/shown-link.ts";
 import { readSignedUrl, type SignedFile } from "../signatures/signed-request.ts";
 import { isReservedPath } from "./reserved-path.ts";
 
@@ -12,10 +13,18 @@ export interface RequestHead {
   readonly url: string;
   readonly rawHeaders: RawHeaders;
   readonly clientAddress: () => string;
+  /** Whether the client uses TLS. */
+  readonly isSecure: () => boolean;
 }
 
 export type Routing =
-  | { readonly kind: "routed"; readonly target: Target; readonly path: string; readonly framing: Framing }
+  | {
+      readonly kind: "routed";
+      readonly target: Target;
+      readonly path: string;
+      readonly framing: Framing;
+      readonly link: ShownLink | undefined;
+    }
   /** The request does not name a sandbox, but its URL has a signature. */
   | { readonly kind: "signed"; readonly file: SignedFile; readonly path: string; readonly framing: Framing }
   | { readonly kind: "refused"; readonly refusal: Refusal };
@@ -45,7 +54,9 @@ function routeToTarget(head: RequestHead, host: string | undefined, target: Targ
   const message = messageOf(head, host);
   if (message.kind === "refused") return message;
   if (isReservedPath(target, message.path)) return refused(reservedPath(message.path.split("?", 1)[0] ?? message.path));
-  return { ...message, kind: "routed", target };
+  // The agent has a token of its own, and no link opens its port.
+  const { link, path } = target.port === AGENT_PORT ? { path: message.path } : readLink(head.rawHeaders, message.path);
+  return { kind: "routed", target, path, framing: message.framing, link };
 }
 
 /** Refuses the request with the given text if its URL has no signature. */

@@ -98,8 +98,13 @@ export function routeTableFrom(client: Client<typeof RouteService>, options: Rou
 /** Visitors with the same key get the same answer. The control plane checks one token for the agent's port and another for all others. */
 function keyOf(visitor: Visitor | undefined): string {
   if (!visitor) return "";
-  if (visitor.port !== AGENT_PORT) return `visitor ${tokenFrom(visitor.trafficToken)}`;
+  if (visitor.port !== AGENT_PORT) return `visitor ${tokenFrom(visitor.trafficToken)} ${linkKeyOf(visitor)}`;
   return `${visitor.isProbe ? "probe" : "agent"} ${tokenFrom(visitor.accessToken)}`;
+}
+
+/** A link leads to one port. */
+function linkKeyOf({ port, link }: Visitor): string {
+  return link ? `${port} ${link.linkId} ${Buffer.from(link.digest).toString("base64")}` : "";
 }
 
 function tokenFrom(text: string): string {
@@ -125,8 +130,15 @@ async function readAnswer(
   }
 }
 
-function shownBy({ port, accessToken, trafficToken, isProbe }: Visitor) {
-  return { wake: true, port, accessToken: tokenFrom(accessToken), trafficToken: tokenFrom(trafficToken), probe: isProbe };
+function shownBy({ port, accessToken, trafficToken, link, isProbe }: Visitor) {
+  return {
+    ...(link && { link: { linkId: link.linkId, tokenSha256: new Uint8Array(link.digest) } }),
+    wake: true,
+    port,
+    accessToken: tokenFrom(accessToken),
+    trafficToken: tokenFrom(trafficToken),
+    probe: isProbe,
+  };
 }
 
 function ingressFrom({ trafficTokenSha256, hostTemplate, tlsPorts }: IngressMessage): Ingress {

@@ -14,6 +14,7 @@ import {
 } from "../answers/refusal.ts";
 import type { DialErrorCode } from "../errors.ts";
 import type { TokenFault } from "../ingress/traffic-token.ts";
+import { type LinkFault, refusalFor } from "../links/enter.ts";
 import type { RouteAnswer } from "../ports.ts";
 
 /** The responses for a client whose request does not reach the sandbox. */
@@ -21,6 +22,7 @@ export interface UpstreamRefusals {
   forRoute(answer: Exclude<RouteAnswer, { kind: "running" }>): Refusal;
   forDial(code: DialErrorCode): Refusal;
   forToken(fault: TokenFault): Refusal;
+  forLink(fault: LinkFault): Refusal;
   forConnections(limit: number): Refusal;
 }
 
@@ -52,6 +54,7 @@ export function refusalsNaming(target: Target): UpstreamRefusals {
       }
     },
     forToken: (fault) => trafficTokenRequired(target, fault),
+    forLink: (fault) => refusalFor(target, fault),
     forConnections: (limit) => tooManyConnections(limit, target.sandboxId),
   };
 }
@@ -64,5 +67,6 @@ export const ANONYMOUS_REFUSALS: UpstreamRefusals = {
   forRoute: invalidSignature,
   forDial: (code) => (code === "sandbox_gone" ? invalidSignature() : unroutable()),
   forToken: invalidSignature,
+  forLink: invalidSignature,
   forConnections: (limit) => tooManyConnections(limit),
 };

@@ -9,6 +9,7 @@ import { templates } from "./007-templates.ts";
 import { optionsChange } from "./009-options-change.ts";
 import { keys } from "./010-keys.ts";
 import { secrets } from "./011-secrets.ts";
+import { links } from "./013-links.ts";
 
 /** In order, never edited after a release; a new step is a new file. */
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -22,4 +23,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "009-options-change": optionsChange,
   "010-keys": keys,
   "011-secrets": secrets,
+  "013-links": links,
 };

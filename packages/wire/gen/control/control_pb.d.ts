@@ -59,6 +59,13 @@ export declare type FindRouteRequest = Message<"skerry.control.v1.FindRouteReque
    * @generated from field: bool obeys_ingress = 7;
    */
   obeysIngress: boolean;
+
+  /**
+   * What the client's link proves. Only a wake uses it.
+   *
+   * @generated from field: skerry.control.v1.LinkProof link = 8;
+   */
+  link?: LinkProof | undefined;
 };
 
 /**
@@ -233,6 +240,98 @@ export declare type FindSignerResponse = Message<"skerry.control.v1.FindSignerRe
 export declare const FindSignerResponseSchema: GenMessage<FindSignerResponse>;
 
 /**
+ * @generated from message skerry.control.v1.LinkProof
+ */
+export declare type LinkProof = Message<"skerry.control.v1.LinkProof"> & {
+  /**
+   * @generated from field: string link_id = 1;
+   */
+  linkId: string;
+
+  /**
+   * The SHA-256 of the link's token.
+   *
+   * @generated from field: bytes token_sha256 = 2;
+   */
+  tokenSha256: Uint8Array;
+};
+
+/**
+ * Describes the message skerry.control.v1.LinkProof.
+ * Use `create(LinkProofSchema)` to create a new message.
+ */
+export declare const LinkProofSchema: GenMessage<LinkProof>;
+
+/**
+ * @generated from message skerry.control.v1.FindLinkRequest
+ */
+export declare type FindLinkRequest = Message<"skerry.control.v1.FindLinkRequest"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+
+  /**
+   * @generated from field: uint32 port = 2;
+   */
+  port: number;
+
+  /**
+   * @generated from field: skerry.control.v1.LinkProof link = 3;
+   */
+  link?: LinkProof | undefined;
+};
+
+/**
+ * Describes the message skerry.control.v1.FindLinkRequest.
+ * Use `create(FindLinkRequestSchema)` to create a new message.
+ */
+export declare const FindLinkRequestSchema: GenMessage<FindLinkRequest>;
+
+/**
+ * @generated from message skerry.control.v1.FindLinkResponse
+ */
+export declare type FindLinkResponse = Message<"skerry.control.v1.FindLinkResponse"> & {
+  /**
+   * Absent when the link is unknown, revoked or expired, leads to another sandbox or port, or has another token.
+   *
+   * @generated from field: skerry.control.v1.ValidLink link = 1;
+   */
+  link?: ValidLink | undefined;
+};
+
+/**
+ * Describes the message skerry.control.v1.FindLinkResponse.
+ * Use `create(FindLinkResponseSchema)` to create a new message.
+ */
+export declare const FindLinkResponseSchema: GenMessage<FindLinkResponse>;
+
+/**
+ * @generated from message skerry.control.v1.ValidLink
+ */
+export declare type ValidLink = Message<"skerry.control.v1.ValidLink"> & {
+  /**
+   * How long the link is still valid.
+   *
+   * @generated from field: uint64 expires_in_ms = 1;
+   */
+  expiresInMs: bigint;
+
+  /**
+   * The methods that it permits. Empty: all.
+   *
+   * @generated from field: repeated string methods = 2;
+   */
+  methods: string[];
+};
+
+/**
+ * Describes the message skerry.control.v1.ValidLink.
+ * Use `create(ValidLinkSchema)` to create a new message.
+ */
+export declare const ValidLinkSchema: GenMessage<ValidLink>;
+
+/**
  * @generated from service skerry.control.v1.RouteService
  */
 export declare const RouteService: GenService<{
@@ -259,6 +358,16 @@ export declare const RouteService: GenService<{
     methodKind: "unary";
     input: typeof FindSignerRequestSchema;
     output: typeof FindSignerResponseSchema;
+  },
+  /**
+   * Finds a link to a port of a sandbox by what the client's token proves. Wakes nothing.
+   *
+   * @generated from rpc skerry.control.v1.RouteService.FindLink
+   */
+  findLink: {
+    methodKind: "unary";
+    input: typeof FindLinkRequestSchema;
+    output: typeof FindLinkResponseSchema;
   },
 }>;
 
