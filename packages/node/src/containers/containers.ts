@@ -2,7 +2,7 @@
 // containers. What that means for a sandbox is decided in the folder `sandboxes`.
 
 import { randomBytes } from "node:crypto";
-import { asError, errnoOf, isOutOfSpace, type Logger, PlatformError, type RelaySocket } from "@skerry/base";
+import { asError, errnoOf, isOutOfSpace, type Logger, PlatformError } from "@skerry/base";
 import { setMemoryLimit } from "@skerry/runtime";
 import { crashPoint } from "../crash-points.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
@@ -12,6 +12,7 @@ import { SandboxGuard } from "../limits/sandbox-guard.ts";
 import type { SlotPool } from "../network/slot-pool.privileged.ts";
 import { RecordFlush } from "../records/record-flush.ts";
 import type { SandboxRecord } from "../records/sandbox-record.ts";
+import { Connections } from "./connections.ts";
 import { type HostDeps, release, runtimeOf, type StartRequest, takeAndStart } from "./host.privileged.ts";
 import { areaIdsOf, hasFolder, refOf, removeRecord, writeRecord } from "./journal.privileged.ts";
 import { processStartTime } from "./process-identity.ts";
@@ -25,8 +26,7 @@ const DEFAULT_EMPTY_TRASH_AFTER_MS = 1_000;
 
 export interface LiveContainer {
   record: SandboxRecord;
-  /** Open connections from this node into the container. The node resets them at the end: nothing else tells their peers. */
-  readonly connections: Set<RelaySocket>;
+  readonly connections: Connections;
   /** Aborted at the end of the container: nothing else tells the node while it waits for a command. */
   readonly ended: AbortController;
   /** Set for a container that runs a step of a build. It belongs to no sandbox. */
@@ -115,7 +115,7 @@ export class Containers {
   add(record: SandboxRecord, { isBuild = false } = {}): LiveContainer {
     const live: LiveContainer = {
       record,
-      connections: new Set(),
+      connections: new Connections(),
       ended: new AbortController(),
       build: isBuild ? { isCommitting: false, endReason: undefined } : undefined,
       standstill: undefined,
@@ -175,7 +175,7 @@ export class Containers {
     this.set({ ...record, state: "killing" });
     crashPoint("release.recorded");
     this.#guard.unwatch(record.containerId);
-    for (const socket of live.connections) socket.resetAndDestroy();
+    live.connections.reset();
     live.ended.abort();
     await release(deps, record.containerId, record.runtime);
     await this.#releaseSlot(live, record);

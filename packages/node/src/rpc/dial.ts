@@ -18,14 +18,9 @@ export async function dialSandbox(
   signal?: AbortSignal,
 ): Promise<RelaySocket> {
   for (const delayMs of [...RETRY_DELAYS_MS, undefined]) {
-    await sandboxes.settled(target.sandboxId);
-    const host = sandboxes.addressOf(target.sandboxId);
     try {
-      const socket = await open({ host, port: target.port }, signal);
-      if (socket) {
-        track(sandboxes, target.sandboxId, socket);
-        return socket;
-      }
+      const socket = await sandboxes.connect(target.sandboxId, (host) => open({ host, port: target.port }, signal));
+      if (socket) return socket;
     } catch (error) {
       if (error instanceof PlatformError) throw error;
       throw closed(target, error);
@@ -42,15 +37,6 @@ async function open(target: { host: string; port: number }, signal: AbortSignal 
   } catch (error) {
     if (errnoOf(error) !== "ECONNREFUSED") throw error;
     return target.port === AGENT_PORT ? undefined : openLocalhost(target, signal);
-  }
-}
-
-function track(sandboxes: Sandboxes, sandboxId: string, socket: RelaySocket): void {
-  try {
-    sandboxes.track(sandboxId, socket);
-  } catch (error) {
-    socket.destroy();
-    throw error;
   }
 }
 

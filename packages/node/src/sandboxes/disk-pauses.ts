@@ -57,7 +57,7 @@ export class DiskPauses {
 
   async #pause(live: LiveContainer): Promise<void> {
     const { keeper, logger } = this.#options;
-    for (const socket of live.connections) socket.resetAndDestroy();
+    live.connections.reset();
     let image: ImageRecord;
     try {
       image = await this.#write(live);

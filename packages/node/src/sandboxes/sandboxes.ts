@@ -90,21 +90,18 @@ export class Sandboxes {
     return this.#options.containers.unaskedEnds.list();
   }
 
-  /** The address of a running sandbox. Throws PlatformError("sandbox_gone"). Register connections to this address with `track`. */
-  addressOf(sandboxId: string): string {
-    return this.#running(sandboxId).record.slot.addresses.guest;
-  }
-
-  /** Resolves when the sandbox answers: it stands still while a snapshot of it is written. */
-  async settled(sandboxId: string): Promise<void> {
-    await this.#live(sandboxId)?.standstill;
-  }
-
-  /** Registers a connection, which is reset when the sandbox ends. */
-  track(sandboxId: string, socket: RelaySocket): void {
-    const { connections } = this.#running(sandboxId);
-    connections.add(socket);
-    socket.once("close", () => connections.delete(socket));
+  /**
+   * Opens a connection to the address of a running sandbox, which is reset when the sandbox ends. While a snapshot is written the sandbox
+   * stands still, and this waits. Throws PlatformError("sandbox_gone").
+   */
+  async connect<T extends RelaySocket | undefined>(sandboxId: string, open: (host: string) => Promise<T>): Promise<T> {
+    const standstill = () => this.#live(sandboxId)?.standstill;
+    while (standstill()) await standstill();
+    const live = this.#running(sandboxId);
+    const socket = await live.connections.open(() => open(live.record.slot.addresses.guest));
+    if (this.#live(sandboxId) === live) return socket;
+    socket?.destroy();
+    throw notRunning(sandboxId);
   }
 
   /** Creates a sandbox from the layers of its template, or from the image of a snapshot. */
@@ -228,7 +225,7 @@ export class Sandboxes {
     const isHealthy = await isAgentHealthy(record.slot.addresses.guest, HEALTH_TIMEOUT_MS);
     if (!isHealthy && (request.requireHealthyGuest || !withMemory)) throw guestSilent(sandboxId);
     phases.mark("health");
-    for (const socket of connections) socket.resetAndDestroy();
+    connections.reset();
     const image = await writer.write({ record, imageId, kind: "pause", withMemory, agentUnresponsive: !isHealthy });
     phases.mark("write");
     // From here on the image replaces the container. Remains of the container belong to no sandbox.
@@ -360,7 +357,7 @@ export class Sandboxes {
 
   #running(sandboxId: string): LiveContainer {
     const live = this.#live(sandboxId);
-    if (live?.record.state !== "running") throw new PlatformError("sandbox_gone", `sandbox ${sandboxId} is not running on this node`);
+    if (live?.record.state !== "running") throw notRunning(sandboxId);
     return live;
   }
 
@@ -378,4 +375,8 @@ export class Sandboxes {
     if (!image) throw new PlatformError("image_missing", `image ${spec.imageId} is not on this machine`);
     return image;
   }
+}
+
+function notRunning(sandboxId: string): PlatformError {
+  return new PlatformError("sandbox_gone", `sandbox ${sandboxId} is not running on this node`);
 }

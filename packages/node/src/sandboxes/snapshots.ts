@@ -77,21 +77,22 @@ export class Snapshots {
     phases.mark("chain");
     const successorArea = checkpoint ? await this.#prepareArea(record, frozenAreas) : undefined;
     phases.mark("prepare");
-    // Data for the sandbox must not arrive before its connections are restored.
-    const held = [...live.connections];
-    for (const socket of held) socket.cork();
+    let letGo = () => {};
     try {
       const wanted = { ...request, frozenAreas };
-      const taken = await whileStandingStill(live, () =>
-        successorArea === undefined ? this.#copy(live, wanted) : this.#moveOn(live, { ...wanted, successorArea }),
-      );
+      const taken = await whileStandingStill(live, async () => {
+        await live.connections.settle();
+        // Data for the sandbox must not arrive before its connections are restored.
+        letGo = live.connections.hold();
+        return successorArea === undefined ? this.#copy(live, wanted) : this.#moveOn(live, { ...wanted, successorArea });
+      });
       logger.info({ sandbox_id: record.sandboxId, image_id: request.imageId, ...phases.fields() }, "snapshot taken");
       return taken;
     } catch (error) {
       await containers.collectAreas([...frozenAreas, ...(successorArea === undefined ? [] : [successorArea])]);
       throw error;
     } finally {
-      for (const socket of held) socket.uncork();
+      letGo();
     }
   }
 
