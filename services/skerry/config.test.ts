@@ -91,3 +91,17 @@ it.each([
 ])("with %o, links to sandboxes begin with %s and lead to %s", (env, scheme, domain) => {
   expect(sandboxOriginOf(parseServeConfig(env))).toEqual({ scheme, domain });
 });
+
+it("refuses a host of the path form that has another meaning already", () => {
+  const domain = { SKERRY_DOMAIN: "one.example:4681" };
+  for (const name of ["one.example", "ONE.example.:80", "api.one.example", "3000-iabc.one.example"]) {
+    expect(() => parseServeConfig({ ...domain, SKERRY_PATH_HOST: name })).toThrow("SKERRY_PATH_HOST must be a name of its own");
+  }
+  for (const name of ["http://paths.example", "a b", "paths.example/", "paths.example:0", "x@paths.example", "[::1"]) {
+    expect(() => parseServeConfig({ ...domain, SKERRY_PATH_HOST: name })).toThrow("SKERRY_PATH_HOST takes a host name");
+  }
+  for (const pathHost of ["paths.one.example", "paths.example:8443", "192.0.2.1", "[2001:db8::1]:80"]) {
+    const config = parseServeConfig({ ...domain, SKERRY_PATH_HOST: pathHost });
+    expect(sandboxOriginOf(config)).toEqual({ scheme: "http", domain: "one.example:4681", pathHost });
+  }
+});

@@ -2,6 +2,7 @@ import { isIP, isIPv6 } from "node:net";
 import { ConfigReader, type Secret } from "@skerry/base";
 import { DEFAULT_DATA_DIR, dataFolder } from "@skerry/setup/folder";
 import { readSiteSettings, type SiteSettings } from "@skerry/setup/site-network";
+import { hostNameOf, isSandboxHost } from "@skerry/wire";
 import { type ImagePullSettings, readImagePullSettings } from "./image-settings.ts";
 
 export type Role = "api" | "edge" | "node";
@@ -23,6 +24,8 @@ export interface ServeConfig {
   readonly runtime: "gvisor" | "runc";
   readonly domain: string;
   readonly advertiseDomain: string | undefined;
+  /** Host name of the path form. Undefined: there is none. */
+  readonly pathHost: string | undefined;
   /** Addresses and networks of the proxies in front of the edge. */
   readonly trustedProxies: readonly string[];
   /** Undefined: the edge serves plain HTTP only. */
@@ -79,6 +82,7 @@ export const SETTINGS = [
   "RUNTIME",
   "DOMAIN",
   "ADVERTISE_DOMAIN",
+  "PATH_HOST",
   "TRUSTED_PROXIES",
   "TLS_CERT",
   "TLS_KEY",
@@ -137,6 +141,7 @@ export function parseServeConfig(env: Readonly<Record<string, string | undefined
     runtime: reader.choice("RUNTIME", "gvisor", ["gvisor", "runc"]),
     domain: reader.string("DOMAIN", `localhost:${edgePort}`),
     advertiseDomain: reader.optional("ADVERTISE_DOMAIN"),
+    pathHost: reader.optional("PATH_HOST"),
     trustedProxies: reader.list("TRUSTED_PROXIES", []),
     tls: readTls(reader),
     edgeApiUrl: reader.optional("EDGE_API_URL"),
@@ -174,8 +179,9 @@ export function databaseUrlOf({ databaseUrl, dataDir }: ServeConfig): string {
 }
 
 /** Where links to ports of sandboxes lead. Clients that use TLS for the API, or could, use it for sandboxes too. */
-export function sandboxOriginOf({ advertiseDomain, domain, tls, apiUrl }: ServeConfig): { scheme: "http" | "https"; domain: string } {
-  return { scheme: tls || apiUrl?.startsWith("https:") ? "https" : "http", domain: advertiseDomain ?? domain };
+export function sandboxOriginOf({ advertiseDomain, domain, pathHost, tls, apiUrl }: ServeConfig) {
+  const scheme = tls || apiUrl?.startsWith("https:") ? ("https" as const) : ("http" as const);
+  return { scheme, domain: advertiseDomain ?? domain, ...(pathHost === undefined ? {} : { pathHost }) };
 }
 
 /** The key may be in the certificate's file. */
@@ -228,6 +234,7 @@ function checkCombination(config: ServeConfig, reader: ConfigReader): void {
   for (const [name, values] of Object.entries(urls)) {
     for (const url of values) if (!isHttpUrl(url)) reader.problem(`SKERRY_${name} takes addresses such as http://host:4682, not "${url}"`);
   }
+  if (config.pathHost !== undefined) checkPathHost(config.pathHost, config, reader);
   for (const network of config.trustedProxies) {
     if (!isNetwork(network)) {
       reader.problem(`SKERRY_TRUSTED_PROXIES takes addresses and networks such as 10.0.0.5 and 10.0.0.0/24, not "${network}"`);
@@ -235,6 +242,17 @@ function checkCombination(config: ServeConfig, reader: ConfigReader): void {
   }
   for (const address of config.dns) {
     if (!/^\d{1,3}(\.\d{1,3}){3}$/.test(address)) reader.problem(`SKERRY_DNS takes IPv4 addresses, not "${address}"`);
+  }
+}
+
+function checkPathHost(pathHost: string, { domain }: ServeConfig, reader: ConfigReader): void {
+  const name = hostNameOf(pathHost);
+  if (!/^(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(:[1-9]\d{0,4})?$/i.test(pathHost) || name === "") {
+    reader.problem(`SKERRY_PATH_HOST takes a host name, with the port that clients use if it is not that of the scheme, not "${pathHost}"`);
+  } else if (isSandboxHost(pathHost) || name === hostNameOf(domain) || name === `api.${hostNameOf(domain)}`) {
+    reader.problem(
+      `SKERRY_PATH_HOST must be a name of its own, and "${pathHost}" is one of the API, of a sandbox, or SKERRY_DOMAIN itself`,
+    );
   }
 }
 

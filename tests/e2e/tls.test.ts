@@ -2,6 +2,7 @@
 
 import { randomBytes } from "node:crypto";
 import { readdirSync, rmSync, statSync } from "node:fs";
+import { request } from "node:http";
 import { join } from "node:path";
 import { runCommand } from "@skerry/base";
 import { createTestDataFolder, freePorts, testCacheDir } from "@skerry/testkit";
@@ -9,9 +10,17 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { type OwnNames, ownNames } from "./tls/own-names.ts";
 
 const SKERRY = join(import.meta.dirname, "../../skerry");
-const ENV = { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", HOME: "/root", LANG: "C.UTF-8", SKERRY_POOL_SIZE: "1" };
+const PATH_HOST = "paths.skerry.localhost";
+const ENV = {
+  PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+  HOME: "/root",
+  LANG: "C.UTF-8",
+  SKERRY_POOL_SIZE: "1",
+  SKERRY_PATH_HOST: PATH_HOST,
+};
 let data: string;
 let domain: string;
+let plain: { api: number; edge: number };
 let names: OwnNames;
 
 const skerry = async (command: string, ...args: string[]) =>
@@ -21,6 +30,7 @@ beforeAll(async () => {
   data = (await createTestDataFolder(`t-${randomBytes(6).toString("hex")}`)).root;
   names = await ownNames("skerry.localhost");
   const [api = 0, edge = 0, tls = 0] = await freePorts(3);
+  plain = { api, edge };
   domain = `skerry.localhost:${tls}`;
   await skerry("up", "--detach", "--api-port", `${api}`, "--edge-port", `${edge}`, "--tls", "--tls-port", `${tls}`);
 });
@@ -55,6 +65,34 @@ test("the PyPI SDK creates, runs, transfers, and reaches ports", async () => {
   const env = { ...ENV, ...(await variables()) };
   const { stdout } = await names.run(python, [join(import.meta.dirname, "tls/client.py")], { env, timeoutMs: 120_000 });
   expect(stdout).toBe("all well\n");
+});
+
+test("a link opens a private sandbox on the host of the path form, which the setting names", async () => {
+  const { E2B_API_KEY = "" } = await variables();
+  const call = async (path: string, body: object) => {
+    const headers = { "X-API-Key": E2B_API_KEY, "Content-Type": "application/json" };
+    const answer = await fetch(`http://127.0.0.1:${plain.api}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
+    expect(answer.status).toBe(201);
+    return (await answer.json()) as Record<string, string>;
+  };
+  const ask = (path: string, headers: Record<string, string> = {}) =>
+    new Promise<{ status: number | undefined; location: string | undefined; cookie: string | undefined }>((resolve, reject) => {
+      const sent = request(
+        { port: plain.edge, path, agent: false, headers: { Host: PATH_HOST, ...headers } },
+        ({ statusCode, headers: got }) =>
+          resolve({ status: statusCode, location: got.location, cookie: got["set-cookie"]?.[0]?.split(";")[0] }),
+      );
+      sent.once("error", reject).end();
+    });
+  const { sandboxID } = await call("/v2/sandboxes", { templateID: "base", network: { allowPublicTraffic: false } });
+  const { pathUrl = "" } = await call(`/sandboxes/${sandboxID}/links`, { port: 3000, expiresIn: 60 });
+  const { protocol, host, pathname, search } = new URL(pathUrl);
+  expect([protocol, host, pathname]).toEqual(["https:", PATH_HOST, `/s/${sandboxID}/3000/`]);
+  expect((await ask(pathname)).status).toBe(403);
+  const { status, location, cookie = "" } = await ask(pathname + search);
+  expect([status, location]).toEqual([302, pathname]);
+  // Nothing listens in the sandbox: the edge has asked its node.
+  expect((await ask(pathname, { Cookie: cookie })).status).toBe(502);
 });
 
 test("a certificate that can't be used is refused before the platform stops", async () => {

@@ -122,12 +122,13 @@ describeOnEachDatabase("links", { inSample: "both" }, (api) => {
     const links = new LinkService({
       links: store.links,
       clock: { now: () => now },
-      origin: { scheme: "https", domain: "x.example" },
+      origin: { scheme: "https", domain: "x.example", pathHost: "paths.example" },
       maxLinks: 2,
     });
     const about = { sandboxId: id, port: 3000, path: "/", methods: undefined };
     const short = await links.create(teamId, { ...about, lifeMs: 1_000 });
     expect(short.url).toMatch(/^https:\/\/3000-\w+\.x\.example\/\?skerry-link=lnk_/);
+    expect(short.pathUrl).toBe(`https://paths.example/s/${id}/3000/?skerry-link=${short.token}`);
     await links.create(teamId, { ...about, lifeMs: 60_000 });
     await expect(links.create(teamId, { ...about, lifeMs: 60_000 })).rejects.toMatchObject({
       publicMessage: "The sandbox has 2 links, and may have no more. Revoke one, or wait until one expires",

@@ -3,6 +3,7 @@ import type { AddressInfo, Server } from "node:net";
 import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
 import { endingConnections, type Logger } from "@skerry/base";
+import { hostNameOf } from "@skerry/wire";
 import { RefusalLog } from "./answers/refusal-log.ts";
 import { connectionLimit } from "./connections/connection-limit.ts";
 import { failConnection } from "./connections/fail-connection.ts";
@@ -47,6 +48,8 @@ export interface EdgeConfig {
   readonly tls?: TlsConfig;
   /** Where the TLS listener sends requests for `api.{domain}`. Without it, they are refused like those for any other unknown name. */
   readonly api?: ApiRoute;
+  /** A host name on which requests name their sandbox in the path. A port in it is ignored. Without it, no host has this form. */
+  readonly pathHost?: string;
   /** A monotonic clock in milliseconds, for the limit on failed lookups and the log. */
   readonly now?: () => number;
 }
@@ -108,6 +111,7 @@ export function createEdge(config: EdgeConfig, deps: EdgeDeps): Edge {
     refusalLog: new RefusalLog(deps.logger, config.now),
     links: new LinkLookup({ findLink: deps.findLink, attempts: new AttemptLimit(config.now), now: config.now }),
     clientAddressOf,
+    pathHost: config.pathHost === undefined ? undefined : hostNameOf(config.pathHost),
     isSecure: secureClients(config.trustedProxies ?? []),
   };
   const { api } = config;

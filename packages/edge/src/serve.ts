@@ -27,7 +27,7 @@ export async function serveRequest(
   res.once("close", () => gone.abort());
   const admission = await admit(deps, headOf(deps, req), gone.signal);
   if (admission.kind === "refused") return sendRefusal(req, res, admission.refusal);
-  const { target, path, framing, maskedHost, upstream, explainBreak } = admission;
+  const { target, path, prefix, framing, maskedHost, upstream, explainBreak } = admission;
   if (gone.signal.aborted) {
     upstream.destroy();
     return;
@@ -42,7 +42,7 @@ export async function serveRequest(
       .then((refusal) => sendRefusal(req, res, refusal))
       .catch(onFault);
   };
-  forward({ req, res, upstream, path, framing, maskedHost, maxHeaderBytes: limits.maxHeaderBytes, onBroken, onFault });
+  forward({ req, res, upstream, path, prefix, framing, maskedHost, maxHeaderBytes: limits.maxHeaderBytes, onBroken, onFault });
 }
 
 export async function serveUpgrade(
@@ -59,7 +59,7 @@ export async function serveUpgrade(
     return;
   }
   if (admission.kind === "refused") return sendRefusal(req, responseOn(req, client), admission.refusal);
-  const { target, path, maskedHost, upstream, explainBreak } = admission;
+  const { target, path, prefix, maskedHost, upstream, explainBreak } = admission;
   const onFault = (error: unknown) => failConnection(deps.logger, client, error);
   const onBroken = (err: Error) => {
     deps.logger.info({ err, sandbox_id: target.sandboxId, port: target.port }, "the sandbox closed the connection before it responded");
@@ -69,7 +69,7 @@ export async function serveUpgrade(
       })
       .catch(onFault);
   };
-  forwardUpgrade({ req, client, clientHead, upstream, path, maskedHost, maxHeaderBytes: limits.maxHeaderBytes, onBroken, onFault });
+  forwardUpgrade({ req, client, clientHead, upstream, path, prefix, maskedHost, maxHeaderBytes: limits.maxHeaderBytes, onBroken, onFault });
 }
 
 /** Refuses CONNECT: clients reach sandboxes by name, not by address. */

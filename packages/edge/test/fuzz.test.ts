@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { fetchThrough, hostOf, RawClient } from "./client.ts";
 import { Faults } from "./faults.ts";
-import { createWorld, type Reach } from "./parts.ts";
+import { createWorld, type Reach, SANDBOX_ID } from "./parts.ts";
 
 type Random = () => number;
 
@@ -63,6 +63,8 @@ function answerText(random: Random): string {
     "Connection: Upgrade\r\nUpgrade: websocket\r\n",
     "Connection: keep-alive\r\n",
     "X: \xff\r\n",
+    "Location: //\xff\r\nSet-Cookie: a; path=/;;path\r\n",
+    "Location: http://paths.skerry.test:x/\r\nClear-Site-Data: *\r\n",
     "Date: \r\n",
   ]);
   const body = pick(random, ["hello", "5\r\nhello\r\n0\r\n\r\n", "5\r\nhello\r\n0\r\nX: a\r\nHost: b\r\n\r\n", "z".repeat(300_000), ""]);
@@ -70,9 +72,33 @@ function answerText(random: Random): string {
   return mutate(random, `${before}HTTP/1.1 ${status} ${reason}\r\n${framing}${more}\r\n${body}`);
 }
 
+const PATH_HOST = "paths.skerry.test";
+const LINK = `lnk_${"a".repeat(20)}.${"s".repeat(43)}`;
+const AT = `/s/${SANDBOX_ID}/3000`;
+const PATHS = [`GET ${AT}/`, `POST ${AT}`, `GET ${AT}/%2e./`, `GET ${AT}//x?skerry-link=${LINK}`, `GET /?skerry-link=${LINK}&skerry-link=`];
+
 function requestText(random: Random): string {
-  const line = pick(random, ["GET /", "HEAD /", "POST /", "OPTIONS *", "PUT /\xff", "CONNECT x:1", "GET /?a=%", "DELETE /a/../b"]);
-  const host = pick(random, [hostOf(3000), hostOf(3000), hostOf(3000), hostOf(3001), hostOf(3000, "iunknown"), "nowhere"]);
+  const line = pick(random, [
+    "GET /",
+    "HEAD /",
+    "POST /",
+    "OPTIONS *",
+    "PUT /\xff",
+    "CONNECT x:1",
+    "GET /?a=%",
+    "DELETE /a/../b",
+    ...PATHS,
+  ]);
+  const host = pick(random, [
+    hostOf(3000),
+    hostOf(3000),
+    hostOf(3000),
+    hostOf(3001),
+    hostOf(3000, "iunknown"),
+    "nowhere",
+    PATH_HOST,
+    PATH_HOST,
+  ]);
   const more = pick(random, [
     "",
     "",
@@ -84,6 +110,9 @@ function requestText(random: Random): string {
     "Trailer: X\r\n",
     "TE: trailers\r\nConnection: TE, host\r\n",
     "Expect: tea\r\n",
+    `E2b-Sandbox-Id: ${SANDBOX_ID}\r\nE2b-Sandbox-Port: 3001\r\n`,
+    `Skerry-Link-Token: ${LINK}\r\n`,
+    `Cookie: a; skerry-link=${LINK};;skerry-link=x\r\n`,
   ]);
   const body = more.includes("Length") ? "abc" : more.includes("chunked") ? "3\r\nabc\r\n0\r\nX: y\r\n\r\n" : "";
   return mutate(random, `${line} HTTP/1.${random() < 0.1 ? 0 : 1}\r\nHost: ${host}\r\n${more}\r\n${body}`);
@@ -94,8 +123,9 @@ const ROUNDS = Number(process.env.FUZZ_ROUNDS ?? 400);
 
 test.each<Reach>(["direct", "connect"])("hostile clients and hostile servers at once end nothing: a %s dial", async (reach) => {
   using faults = new Faults();
-  await using world = await createWorld(reach);
   const random = randomFrom(SEED);
+  const findLink = async () => (random() < 0.5 ? { expiresInMs: 10_000, methods: [] } : undefined);
+  await using world = await createWorld(reach, { pathHost: PATH_HOST, findLink });
   await world.serveTcp(3000, (socket) => {
     socket.once("data", () => {
       const text = Buffer.from(answerText(random), "latin1");

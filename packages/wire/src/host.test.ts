@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { parsePort, parseTarget, type TargetHeaders } from "./host.ts";
+import { hostNameOf, parsePathTarget, parsePort, parseTarget, type TargetHeaders } from "./host.ts";
 
 const NONE: TargetHeaders = { sandboxId: undefined, port: undefined };
 const ID = "iabcdefghijklmnopqrst";
@@ -119,4 +119,97 @@ describe("whatever is sent", () => {
       }),
     );
   });
+});
+
+describe("the path form", () => {
+  const at = (path: string, prefix = `/s/${ID}/3000`) => ({ ...target(ID, 3000), prefix, path });
+
+  test.each([
+    [`/s/${ID}/3000/`, at("/")],
+    [`/s/${ID}/3000/a/b?c=/../d#e`, at("/a/b?c=/../d#e")],
+    [`/s/${ID}/3000//evil.example/`, at("//evil.example/")],
+    [`/s/${ID}/3000/a%2Fb/..c/d../.e/%252e%252e/%zz`, at("/a%2Fb/..c/d../.e/%252e%252e/%zz")],
+    [`/s/${ID}/3000/s/other/80/`, at("/s/other/80/")],
+    [`/s/${ID}/3000`, { kind: "unslashed", slashed: `/s/${ID}/3000/` }],
+    [`/s/${ID}/3000?a=/b`, { kind: "unslashed", slashed: `/s/${ID}/3000/?a=/b` }],
+  ])("%s", (path, expected) => {
+    expect(parsePathTarget(path)).toEqual(expected);
+  });
+
+  test.each([
+    "/",
+    "*",
+    "/s",
+    "/s/",
+    `/s/${ID}`,
+    `/S/${ID}/3000/`,
+    `//s/${ID}/3000/`,
+    `/./s/${ID}/3000/`,
+    `/x/../s/${ID}/3000/`,
+    `/%73/${ID}/3000/`,
+    `/s%2F${ID}/3000/`,
+    `\\s\\${ID}\\3000\\`,
+    `http://x/s/${ID}/3000/`,
+  ])("%s leads nowhere", (path) => {
+    expect(parsePathTarget(path)).toEqual(invalid("Sandboxes are at /s/{sandboxID}/{port}/ of this host"));
+  });
+
+  test.each([
+    [`/s//3000/`, "Invalid sandbox ID"],
+    [`/s/../3000/`, "Invalid sandbox ID"],
+    [`/s/${ID.toUpperCase()}/3000/`, "Invalid sandbox ID"],
+    [`/s/${ID}-6532622b/3000/`, "Invalid sandbox ID"],
+    [`/s/%69${ID.slice(1)}/3000/`, "Invalid sandbox ID"],
+    [`/s/${ID}//3000/`, "Invalid sandbox port"],
+    [`/s/${ID}/03000/`, "Invalid sandbox port"],
+    [`/s/${ID}/3000;x/`, "Invalid sandbox port"],
+    [`/s/${ID}/%33000/`, "Invalid sandbox port"],
+    [`/s/${ID}/65536/`, "Invalid sandbox port"],
+    [`/s/${ID}/3000%2F/`, "Invalid sandbox port"],
+    [`/s/${ID}/3000\\`, "Invalid path"],
+    [`/s/${ID}/3000#/`, "Invalid path"],
+    ...["..", ".", "a/..", "../../b/80/", "%2e%2E", ".%2e/x", "..%2fx", "x%5C..", "\\..\\", "..;a=b/", "a/%2e?x", "..#x", "#/../x"].map(
+      (rest) => [`/s/${ID}/3000/${rest}`, "Invalid path"],
+    ),
+  ])("%s: %s", (path, message) => {
+    expect(parsePathTarget(path)).toEqual(invalid(message));
+  });
+
+  test("whatever is sent: a URL of the same host that a browser resolves leads to the same sandbox and path", () => {
+    const piece = fc.oneof(
+      fc.constantFrom("s", ID, "3000", "80", "..", ".", "", "%2e", "%2E.", "%2f", "\\", ";", "?", "#", "%", "http:", "49983"),
+      fc.string({ maxLength: 4 }),
+    );
+    const paths = fc.tuple(
+      fc.constantFrom(`/s/${ID}/3000/`, "/s/", "/", "//", ""),
+      fc.array(piece, { maxLength: 8 }),
+      fc.constantFrom("/", ""),
+    );
+    fc.assert(
+      fc.property(paths, ([start, pieces, glue]) => {
+        const url = start + pieces.join(glue);
+        const result = parsePathTarget(url);
+        if (result.kind !== "target") return;
+        const { sandboxId, port } = result.target;
+        expect([sandboxId, result.prefix + result.path]).toEqual([expect.stringMatching(/^[a-z0-9]{1,64}$/), url]);
+        expect(result.prefix).toBe(`/s/${sandboxId}/${port}`);
+        const resolved = parsePathTarget(new URL(`http://x.example${url}`).pathname);
+        expect(resolved).toMatchObject({ kind: "target", target: result.target });
+      }),
+      { numRuns: 5_000 },
+    );
+  });
+});
+
+test.each([
+  ["Paths.Example.com", "paths.example.com"],
+  ["paths.example.com.", "paths.example.com"],
+  ["paths.example.com.:80", "paths.example.com"],
+  ["127.0.0.1:4681", "127.0.0.1"],
+  ["[::1]:4681", "[::1]"],
+  ["[::1]", "[::1]"],
+  ["", ""],
+  [":80", ""],
+])("the name in the host %s is %s", (host, name) => {
+  expect(hostNameOf(host)).toBe(name);
 });

@@ -72,3 +72,49 @@ function fromParts(id: string, portText: string): TargetResult {
   if (port === undefined) return { kind: "invalid", message: "Invalid sandbox port" };
   return { kind: "target", target: { sandboxId, port } };
 }
+
+/**
+ * - `target`: `path` is what the server in the sandbox sees, and `prefix` what precedes it.
+ * - `unslashed`: the slash after the port is missing, without which relative URLs of a page would lead elsewhere.
+ */
+export type PathResult =
+  | { readonly kind: "target"; readonly target: Target; readonly prefix: string; readonly path: string }
+  | { readonly kind: "unslashed"; readonly slashed: string }
+  | { readonly kind: "invalid"; readonly message: string };
+
+const PATH_FORM = /^\/s\/([^/?#\\]*)\/([^/?#\\]*)(.*)$/s;
+
+/**
+ * Finds the target of a request on the host name of the path form, whose path is `/s/{sandboxID}/{port}/…`. Refuses paths with dot segments,
+ * also encoded ones: what is in between the client and the edge may resolve them, and so mean another sandbox than the edge.
+ */
+export function parsePathTarget(url: string): PathResult {
+  const match = PATH_FORM.exec(url);
+  if (!match) return { kind: "invalid", message: "Sandboxes are at /s/{sandboxID}/{port}/ of this host" };
+  const [, id = "", port = "", rest = ""] = match;
+  const parsed = fromParts(id, port);
+  if (parsed.kind !== "target") return { kind: "invalid", message: parsed.message };
+  // The legacy form of an id would be a second name for the same path.
+  if (parsed.target.sandboxId !== id) return { kind: "invalid", message: "Invalid sandbox ID" };
+  const prefix = `/s/${id}/${port}`;
+  if (rest === "" || rest.startsWith("?")) return { kind: "unslashed", slashed: `${prefix}/${rest}` };
+  if (!rest.startsWith("/") || hasDotSegment(rest)) return { kind: "invalid", message: "Invalid path" };
+  return { kind: "target", target: parsed.target, prefix, path: rest };
+}
+
+function hasDotSegment(rest: string): boolean {
+  const [path = ""] = rest.split("?", 1);
+  const decoded = path.replace(/%(2e|2f|5c)/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+  return decoded.split(/[/\\#]/).some((segment) => /^\.\.?(?:;|$)/.test(segment));
+}
+
+/** Returns the name in a Host, in lower case and without a port and a final dot. IPv6 addresses keep their brackets. */
+export function hostNameOf(host: string): string {
+  const [name = ""] = /^(?:\[[^\]]*\]|[^:]*)/.exec(host) ?? [];
+  return name.toLowerCase().replace(/\.$/, "");
+}
+
+/** Returns whether a host name could name a sandbox in the host form. */
+export function isSandboxHost(host: string): boolean {
+  return HOST_LABEL.test(firstLabel(host) ?? "");
+}

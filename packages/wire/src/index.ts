@@ -12,7 +12,17 @@ export {
 } from "./constants.ts";
 export { ERROR_CATALOG, type ErrorCode, type ErrorEntry } from "./error-catalog.ts";
 export { parseExpiration, type SignedFileRequest, signatureDigest, signedText } from "./file-signature.ts";
-export { parsePort, parseTarget, type Target, type TargetHeaders, type TargetResult } from "./host.ts";
+export {
+  hostNameOf,
+  isSandboxHost,
+  type PathResult,
+  parsePathTarget,
+  parsePort,
+  parseTarget,
+  type Target,
+  type TargetHeaders,
+  type TargetResult,
+} from "./host.ts";
 export { imageIdFrom, isUuid, parseSandboxId, type SandboxId, sandboxIdFrom } from "./ids.ts";
 export { ALL_IPV4, type Ipv4Range, ipv4RangeText, parseIpv4Range, withoutRanges } from "./ipv4-ranges.ts";
 export { LINK_COOKIE, LINK_PARAMETER, LINK_TOKEN_FIELD, type LinkProof, linkIdIn } from "./link-token.ts";

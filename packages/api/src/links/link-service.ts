@@ -25,6 +25,8 @@ export interface MadeLink {
   readonly link: StoredLink;
   readonly token: string;
   readonly url: string;
+  /** The same in the path form, if there is one. */
+  readonly pathUrl: string | undefined;
 }
 
 /** How clients reach the ports of sandboxes. */
@@ -32,6 +34,8 @@ export interface SandboxOrigin {
   readonly scheme: "http" | "https";
   /** With a port, if clients need one. */
   readonly domain: string;
+  /** The host of the path form, with a port if clients need one. */
+  readonly pathHost?: string;
 }
 
 export interface LinkServiceDeps {
@@ -58,7 +62,7 @@ export class LinkService {
     const link = { id, ...about, tokenHash, createdAt: now, expiresAt: now + lifeMs };
     switch (await links.add(link, { teamId, max: maxLinks })) {
       case "added":
-        return { link, token, url: this.#urlOf(link, token) };
+        return { link, token, ...this.#urlsOf(link, token) };
       case "full":
         throw publicError(
           "limit_reached",
@@ -91,8 +95,10 @@ export class LinkService {
     return link.expiresAt > this.#deps.clock.now() ? link : undefined;
   }
 
-  #urlOf({ port, sandboxId, path }: StoredLink, token: string): string {
-    const { scheme, domain } = this.#deps.origin;
-    return `${scheme}://${port}-${sandboxId}.${domain}${path}${path.includes("?") ? "&" : "?"}${LINK_PARAMETER}=${token}`;
+  #urlsOf({ port, sandboxId, path }: StoredLink, token: string): Pick<MadeLink, "url" | "pathUrl"> {
+    const { scheme, domain, pathHost } = this.#deps.origin;
+    const page = `${path}${path.includes("?") ? "&" : "?"}${LINK_PARAMETER}=${token}`;
+    const pathUrl = pathHost === undefined ? undefined : `${scheme}://${pathHost}/s/${sandboxId}/${port}${page}`;
+    return { url: `${scheme}://${port}-${sandboxId}.${domain}${page}`, pathUrl };
   }
 }

@@ -14,6 +14,7 @@ export type RefusalReason =
   | "link invalid"
   | "link method"
   | "link limited"
+  | "agent by path"
   | "wake denied"
   | "too many connections";
 

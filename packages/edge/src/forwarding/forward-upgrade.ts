@@ -9,6 +9,7 @@ import { guard } from "../connections/guard.ts";
 import { reset } from "../connections/reset.ts";
 import { framingOf } from "../routing/route-request.ts";
 import { fields, requestHeaders, responseHeaders, upgradeResponseHeaders } from "./headers.ts";
+import { responseForPath } from "./path-form.ts";
 import { retire } from "./retire.ts";
 import { splice } from "./splice.ts";
 import { isBodiless, statusLine } from "./status-line.ts";
@@ -20,6 +21,8 @@ export interface UpgradeExchange {
   readonly clientHead: Buffer;
   readonly upstream: Duplex;
   readonly path: string;
+  /** What precedes the path in the client's address. */
+  readonly prefix: string;
   /** Replaces the Host of the request. */
   readonly maskedHost: string | undefined;
   readonly maxHeaderBytes: number;
@@ -54,14 +57,14 @@ export function forwardUpgrade(exchange: UpgradeExchange): void {
       reset(stream);
       return;
     }
-    client.write(rawHead(answer), "latin1");
+    client.write(rawHead(answer, exchange), "latin1");
     if (head.length > 0) client.write(head);
     if (clientHead.length > 0) stream.write(clientHead);
     splice(client, stream);
   };
   outgoing.once("upgrade", guard(onUpgrade, onFault));
   const onResponse = (answer: IncomingMessage) => {
-    const head = headOf(answer);
+    const head = headOf(answer, exchange);
     if (head instanceof Error) {
       answer.on("error", () => {});
       outgoing.destroy(head);
@@ -86,12 +89,12 @@ export function forwardUpgrade(exchange: UpgradeExchange): void {
   outgoing.end();
 }
 
-function sendHead({ req, upstream, path, maskedHost, maxHeaderBytes }: UpgradeExchange): ClientRequest {
+function sendHead({ req, upstream, path, prefix, maskedHost, maxHeaderBytes }: UpgradeExchange): ClientRequest {
   const outgoing = httpRequest({
     createConnection: () => upstream,
     method: req.method,
     path,
-    headers: requestHeaders(req.rawHeaders, { framing: "none", upgrade: true, maskedHost }),
+    headers: requestHeaders(req.rawHeaders, { framing: "none", upgrade: true, maskedHost, prefix }),
     setHost: false,
     maxHeaderSize: maxHeaderBytes,
   });
@@ -100,20 +103,24 @@ function sendHead({ req, upstream, path, maskedHost, maxHeaderBytes }: UpgradeEx
 }
 
 /** Returns an error for a response that cannot be forwarded. */
-function headOf(answer: IncomingMessage): { status: number; reason: string; headers: string[] } | Error {
+function headOf(answer: IncomingMessage, exchange: UpgradeExchange): { status: number; reason: string; headers: string[] } | Error {
   const framing = framingOf(answer.rawHeaders);
   if (framing === undefined) return new Error("the response has an unsupported transfer coding");
   try {
     const line = statusLine(answer);
     const headers = responseHeaders(answer.rawHeaders, isBodiless(line.status) ? "none" : framing);
-    return { ...line, headers: [...headers, "Connection", "close"] };
+    return { ...line, headers: [...asSeen(headers, exchange), "Connection", "close"] };
   } catch (error) {
     return asError(error);
   }
 }
 
-function rawHead(answer: IncomingMessage): string {
+function rawHead(answer: IncomingMessage, exchange: UpgradeExchange): string {
   const lines = [`HTTP/1.1 101 ${statusLine(answer).reason || STATUS_CODES[101]}`];
-  for (const [name, , value] of fields(upgradeResponseHeaders(answer.rawHeaders))) lines.push(`${name}: ${value}`);
+  for (const [name, , value] of fields(asSeen(upgradeResponseHeaders(answer.rawHeaders), exchange))) lines.push(`${name}: ${value}`);
   return `${lines.join("\r\n")}\r\n\r\n`;
+}
+
+function asSeen(headers: string[], { prefix, maskedHost, req }: UpgradeExchange): string[] {
+  return prefix === "" ? headers : responseForPath(headers, { prefix, host: maskedHost ?? req.headers.host });
 }

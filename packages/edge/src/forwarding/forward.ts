@@ -13,6 +13,7 @@ import { guard } from "../connections/guard.ts";
 import { reset } from "../connections/reset.ts";
 import { framingOf } from "../routing/route-request.ts";
 import { type Framing, type RawHeaders, requestHeaders, responseHeaders, trailerFields } from "./headers.ts";
+import { responseForPath } from "./path-form.ts";
 import { isLarge, pourAnswer } from "./pour-answer.ts";
 import { retire } from "./retire.ts";
 import { isBodiless, type StatusLine, statusLine } from "./status-line.ts";
@@ -24,6 +25,8 @@ export interface Exchange {
   readonly path: string;
   /** Replaces the Host of the request. */
   readonly maskedHost?: string | undefined;
+  /** What precedes the path in the client's address. */
+  readonly prefix?: string | undefined;
   readonly framing: Framing;
   readonly maxHeaderBytes: number;
   /** Fields that are added to the request. */
@@ -92,8 +95,8 @@ export function forward(exchange: Exchange): void {
   sendBody(exchange, outgoing);
 }
 
-function sendHead({ req, upstream, path, framing, maskedHost, maxHeaderBytes, extraHeaders = [] }: Exchange): ClientRequest {
-  const headers = [...requestHeaders(req.rawHeaders, { framing, upgrade: false, maskedHost }), ...extraHeaders];
+function sendHead({ req, upstream, path, prefix, framing, maskedHost, maxHeaderBytes, extraHeaders = [] }: Exchange): ClientRequest {
+  const headers = [...requestHeaders(req.rawHeaders, { framing, upgrade: false, maskedHost, prefix }), ...extraHeaders];
   if (framing === "none" && BODY_IS_USUAL.has(req.method ?? "")) headers.push("Content-Length", "0");
   const outgoing = httpRequest({
     createConnection: () => upstream,
@@ -170,9 +173,10 @@ interface Head {
   readonly framing: Framing;
 }
 
-function writeHead({ req, res }: Exchange, { line, rawHeaders, framing }: Head): void {
+function writeHead({ req, res, prefix = "", maskedHost }: Exchange, { line, rawHeaders, framing }: Head): void {
   // HTTP/1.0 has no chunked coding: the end of the connection ends the body.
-  const headers = responseHeaders(rawHeaders, framing === "chunked" && req.httpVersion === "1.0" ? "close" : framing);
+  const plain = responseHeaders(rawHeaders, framing === "chunked" && req.httpVersion === "1.0" ? "close" : framing);
+  const headers = prefix === "" ? plain : responseForPath(plain, { prefix, host: maskedHost ?? req.headers.host });
   // The client still waits for "100 Continue", so its next bytes may be another request (see send-refusal.ts).
   if (req.headers.expect !== undefined && !req.complete) headers.push("Connection", "close");
   res.sendDate = false;

@@ -65,10 +65,12 @@ export interface RequestRewrite {
   readonly upgrade: boolean;
   /** Replaces the Host, which then becomes `X-Forwarded-Host`. */
   readonly maskedHost?: string | undefined;
+  /** Sent as `X-Forwarded-Prefix`, unless it is empty. */
+  readonly prefix?: string | undefined;
 }
 
 /** Returns the fields for the server in the sandbox. Without `upgrade`, the connection closes after the request. */
-export function requestHeaders(raw: RawHeaders, { framing, upgrade, maskedHost }: RequestRewrite): string[] {
+export function requestHeaders(raw: RawHeaders, { framing, upgrade, maskedHost, prefix = "" }: RequestRewrite): string[] {
   const takesTrailers = listOf(raw, "te").includes("trailers");
   const isOurs = (lower: string) => FORWARDING.has(lower) || OURS.has(lower) || (lower === "host" && maskedHost !== undefined);
   const out = withoutLinkCookies(endToEnd(raw, (lower) => isOurs(lower) || (lower === "trailer" && framing !== "chunked")));
@@ -76,6 +78,7 @@ export function requestHeaders(raw: RawHeaders, { framing, upgrade, maskedHost }
     out.unshift("Host", maskedHost);
     for (const value of valuesOf(raw, "host")) out.push("X-Forwarded-Host", value);
   }
+  if (prefix !== "") out.push("X-Forwarded-Prefix", prefix);
   if (upgrade) {
     for (const value of valuesOf(raw, "upgrade")) out.push("Upgrade", value);
     out.push("Connection", "Upgrade");

@@ -17,6 +17,8 @@ export type Admission =
       readonly kind: "admitted";
       readonly target: Target;
       readonly path: string;
+      /** What precedes the path in the client's address. Empty except in the path form. */
+      readonly prefix: string;
       readonly framing: Framing;
       /** The Host for the server in the sandbox. Undefined: that of the request. */
       readonly maskedHost: string | undefined;
@@ -30,6 +32,8 @@ export type Admission =
 export interface AdmitDeps extends OpenDeps {
   readonly signers: SignerLookup;
   readonly links: LinkLookup;
+  /** The host name of the path form, as of `hostNameOf`. */
+  readonly pathHost: string | undefined;
 }
 
 /**
@@ -43,8 +47,11 @@ export interface AdmitDeps extends OpenDeps {
  * 7. whether its port answers (502)
  */
 export async function admit(deps: AdmitDeps, head: RequestHead, signal: AbortSignal): Promise<Admission> {
-  const routing = routeRequest(head);
-  if (routing.kind === "refused") return routing;
+  const routing = routeRequest(head, deps.pathHost);
+  if (routing.kind === "refused") {
+    if (routing.agentOf) deps.refusalLog.note(routing.agentOf, "agent by path", head.clientAddress());
+    return { kind: "refused", refusal: routing.refusal };
+  }
   const { path, framing } = routing;
   const found =
     routing.kind === "signed" ? await findSigned(deps, routing.file, { head, signal }) : await callOf(deps, routing, { head, signal });
@@ -56,6 +63,7 @@ export async function admit(deps: AdmitDeps, head: RequestHead, signal: AbortSig
     kind: "admitted",
     target: found.target,
     path,
+    prefix: routing.kind === "routed" ? routing.prefix : "",
     framing,
     maskedHost: upstream.maskedHost,
     upstream: upstream.stream,
@@ -65,10 +73,10 @@ export async function admit(deps: AdmitDeps, head: RequestHead, signal: AbortSig
 
 async function callOf(
   deps: AdmitDeps,
-  { target, path, link }: Extract<Routing, { kind: "routed" }>,
+  { target, path, prefix, link }: Extract<Routing, { kind: "routed" }>,
   { head, signal }: { head: RequestHead; signal: AbortSignal },
 ): Promise<Call | { readonly kind: "refused"; readonly refusal: Refusal }> {
-  const entry = link && (await enterByLink(deps, { target, link, path, prefix: "", head, signal }));
+  const entry = link && (await enterByLink(deps, { target, link, path, prefix, head, signal }));
   if (entry?.kind === "refused") return entry;
   const accessToken = valuesOf(head.rawHeaders, "x-access-token").join(", ");
   const { trafficToken, ...common } = commonOf(head, signal);

@@ -1,6 +1,6 @@
 // Determines the target of a request from its head, without any lookup.
 
-import { AGENT_PORT, parseTarget, type Target } from "@skerry/wire";
+import { AGENT_PORT, hostNameOf, parsePathTarget, parseTarget, type Target } from "@skerry/wire";
 import { badRequest, invalidSignature, methodNotAllowed, preflightAnswer, type Refusal, reservedPath } from "../answers/refusal.ts";
 import { type Framing, listOf, type RawHeaders, valuesOf } from "../forwarding/headers.ts";
 import { readLink, type ShownLink } from "../links/shown-link.ts";
@@ -23,23 +23,34 @@ export type Routing =
       readonly target: Target;
       readonly path: string;
       readonly framing: Framing;
+      /** What precedes the path in the client's address. Empty except in the path form. */
+      readonly prefix: string;
       readonly link: ShownLink | undefined;
     }
   /** The request does not name a sandbox, but its URL has a signature. */
   | { readonly kind: "signed"; readonly file: SignedFile; readonly path: string; readonly framing: Framing }
-  | { readonly kind: "refused"; readonly refusal: Refusal };
+  /** `agentOf`: the sandbox whose agent somebody tried to reach by path. */
+  | { readonly kind: "refused"; readonly refusal: Refusal; readonly agentOf?: Target };
 
 const ABSOLUTE_FORM = /^https?:\/\/([^/?#]*)(.*)$/i;
 
-/** Runs the checks that need only the request itself, in the order in which clients see them fail. */
-export function routeRequest(head: RequestHead): Routing {
+/**
+ * Runs the checks that need only the request itself, in the order in which clients see them fail. Requests on the host name `pathHost` name
+ * their sandbox in the path, and in no other way.
+ */
+export function routeRequest(head: RequestHead, pathHost?: string): Routing {
   const hosts = valuesOf(head.rawHeaders, "host");
   // With two hosts, the edge could use one of them and the server in the sandbox the other.
   if (hosts.length > 1) return refused(badRequest("Invalid host"));
-  const parsed = parseTarget(hosts[0], {
+  const headers = {
     sandboxId: single(valuesOf(head.rawHeaders, "e2b-sandbox-id")),
     port: single(valuesOf(head.rawHeaders, "e2b-sandbox-port")),
-  });
+  };
+  if (pathHost !== undefined && hostNameOf(hosts[0] ?? "") === pathHost) {
+    if (headers.sandboxId !== undefined || headers.port !== undefined) return refused(badRequest("This host takes no routing headers"));
+    return routeByPath(head, hosts[0]);
+  }
+  const parsed = parseTarget(hosts[0], headers);
   switch (parsed.kind) {
     case "invalid":
       return refused(badRequest(parsed.message));
@@ -56,7 +67,25 @@ function routeToTarget(head: RequestHead, host: string | undefined, target: Targ
   if (isReservedPath(target, message.path)) return refused(reservedPath(message.path.split("?", 1)[0] ?? message.path));
   // The agent has a token of its own, and no link opens its port.
   const { link, path } = target.port === AGENT_PORT ? { path: message.path } : readLink(head.rawHeaders, message.path);
-  return { kind: "routed", target, path, framing: message.framing, link };
+  return { kind: "routed", target, prefix: "", path, framing: message.framing, link };
+}
+
+/** The agent is not reached by path: browsers would keep its responses and those of servers apart by nothing but a policy. */
+function routeByPath(head: RequestHead, host: string | undefined): Routing {
+  const message = messageOf(head, host);
+  if (message.kind === "refused") return message;
+  const parsed = parsePathTarget(message.path);
+  switch (parsed.kind) {
+    case "invalid":
+      return refused(badRequest(parsed.message));
+    case "unslashed":
+      return refused({ kind: "empty", status: 308, headers: ["Location", parsed.slashed, "Content-Length", "0"] });
+    case "target": {
+      const { target, prefix } = parsed;
+      if (target.port === AGENT_PORT) return { ...refused(badRequest("The port of the agent is not served by path")), agentOf: target };
+      return { kind: "routed", target, prefix, framing: message.framing, ...readLink(head.rawHeaders, parsed.path) };
+    }
+  }
 }
 
 /** Refuses the request with the given text if its URL has no signature. */

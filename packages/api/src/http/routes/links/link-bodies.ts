@@ -32,6 +32,9 @@ export const MadeLinkSchema = Type.Object(
   {
     ...fields,
     url: Type.String({ description: "The address for browsers. It contains the token." }),
+    pathUrl: Type.Optional(
+      Type.String({ description: "The same on the host name of the path form, if the platform has one (`SKERRY_PATH_HOST`)." }),
+    ),
     token: Type.String({ description: "For programs, in the header `skerry-link-token`. No other answer contains it." }),
   },
   { title: "NewSandboxLink" },
@@ -77,6 +80,6 @@ export function encodeLink({ id, port, path, methods, createdAt, expiresAt }: St
   };
 }
 
-export function encodeMadeLink({ link, url, token }: MadeLink): Static<typeof MadeLinkSchema> {
-  return { ...encodeLink(link), url, token };
+export function encodeMadeLink({ link, url, pathUrl, token }: MadeLink): Static<typeof MadeLinkSchema> {
+  return { ...encodeLink(link), url, ...(pathUrl === undefined ? {} : { pathUrl }), token };
 }
