@@ -26,6 +26,12 @@ it.each(["SKERRY_NODE_URL", "SKERRY_CONTROL_URL", "SKERRY_NODES"])("%s takes onl
   for (const url of ["10.0.0.7:4682", "ftp://10.0.0.7", "http://"]) expect(() => parseServeConfig({ [name]: url })).toThrow(`not "${url}"`);
 });
 
+it("limits the requests per second of a sandbox unless told not to", () => {
+  const limitOf = (env: Record<string, string>) => parseServeConfig(env).maxSandboxRequestsPerSecond;
+  expect([limitOf({}), limitOf({ SKERRY_MAX_SANDBOX_REQUESTS_PER_SECOND: "0" })]).toEqual([2000, 0]);
+  expect(() => limitOf({ SKERRY_MAX_SANDBOX_REQUESTS_PER_SECOND: "-1" })).toThrow("SKERRY_MAX_SANDBOX_REQUESTS_PER_SECOND");
+});
+
 it("reads the former name of the setting that limits disks", () => {
   expect(parseServeConfig({ SKERRY_DISK_LIMIT: "image" }).diskLimit).toBe("file");
   expect(parseServeConfig({ SKERRY_DISK_LIMIT: "file" }).diskLimit).toBe("file");

@@ -34,6 +34,8 @@ export interface ServeConfig {
   readonly edgeApiUrl: string | undefined;
   /** 0: half of what the edge accepts in total. */
   readonly maxSandboxConnections: number;
+  /** 0: no limit. */
+  readonly maxSandboxRequestsPerSecond: number;
   readonly logLevel: "debug" | "info" | "warn" | "error";
   readonly networkPool: string | undefined;
   readonly dns: readonly string[];
@@ -89,6 +91,7 @@ export const SETTINGS = [
   "TLS_PORT",
   "EDGE_API_URL",
   "MAX_SANDBOX_CONNECTIONS",
+  "MAX_SANDBOX_REQUESTS_PER_SECOND",
   "LOG_LEVEL",
   "NETWORK_POOL",
   "DNS",
@@ -146,6 +149,7 @@ export function parseServeConfig(env: Readonly<Record<string, string | undefined
     tls: readTls(reader),
     edgeApiUrl: reader.optional("EDGE_API_URL"),
     maxSandboxConnections: reader.integer("MAX_SANDBOX_CONNECTIONS", 0, { min: 0, max: 1_000_000 }),
+    maxSandboxRequestsPerSecond: reader.integer("MAX_SANDBOX_REQUESTS_PER_SECOND", 2000, { min: 0, max: 1_000_000 }),
     logLevel: reader.choice("LOG_LEVEL", "info", ["debug", "info", "warn", "error"]),
     networkPool: reader.optional("NETWORK_POOL"),
     dns: reader.list("DNS", ["8.8.8.8"]),

@@ -153,13 +153,14 @@ async function startEdge(
   { transport, node, tls }: { transport: ReturnType<typeof rpcTransport>; node: Node | undefined; tls: EdgeTls },
 ): Promise<void> {
   const dial: Dial = node ? (_route, target, signal) => node.dial(target, signal) : connectDialer(secrets.internalSecret);
-  const { listen: host, edgePort: port, trustedProxies, maxSandboxConnections, pathHost } = config;
+  const { listen: host, edgePort: port, trustedProxies, maxSandboxConnections, maxSandboxRequestsPerSecond, pathHost } = config;
   const client = createClient(RouteService, transport);
   const edge = createEdge(
     {
       host,
       port,
       trustedProxies,
+      maxSandboxRequestsPerSecond,
       ...(pathHost === undefined ? {} : { pathHost }),
       ...(maxSandboxConnections === 0 ? {} : { maxSandboxConnections }),
       ...tls,

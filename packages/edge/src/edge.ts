@@ -10,6 +10,7 @@ import { failConnection } from "./connections/fail-connection.ts";
 import { guard } from "./connections/guard.ts";
 import { guardAccept } from "./connections/guard-accept.ts";
 import { openFilesLimit } from "./connections/open-files.ts";
+import { RequestRate } from "./connections/request-rate.ts";
 import { reset } from "./connections/reset.ts";
 import { SandboxConnections } from "./connections/sandbox-connections.ts";
 import { Turns } from "./connections/turns.ts";
@@ -42,6 +43,8 @@ export interface EdgeConfig {
   readonly maxConnections?: number;
   /** Maximum number of simultaneous requests and upgraded connections of one sandbox. Default: half of `maxConnections`. */
   readonly maxSandboxConnections?: number;
+  /** Requests that a sandbox may have per second on average. Default: 0, no limit. */
+  readonly maxSandboxRequestsPerSecond?: number;
   /** Addresses and networks of the proxies in front of the edge. The edge trusts only their `X-Forwarded-For`. */
   readonly trustedProxies?: readonly string[];
   /** A second listener, for the same requests over TLS. */
@@ -50,7 +53,7 @@ export interface EdgeConfig {
   readonly api?: ApiRoute;
   /** A host name on which requests name their sandbox in the path. A port in it is ignored. Without it, no host has this form. */
   readonly pathHost?: string;
-  /** A monotonic clock in milliseconds, for the limit on failed lookups and the log. */
+  /** A monotonic clock in milliseconds, for the limits on failed lookups and on requests, and for the log. */
   readonly now?: () => number;
 }
 
@@ -108,6 +111,7 @@ export function createEdge(config: EdgeConfig, deps: EdgeDeps): Edge {
     ...deps,
     signers: new SignerLookup(deps.findSigner, new AttemptLimit(config.now)),
     connections: new SandboxConnections(config.maxSandboxConnections ?? Math.max(1, Math.floor(maxConnections / 2))),
+    rate: new RequestRate(config.maxSandboxRequestsPerSecond ?? 0, config.now),
     refusalLog: new RefusalLog(deps.logger, config.now),
     links: new LinkLookup({ findLink: deps.findLink, attempts: new AttemptLimit(config.now), now: config.now }),
     clientAddressOf,

@@ -281,3 +281,37 @@ test("a sandbox has no more requests at a time than the limit; others, its agent
   for (const answer of waiting) answer();
   expect((await held).body.toString()).toBe("held");
 });
+
+test("a sandbox gets no more requests in a second than the limit; its agent and later requests are served, and the log has one line", async () => {
+  using log = logToFile();
+  let now = 0;
+  await using world = await createWorld("direct", { maxSandboxRequestsPerSecond: 2, now: () => now, logger: log.logger });
+  let served = 0;
+  await world.serve(3000, (_req, res) => res.end(`${++served}`));
+  await world.serve(AGENT_PORT, (_req, res) => res.end("agent"));
+  const server = await world.serve(3001, () => {});
+  let upgrades = 0;
+  server.on("upgrade", (_req, socket) => {
+    upgrades++;
+    socket.destroy();
+  });
+  for (let n = 0; n < 4; n++) expect((await fetchThrough(world.port, 3000)).status).toBe(200);
+  for (let n = 0; n < 10; n++) {
+    const refused = await fetchThrough(world.port, 3000);
+    expect([refused.status, refused.headers["retry-after"], JSON.parse(refused.body.toString())]).toEqual([
+      429,
+      "1",
+      { sandboxId: SANDBOX_ID, message: "The sandbox has too many incoming requests (limit: 2 per second)", requestLimit: 2, code: 429 },
+    ]);
+  }
+  const upgrade = new RawClient(world.port).send(`GET / HTTP/1.1\r\nHost: ${hostOf(3001)}\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n`);
+  await upgrade.until("HTTP/1.1 429 ");
+  upgrade.socket.destroy();
+  expect([served, upgrades]).toEqual([4, 0]);
+  expect((await fetchThrough(world.port, AGENT_PORT)).body.toString()).toBe("agent");
+  expect(log.read().match(/too many requests/g)).toHaveLength(1);
+  now += 1000;
+  const later = [];
+  for (let n = 0; n < 3; n++) later.push((await fetchThrough(world.port, 3000)).status);
+  expect(later).toEqual([200, 200, 429]);
+});

@@ -16,7 +16,8 @@ export type RefusalReason =
   | "link limited"
   | "agent by path"
   | "wake denied"
-  | "too many connections";
+  | "too many connections"
+  | "too many requests";
 
 /** What a refused request asked for. */
 export interface Refused extends Target {

@@ -134,6 +134,19 @@ export function tooManyConnections(limit: number, sandboxId?: string): Refusal {
   };
 }
 
+/** The sandbox has had more requests than its rate permits. The id is absent for a request that did not name the sandbox. */
+export function tooManyRequests(perSecond: number, sandboxId?: string): Refusal {
+  const message = `The sandbox has too many incoming requests (limit: ${perSecond} per second)`;
+  return {
+    kind: "json",
+    status: 429,
+    body: { ...(sandboxId === undefined ? {} : { sandboxId }), message, requestLimit: perSecond, code: 429 },
+    page: { title: "Too Many Requests", detail: message },
+    // A second refills half the bucket.
+    retryAfterSeconds: 1,
+  };
+}
+
 /** The sandbox was still changing its state when the wait timed out. */
 export function stillTransitioning(target: Target): Refusal {
   const message = "The sandbox is still transitioning. Try again in a moment.";

@@ -43,7 +43,7 @@ export interface AdmitDeps extends OpenDeps {
  * 3. a link in the query or the header (302, 403, 429)
  * 4. whether the sandbox is running (502), or can be woken by this request (403, 409, 429, 503)
  * 5. the traffic token of a private sandbox, or a link in a cookie (403, 429)
- * 6. the number of the sandbox's open requests (429)
+ * 6. the rate of the sandbox's requests, and the number of its open ones (429)
  * 7. whether its port answers (502)
  */
 export async function admit(deps: AdmitDeps, head: RequestHead, signal: AbortSignal): Promise<Admission> {

@@ -3,6 +3,7 @@ import { type Logger, PlatformError, untilAborted } from "@skerry/base";
 import type { Target } from "@skerry/wire";
 import { type Refusal, unroutable } from "../answers/refusal.ts";
 import type { RefusalLog } from "../answers/refusal-log.ts";
+import type { RequestRate } from "../connections/request-rate.ts";
 import type { SandboxConnections } from "../connections/sandbox-connections.ts";
 import type { DialErrorCode } from "../errors.ts";
 import { maskedHost } from "../ingress/masked-host.ts";
@@ -20,6 +21,7 @@ export interface UpstreamDeps {
 
 export interface OpenDeps extends UpstreamDeps {
   readonly connections: SandboxConnections;
+  readonly rate: RequestRate;
   readonly refusalLog: RefusalLog;
 }
 
@@ -96,8 +98,12 @@ function entryFault({ target, trafficToken, link }: Call, { ingress }: Route): T
   return link?.kind === "open" ? undefined : tokenFault(ingress, target, trafficToken);
 }
 
-/** Counts the request towards the limit of its sandbox, or refuses it. */
-function count({ connections, refusalLog }: OpenDeps, { target, refusals, signal, clientAddress }: Call): Refusal | undefined {
+/** Counts the request towards the limits of its sandbox, or refuses it. */
+function count({ connections, rate, refusalLog }: OpenDeps, { target, refusals, signal, clientAddress }: Call): Refusal | undefined {
+  if (!rate.take(target)) {
+    refusalLog.note(target, "too many requests", clientAddress());
+    return refusals.forRate(rate.perSecond);
+  }
   if (connections.take(target, signal)) return undefined;
   refusalLog.note(target, "too many connections", clientAddress());
   return refusals.forConnections(connections.limit);

@@ -8,6 +8,7 @@ import {
   sandboxNotFound,
   stillTransitioning,
   tooManyConnections,
+  tooManyRequests,
   trafficTokenRequired,
   unroutable,
   wakeDenied,
@@ -24,6 +25,7 @@ export interface UpstreamRefusals {
   forToken(fault: TokenFault): Refusal;
   forLink(fault: LinkFault): Refusal;
   forConnections(limit: number): Refusal;
+  forRate(perSecond: number): Refusal;
 }
 
 /** For requests that name the sandbox. */
@@ -56,6 +58,7 @@ export function refusalsNaming(target: Target): UpstreamRefusals {
     forToken: (fault) => trafficTokenRequired(target, fault),
     forLink: (fault) => refusalFor(target, fault),
     forConnections: (limit) => tooManyConnections(limit, target.sandboxId),
+    forRate: (perSecond) => tooManyRequests(perSecond, target.sandboxId),
   };
 }
 
@@ -69,4 +72,5 @@ export const ANONYMOUS_REFUSALS: UpstreamRefusals = {
   forToken: invalidSignature,
   forLink: invalidSignature,
   forConnections: (limit) => tooManyConnections(limit),
+  forRate: (perSecond) => tooManyRequests(perSecond),
 };
