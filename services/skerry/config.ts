@@ -1,6 +1,6 @@
 import { isIP, isIPv6 } from "node:net";
 import { ConfigReader, type Secret } from "@skerry/base";
-import { DEFAULT_DATA_DIR, dataFolder } from "@skerry/setup/folder";
+import { type AcmeSettings, acmeFiles, DEFAULT_DATA_DIR, dataFolder, readAcmeSettings } from "@skerry/setup/folder";
 import { readSiteSettings, type SiteSettings } from "@skerry/setup/site-network";
 import { hostNameOf, isSandboxHost } from "@skerry/wire";
 import { type ImagePullSettings, readImagePullSettings } from "./image-settings.ts";
@@ -66,6 +66,8 @@ export interface TlsServeConfig {
   readonly port: number;
   readonly certFile: string;
   readonly keyFile: string;
+  /** Defined: this process obtains the certificate and renews it. */
+  readonly acme?: AcmeSettings;
 }
 
 /** Every setting of `skerry serve`, without its prefix. A test compares docs/config.md with this list. */
@@ -89,6 +91,10 @@ export const SETTINGS = [
   "TLS_CERT",
   "TLS_KEY",
   "TLS_PORT",
+  "ACME_DIRECTORY",
+  "ACME_CONTACT",
+  "ACME_HOOK",
+  "ACME_AGREE",
   "EDGE_API_URL",
   "MAX_SANDBOX_CONNECTIONS",
   "MAX_SANDBOX_REQUESTS_PER_SECOND",
@@ -194,6 +200,27 @@ function readTls(reader: ConfigReader): TlsServeConfig | undefined {
   const certFile = reader.optional("TLS_CERT");
   const keyFile = reader.optional("TLS_KEY");
   if (certFile === undefined && keyFile !== undefined) reader.problem("SKERRY_TLS_KEY needs SKERRY_TLS_CERT, the certificate of the key");
+  const directory = reader.optional("ACME_DIRECTORY");
+  const acme = { directory, contact: reader.optional("ACME_CONTACT"), hook: reader.optional("ACME_HOOK") };
+  const agree = reader.choice("ACME_AGREE", "no", ["yes", "no"]) === "yes";
+  if (directory !== undefined) {
+    if (certFile !== undefined) reader.problem("SKERRY_ACME_DIRECTORY and SKERRY_TLS_CERT exclude each other");
+    const names = {
+      directory: "SKERRY_ACME_DIRECTORY",
+      contact: "SKERRY_ACME_CONTACT",
+      hook: "SKERRY_ACME_HOOK",
+      agree: "SKERRY_ACME_AGREE=yes",
+      domain: "SKERRY_DOMAIN",
+    };
+    const domain = reader.string("DOMAIN", "localhost");
+    const file = acmeFiles(dataFolder(reader.string("DATA", DEFAULT_DATA_DIR))).certificate;
+    return {
+      port,
+      certFile: file,
+      keyFile: file,
+      acme: readAcmeSettings({ ...acme, agree }, domain, names, (text) => reader.problem(text)),
+    };
+  }
   return certFile === undefined ? undefined : { port, certFile, keyFile: keyFile ?? certFile };
 }
 

@@ -2,7 +2,7 @@
 
 import type { Logger } from "@skerry/base";
 import { type ApiRoute, CertificateFiles, type TlsConfig } from "@skerry/edge";
-import { dataFolder, localTlsFiles, takeSetupLock } from "@skerry/setup/folder";
+import { type AcmeSettings, dataFolder, localTlsFiles, takeSetupLock } from "@skerry/setup/folder";
 import type { ServeConfig } from "./config.ts";
 
 /** Interval between two looks whether the data folder's own certificate is due for renewal. */
@@ -15,7 +15,8 @@ export interface EdgeTls {
 
 export async function openEdgeTls(config: ServeConfig, stack: AsyncDisposableStack, logger: Logger): Promise<EdgeTls> {
   if (!config.tls) return {};
-  const { port, ...files } = config.tls;
+  const { port, acme, ...files } = config.tls;
+  if (acme) stack.use(await keepCertificate(config, acme, logger));
   const certificate = stack.use(await CertificateFiles.open(files, logger));
   if (files.certFile === localTlsFiles(dataFolder(config.dataDir)).cert) {
     const timer = setInterval(() => renew(config, logger), RENEW_LOOK_MS).unref();
@@ -23,6 +24,13 @@ export async function openEdgeTls(config: ServeConfig, stack: AsyncDisposableSta
   }
   const api = apiRouteOf(config);
   return { tls: { port, certificate }, ...(api && { api }) };
+}
+
+async function keepCertificate({ dataDir, domain, site }: ServeConfig, settings: AcmeSettings, logger: Logger): Promise<AsyncDisposable> {
+  const { keepAcmeCertificate } = await import("@skerry/setup/acme");
+  const { caFile, httpsProxy, noProxy } = site;
+  const proxy = httpsProxy && { HTTPS_PROXY: httpsProxy.reveal(), ...(noProxy !== undefined && { NO_PROXY: noProxy }) };
+  return await keepAcmeCertificate({ folder: dataFolder(dataDir), settings, domain, network: { caFile, proxy }, logger });
 }
 
 function apiRouteOf({ roles, listen, apiPort, domain, edgeApiUrl }: ServeConfig): ApiRoute | undefined {

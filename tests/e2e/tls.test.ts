@@ -1,11 +1,14 @@
 // `./skerry up --tls`, and the official SDKs with nothing but the variables of `./skerry env`.
 
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
 import { readdirSync, rmSync, statSync } from "node:fs";
 import { request } from "node:http";
 import { join } from "node:path";
+import { connect } from "node:tls";
 import { runCommand } from "@skerry/base";
-import { createTestDataFolder, freePorts, testCacheDir } from "@skerry/testkit";
+import { createTestDataFolder, freePorts, startPebble, testCacheDir } from "@skerry/testkit";
+import { waitUntil } from "@skerry/testkit/wait-until";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type OwnNames, ownNames } from "./tls/own-names.ts";
 
@@ -20,11 +23,13 @@ const ENV = {
 };
 let data: string;
 let domain: string;
+let tlsPort: number;
 let plain: { api: number; edge: number };
 let names: OwnNames;
 
-const skerry = async (command: string, ...args: string[]) =>
-  (await runCommand(SKERRY, [command, "--data", data, ...args], { env: ENV, timeoutMs: 120_000 })).stdout;
+const skerry = (command: string, ...args: string[]) => skerryWith({}, command, ...args);
+const skerryWith = async (env: Record<string, string>, command: string, ...args: string[]) =>
+  (await runCommand(SKERRY, [command, "--data", data, ...args], { env: { ...ENV, ...env }, timeoutMs: 120_000 })).stdout;
 
 beforeAll(async () => {
   data = (await createTestDataFolder(`t-${randomBytes(6).toString("hex")}`)).root;
@@ -32,6 +37,7 @@ beforeAll(async () => {
   const [api = 0, edge = 0, tls = 0] = await freePorts(3);
   plain = { api, edge };
   domain = `skerry.localhost:${tls}`;
+  tlsPort = tls;
   await skerry("up", "--detach", "--api-port", `${api}`, "--edge-port", `${edge}`, "--tls", "--tls-port", `${tls}`);
 });
 afterAll(async () => {
@@ -109,3 +115,27 @@ test("the doctor looks at the certificate and at the names, and another up keeps
   expect(["passed", "warning"]).toContain(finding("host names")?.outcome);
   expect(await skerry("up", "--detach")).toContain("is already running");
 });
+
+test("an ACME authority signs the certificate of the running platform", async () => {
+  await using authority = await startPebble(365 * 86_400);
+  const contact = ["--acme-contact", "ops@example.com", "--acme-hook", authority.hook];
+  const acme = ["--acme", authority.directory, ...contact, "--domain", `boxes.example.com:${tlsPort}`];
+  await expect(skerry("restart", ...acme)).rejects.toThrow(/--acme-agree is missing/);
+  const env = { SKERRY_CA_FILE: authority.caFile };
+  await skerryWith(env, "restart", ...acme, "--acme-agree");
+  const { pid } = JSON.parse(await skerry("status", "--json")) as { pid: number };
+  await waitUntil("the listener has the certificate", async () => (await issuerOf("x.boxes.example.com")).startsWith("Pebble"), 60_000);
+  expect(JSON.parse(await skerry("status", "--json"))).toMatchObject({ pid, healthy: true });
+  const { findings } = JSON.parse(await skerryWith(env, "doctor", "--json")) as { findings: { name: string; found: string }[] };
+  expect(findings.find(({ name }) => name === "TLS certificate")?.found).toMatch(
+    /^for \*\.boxes\.example\.com, valid until .* \(36[45] days\)$/,
+  );
+});
+
+async function issuerOf(servername: string): Promise<string> {
+  const socket = connect({ host: "127.0.0.1", port: tlsPort, servername, rejectUnauthorized: false });
+  await once(socket, "secureConnect");
+  const { issuer } = socket.getPeerCertificate();
+  socket.destroy();
+  return String(issuer.CN);
+}

@@ -1,8 +1,8 @@
 import { X509Certificate } from "node:crypto";
-import { readFile } from "node:fs/promises";
+import { access, constants, readFile } from "node:fs/promises";
 import { createSecureContext } from "node:tls";
 import { ensureLocalCertificate, type Steps } from "@skerry/setup";
-import { type DataFolder, OperatorError, type PlatformSettings } from "@skerry/setup/folder";
+import { acmeFiles, type DataFolder, OperatorError, type PlatformSettings, WAITING_NAME } from "@skerry/setup/folder";
 
 interface Options {
   readonly folder: DataFolder;
@@ -14,6 +14,17 @@ interface Options {
 export async function prepareCertificate({ folder, settings, steps }: Options): Promise<void> {
   const { tls, domain } = settings;
   if (!tls) return;
+  if (tls.acme) {
+    const { hook, directory } = tls.acme;
+    await access(hook, constants.X_OK).catch((cause) => {
+      throw new OperatorError(`${hook}, the hook of --acme-hook, is not a program that can be run`, { exit: "usage", cause });
+    });
+    const pem = await readFile(acmeFiles(folder).certificate).catch(() => undefined);
+    const hasOne = pem !== undefined && new X509Certificate(pem).subject !== `CN=${WAITING_NAME}`;
+    if (!hasOne)
+      steps.note(`The platform starts without a certificate and orders one from ${directory}. See ./skerry doctor for the result.`);
+    return;
+  }
   if (tls.certFile !== undefined) {
     const [certFile, keyFile = certFile] = [tls.certFile, tls.keyFile];
     const describe = (validTo: Date) => `${certFile}, ${until(validTo)}`;

@@ -51,7 +51,14 @@ function withSettings(command: Command): Command {
     .option("--no-tls", "serve no TLS any more")
     .option("--tls-port <port>", "port of the TLS listener (first start: 4443)")
     .option("--tls-cert <file>", "serve TLS with this certificate (PEM) instead")
-    .option("--tls-key <file>", "key of the certificate (default: in the certificate's file)");
+    .option("--tls-key <file>", "key of the certificate (default: in the certificate's file)")
+    .option(
+      "--acme <directory>",
+      "serve TLS with a certificate that is obtained and renewed with ACME: letsencrypt, letsencrypt-staging or a URL",
+    )
+    .option("--acme-contact <address>", "e-mail address to which the authority writes")
+    .option("--acme-hook <program>", "program that sets the DNS records of challenges (see docs/tls.md)")
+    .option("--acme-agree", "agree to the terms of service of the authority");
 }
 
 function addPlatformCommands(program: Command, context: OperatorContext): void {

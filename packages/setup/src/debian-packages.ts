@@ -27,6 +27,7 @@ export const PLATFORM_PACKAGES: Readonly<Record<string, string>> = {
 export const TEST_PACKAGES: Readonly<Record<string, string>> = {
   "debian-archive-keyring": "the template of the restore soak, which is Debian on every host",
   git: "lists the files of the repository",
+  pebble: "an ACME authority and a DNS server, for the certificates of the TLS listener",
   postgresql: "the second database of the store and of split roles",
   procps: "ps",
   "python3-venv": "a virtual environment for the Python SDK",

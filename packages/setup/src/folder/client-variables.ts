@@ -22,7 +22,9 @@ export function clientVariables({ secrets, settings, tlsFiles, all }: ClientVari
     ...(!settings.tls && { E2B_API_URL: api, E2B_SANDBOX_URL: edge }),
     E2B_DOMAIN: settings.domain,
     // SSL_CERT_FILE replaces the authorities that a program knows, so the bundle has those of the host too.
-    ...(settings.tls && !settings.tls.certFile && { NODE_EXTRA_CA_CERTS: tlsFiles.ca, SSL_CERT_FILE: tlsFiles.bundle }),
+    ...(settings.tls &&
+      !settings.tls.certFile &&
+      !settings.tls.acme && { NODE_EXTRA_CA_CERTS: tlsFiles.ca, SSL_CERT_FILE: tlsFiles.bundle }),
     ...(all && {
       E2B_ACCESS_TOKEN: secrets.accessToken,
       E2B_TEAM_ID: secrets.teamId,

@@ -1,6 +1,7 @@
 // The operator's files of a data folder. Loads neither what fills the folder nor a system library, so that `./skerry env` starts fast.
 
 export { EXIT_CODES, OperatorError } from "../operator-error.ts";
+export { type AcmeSettings, acmeName, readAcmeSettings } from "./acme-settings.ts";
 export { clientVariables, shellQuote, URL_VARIABLES } from "./client-variables.ts";
 export { createDataFolder, type DataFolder, DEFAULT_DATA_DIR, dataFolder } from "./data-folder.ts";
 export { readJsonFile, writeJsonFile } from "./json-file.ts";
@@ -27,4 +28,4 @@ export {
 } from "./settings.ts";
 export { takeSetupLock } from "./setup-lock.ts";
 export { type KeptSite, keptSite } from "./site-variables.ts";
-export { type LocalTlsFiles, localTlsFiles } from "./tls-files.ts";
+export { type AcmeFiles, acmeFiles, type LocalTlsFiles, localTlsFiles, WAITING_NAME } from "./tls-files.ts";

@@ -1,6 +1,7 @@
 import { isIP } from "node:net";
 import { resolve } from "node:path";
 import { OperatorError } from "../operator-error.ts";
+import { type AcmeSettings, readAcmeSettings } from "./acme-settings.ts";
 import { type DataFolder, DEFAULT_DATA_DIR } from "./data-folder.ts";
 import { readJsonFile } from "./json-file.ts";
 import { localTlsFiles } from "./tls-files.ts";
@@ -18,11 +19,12 @@ export interface PlatformSettings {
   readonly tls?: TlsSettings;
 }
 
-/** Without files, the certificate is one of the data folder's own authority. */
+/** Without files and ACME, the certificate is one of the data folder's own authority. */
 export interface TlsSettings {
   readonly port: number;
   readonly certFile?: string;
   readonly keyFile?: string;
+  readonly acme?: AcmeSettings;
 }
 
 /** Options of several commands, as commander passes them. */
@@ -36,6 +38,10 @@ export interface SettingOptions {
   readonly tlsPort?: string;
   readonly tlsCert?: string;
   readonly tlsKey?: string;
+  readonly acme?: string;
+  readonly acmeContact?: string;
+  readonly acmeHook?: string;
+  readonly acmeAgree?: boolean;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -62,7 +68,7 @@ export function resolveSettings(options: SettingOptions, env: Environment, last:
   // A domain that was only the default follows the ports.
   const isChosen = last && last.edgePort === edgePort && last.domain !== defaultDomain(last.edgePort, last.tls);
   const domain = pick(options.domain, "SKERRY_DOMAIN") ?? (isChosen ? last.domain : usual);
-  return { runtime, listen, apiPort, edgePort, domain, ...(tls && { tls }) };
+  return { runtime, listen, apiPort, edgePort, domain, ...(tls && { tls: withAcme(tls, options, env, domain) }) };
 }
 
 /** Clients refuse a certificate for *.localhost, so with TLS the domain is one level deeper. */
@@ -77,10 +83,36 @@ function resolveTls(options: SettingOptions, env: Environment, last: PlatformSet
   const port = parsePort("--tls-port", portText) ?? last?.tls?.port ?? 4443;
   // A file may contain the certificate and its key.
   if (certFile !== undefined) return { port, certFile: resolve(certFile), keyFile: resolve(keyFile ?? certFile) };
-  if (last?.tls) return options.tls ? { port } : { ...last.tls, port };
-  if (options.tls) return { port };
-  if (options.tlsPort !== undefined) throw usage("--tls-port needs --tls or --tls-cert");
+  if (last?.tls) {
+    // Another source of the certificate replaces files from elsewhere.
+    return options.tls || options.acme !== undefined
+      ? { port, ...(last.tls.acme && !options.tls && { acme: last.tls.acme }) }
+      : { ...last.tls, port };
+  }
+  if (options.tls || options.acme !== undefined || env.SKERRY_ACME_DIRECTORY) return { port };
+  if (options.tlsPort !== undefined) throw usage("--tls-port needs --tls, --tls-cert or --acme");
   return undefined;
+}
+
+/** Replaces what the options and the environment name. An own authority and files from elsewhere take the place of ACME. */
+function withAcme(tls: TlsSettings, options: SettingOptions, env: Environment, domain: string): TlsSettings {
+  const last = options.tls ? undefined : tls.acme;
+  const { acme: _, ...rest } = tls;
+  const directory = options.acme ?? (env.SKERRY_ACME_DIRECTORY || last?.directory);
+  if (directory === undefined) return rest;
+  if (tls.certFile !== undefined) throw usage("--acme and --tls-cert exclude each other");
+  const input = {
+    directory,
+    contact: options.acmeContact ?? (env.SKERRY_ACME_CONTACT || last?.contact),
+    hook: options.acmeHook ?? (env.SKERRY_ACME_HOOK || last?.hook),
+    // An agreement is to the terms of one authority.
+    agree: options.acmeAgree === true || env.SKERRY_ACME_AGREE === "yes" || directory === last?.directory,
+  };
+  const names = { directory: "--acme", contact: "--acme-contact", hook: "--acme-hook", agree: "--acme-agree", domain: "--domain" };
+  const problems: string[] = [];
+  const acme = readAcmeSettings(input, domain, names, (text) => problems.push(text));
+  if (problems.length > 0) throw usage(problems.join("; "));
+  return { ...rest, acme };
 }
 
 function parsePort(name: string, text: string | undefined): number | undefined {
@@ -116,10 +148,16 @@ export function serveEnvironment(folder: DataFolder, settings: PlatformSettings,
 
 function tlsEnvironment(folder: DataFolder, tls: TlsSettings | undefined): Record<string, string> {
   // Empty rather than absent: `up --no-tls` turns off what the operator's environment says.
-  if (!tls) return { SKERRY_TLS_CERT: "", SKERRY_TLS_KEY: "" };
+  const none = { SKERRY_TLS_CERT: "", SKERRY_TLS_KEY: "", SKERRY_ACME_DIRECTORY: "" };
+  if (!tls) return none;
+  if (tls.acme) {
+    const { directory, contact, hook } = tls.acme;
+    const acme = { SKERRY_ACME_DIRECTORY: directory, SKERRY_ACME_CONTACT: contact, SKERRY_ACME_HOOK: hook, SKERRY_ACME_AGREE: "yes" };
+    return { ...none, SKERRY_TLS_PORT: String(tls.port), ...acme };
+  }
   const own = localTlsFiles(folder);
   const { port, certFile = own.cert, keyFile = own.key } = tls;
-  return { SKERRY_TLS_PORT: String(port), SKERRY_TLS_CERT: certFile, SKERRY_TLS_KEY: keyFile };
+  return { ...none, SKERRY_TLS_PORT: String(port), SKERRY_TLS_CERT: certFile, SKERRY_TLS_KEY: keyFile };
 }
 
 /** Variables of ./skerry itself, which the platform does not know. */

@@ -23,3 +23,20 @@ export function localTlsFiles({ tlsDir: dir }: DataFolder): LocalTlsFiles {
     key: join(dir, "key.pem"),
   };
 }
+
+/** The files of a certificate that comes from an ACME authority. Only root can read them. */
+export interface AcmeFiles {
+  readonly dir: string;
+  /** The certificate, those of intermediate authorities, and the key: one file, so that they always belong together. */
+  readonly certificate: string;
+  readonly accountKey: string;
+  readonly state: string;
+}
+
+export function acmeFiles({ tlsDir }: DataFolder): AcmeFiles {
+  const dir = join(tlsDir, "acme");
+  return { dir, certificate: join(dir, "certificate.pem"), accountKey: join(dir, "account-key.pem"), state: join(dir, "state.json") };
+}
+
+/** Common name of the certificate that serves until the authority has signed one. */
+export const WAITING_NAME = "Skerry waits for a certificate";
