@@ -64,7 +64,7 @@ test("the npm SDK creates, runs, transfers, and reaches ports by fetch and WebSo
   expect(stdout).toBe("all well\n");
 });
 
-test("the PyPI SDK creates, runs, transfers, and reaches ports", async () => {
+test("both flavours of the PyPI SDK create, run, transfer, and reach ports, also private ones", async () => {
   const environment = readdirSync(testCacheDir()).find((name) => /^python-e2b-[\d.]+$/.test(name));
   if (!environment) throw new Error(`${testCacheDir()} has no Python environment with e2b: run ./skerry test once`);
   const python = join(testCacheDir(), environment, "bin/python");
