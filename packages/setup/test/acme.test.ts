@@ -57,6 +57,9 @@ test("a certificate for the domain and all names below it, which only root can r
     expect([certificate.checkHost(NAME), certificate.checkHost(`api.${NAME}`)]).toEqual([NAME, `*.${NAME}`]);
     const file = readFileSync(acmeFiles(options.folder).certificate, "utf8");
     expect(certificate.checkPrivateKey(createPrivateKey(file))).toBe(true);
+    // PWD, OLDPWD, SHLVL and _ are the shell's own.
+    const given = authority.hookVariables().filter((variable) => !/^(OLDPWD|PWD|SHLVL|_)$/.test(variable));
+    expect(given.sort()).toEqual(["ACME_ACTION", "ACME_NAME", "ACME_VALUE", "HOME", "LANG", "PATH"]);
     // The chain.
     expect(file.match(/BEGIN CERTIFICATE/g)?.length).toBeGreaterThan(1);
   }

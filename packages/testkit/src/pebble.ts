@@ -15,6 +15,8 @@ export interface TestAuthority extends AsyncDisposable {
   readonly hook: string;
   /** The calls of the hook: action, name, value. */
   hookCalls(): string[][];
+  /** The names of its variables. */
+  hookVariables(): string[];
 }
 
 /** Starts an authority whose certificates are valid for this time. */
@@ -59,6 +61,7 @@ export async function startPebble(certificateSeconds: number): Promise<TestAutho
         .split("\n")
         .filter(Boolean)
         .map((line) => line.split(" ")),
+    hookVariables: () => readFileSync(at("variables"), "utf8").trim().split("\n"),
     async [Symbol.asyncDispose]() {
       for (const server of servers) server.kill("SIGKILL");
       await Promise.all(ended);
@@ -72,6 +75,7 @@ function hookText(calls: string, port: number): string {
   return `#!/bin/bash
 set -e
 echo "$1 $2 $3" >> ${calls}
+compgen -e > "\${0%/*}/variables"
 case "$1" in
   present) way=set-txt; body="{\\"host\\":\\"$2.\\",\\"value\\":\\"$3\\"}" ;;
   cleanup) way=clear-txt; body="{\\"host\\":\\"$2.\\"}" ;;
