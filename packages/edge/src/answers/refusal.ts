@@ -112,14 +112,7 @@ export function linkRefused({ sandboxId }: Target, fault: "invalid" | "method"):
 
 /** Too many links from one address were not valid. */
 export function tooManyLinks(): Refusal {
-  const message = "Too many links that are not valid. Try again in a moment.";
-  return {
-    kind: "json",
-    status: 429,
-    body: { code: 429, message },
-    page: { title: "Too Many Requests", detail: message },
-    retryAfterSeconds: RETRY_AFTER_SECONDS,
-  };
+  return tooManyAttempts("Too many links that are not valid. Try again in a moment.");
 }
 
 /** The sandbox has as many open requests as the edge permits. The id is absent for a request that did not name the sandbox. */
@@ -200,14 +193,16 @@ export function invalidSignature(): Refusal {
 
 /** Too many links from one address led to no sandbox. */
 export function tooManySignatures(): Refusal {
-  const message = "Too many links without a valid signature. Try again in a moment.";
+  return { ...tooManyAttempts("Too many links without a valid signature. Try again in a moment."), isForScripts: true };
+}
+
+function tooManyAttempts(message: string): Refusal & { readonly kind: "json" } {
   return {
     kind: "json",
     status: 429,
     body: { code: 429, message },
     page: { title: "Too Many Requests", detail: message },
     retryAfterSeconds: RETRY_AFTER_SECONDS,
-    isForScripts: true,
   };
 }
 

@@ -122,5 +122,5 @@ function rawHead(answer: IncomingMessage, exchange: UpgradeExchange): string {
 }
 
 function asSeen(headers: string[], { prefix, maskedHost, req }: UpgradeExchange): string[] {
-  return prefix === "" ? headers : responseForPath(headers, { prefix, host: maskedHost ?? req.headers.host });
+  return responseForPath(headers, { prefix, host: maskedHost ?? req.headers.host });
 }

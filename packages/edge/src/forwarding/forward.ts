@@ -176,7 +176,7 @@ interface Head {
 function writeHead({ req, res, prefix = "", maskedHost }: Exchange, { line, rawHeaders, framing }: Head): void {
   // HTTP/1.0 has no chunked coding: the end of the connection ends the body.
   const plain = responseHeaders(rawHeaders, framing === "chunked" && req.httpVersion === "1.0" ? "close" : framing);
-  const headers = prefix === "" ? plain : responseForPath(plain, { prefix, host: maskedHost ?? req.headers.host });
+  const headers = responseForPath(plain, { prefix, host: maskedHost ?? req.headers.host });
   // The client still waits for "100 Continue", so its next bytes may be another request (see send-refusal.ts).
   if (req.headers.expect !== undefined && !req.complete) headers.push("Connection", "close");
   res.sendDate = false;

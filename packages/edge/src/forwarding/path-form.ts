@@ -1,11 +1,11 @@
 // How the edge changes the response of a server that clients reach as `/s/{sandboxID}/{port}/…`, on a host name that all sandboxes share.
 // To a browser they are one origin, so a response must have no effect beyond its own prefix.
 
-import { fields, type RawHeaders } from "./headers.ts";
+import { fields } from "./headers.ts";
 
 /** Where clients see the server. */
 export interface PathView {
-  /** Such as `/s/{sandboxID}/{port}`. */
+  /** Such as `/s/{sandboxID}/{port}`. Empty for the other ways in. */
   readonly prefix: string;
   /** The Host that the server sees. */
   readonly host: string | undefined;
@@ -29,8 +29,12 @@ export const FOR_THE_ORIGIN: ReadonlyMap<string, string> = new Map([
   ["strict-transport-security", "forbids plain HTTP for the host name"],
 ]);
 
-/** Rewrites `Location` and the `Path` of cookies to what clients see, and adds a policy to those of the application. */
-export function responseForPath(raw: RawHeaders, view: PathView): string[] {
+/**
+ * Rewrites `Location` and the `Path` of cookies to what clients see, and adds a policy to those of the application. Without a prefix the
+ * sandbox has an origin of its own, and the response stays as it is.
+ */
+export function responseForPath(raw: string[], view: PathView): string[] {
+  if (view.prefix === "") return raw;
   const out: string[] = [];
   for (const [name, lower, value] of fields(raw)) {
     if (FOR_THE_ORIGIN.has(lower)) continue;

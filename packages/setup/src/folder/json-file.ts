@@ -19,12 +19,15 @@ export async function readJsonFile<T>(path: string): Promise<T | undefined> {
   }
 }
 
+export async function writeJsonFile(path: string, value: unknown, mode = 0o644): Promise<void> {
+  await writeTextFile(path, `${JSON.stringify(value, null, 2)}\n`, mode);
+}
+
 /**
  * Replaces the file atomically and durably: readers see the old or the new content, also after a crash. Unchanged content is not written
  * again, so that a platform can be started on a full disk.
  */
-export async function writeJsonFile(path: string, value: unknown, mode = 0o644): Promise<void> {
-  const text = `${JSON.stringify(value, null, 2)}\n`;
+export async function writeTextFile(path: string, text: string, mode: number): Promise<void> {
   if ((await readFile(path, "utf8").catch(() => undefined)) === text) return await chmod(path, mode);
   const staged = `${path}.${randomBytes(4).toString("hex")}`;
   try {

@@ -6,10 +6,11 @@ import { join } from "node:path";
 import { asError, type Logger, SubprocessError } from "@skerry/base";
 import { type AcmeSettings, acmeName } from "../../folder/acme-settings.ts";
 import type { DataFolder } from "../../folder/data-folder.ts";
+import { writeTextFile } from "../../folder/json-file.ts";
 import { type AcmeFiles, acmeFiles, WAITING_NAME } from "../../folder/tls-files.ts";
 import { makeCertificate } from "../openssl.ts";
 import { type AcmeNetwork, certificateOf, orderCertificate } from "./order.ts";
-import { changeAcmeState, readAcmeState, writeSecretFile } from "./state.ts";
+import { changeAcmeState, readAcmeState } from "./state.ts";
 
 const MINUTE_MS = 60_000;
 /** Pause after the first failure. It triples up to the maximum: authorities allow five failures an hour. */
@@ -156,7 +157,7 @@ async function writeWaiting(dir: string, path: string): Promise<void> {
   try {
     await makeCertificate({ dir: made, commonName: WAITING_NAME, days: 3650, extensions: { basicConstraints: "critical,CA:FALSE" } });
     const [cert, key] = await Promise.all(["cert.pem", "key.pem"].map((file) => readFile(join(made, file), "utf8")));
-    await writeSecretFile(path, `${cert}${key}`);
+    await writeTextFile(path, `${cert}${key}`, 0o600);
   } finally {
     await rm(made, { recursive: true, force: true });
   }

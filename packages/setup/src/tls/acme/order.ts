@@ -9,10 +9,11 @@ import { rootCertificates } from "node:tls";
 import { asError, type Logger, reachCrashPoint } from "@skerry/base";
 import { axios, Client, crypto } from "acme-client";
 import type { AcmeSettings } from "../../folder/acme-settings.ts";
+import { writeTextFile } from "../../folder/json-file.ts";
 import { ensureKeyFile } from "../../folder/key-file.ts";
 import type { AcmeFiles } from "../../folder/tls-files.ts";
 import { callHook } from "./hook.ts";
-import { type ChallengeRecord, changeAcmeState, readAcmeState, writeSecretFile } from "./state.ts";
+import { type ChallengeRecord, changeAcmeState, readAcmeState } from "./state.ts";
 
 export interface AcmeNetwork {
   /** Further authorities that the connection to the directory may have. */
@@ -49,7 +50,7 @@ export async function orderCertificate(options: OrderOptions): Promise<void> {
   const chain = await client.getCertificate(await client.finalizeOrder(order, request));
   signal.throwIfAborted();
   reachCrashPoint("acme.signed");
-  await writeSecretFile(files.certificate, `${chain.trimEnd()}\n${key}`);
+  await writeTextFile(files.certificate, `${chain.trimEnd()}\n${key}`, 0o600);
   await changeAcmeState(files.state, { certificateOf: certificateOf(settings, name), failures: 0, error: "" });
 }
 

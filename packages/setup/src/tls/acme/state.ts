@@ -1,6 +1,4 @@
-import { open, rename, rm } from "node:fs/promises";
-import { dirname } from "node:path";
-import { readJsonFile, syncFolder, writeJsonFile } from "../../folder/json-file.ts";
+import { readJsonFile, writeJsonFile } from "../../folder/json-file.ts";
 
 /** The record of one challenge, as the hook gets it. */
 export interface ChallengeRecord {
@@ -28,19 +26,4 @@ export async function readAcmeState(path: string): Promise<AcmeState> {
 
 export async function changeAcmeState(path: string, change: AcmeState): Promise<void> {
   await writeJsonFile(path, { ...(await readAcmeState(path)), ...change }, 0o600);
-}
-
-/** Replaces the file atomically and durably. Only its owner can read it. */
-export async function writeSecretFile(path: string, text: string): Promise<void> {
-  const staged = `${path}.new`;
-  await rm(staged, { force: true });
-  const file = await open(staged, "wx", 0o600);
-  try {
-    await file.writeFile(text);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-  await rename(staged, path);
-  await syncFolder(dirname(path));
 }
