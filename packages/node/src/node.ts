@@ -215,7 +215,7 @@ async function assemble(
   const { current: agent } = config.agents;
   const warmPool = new WarmPool({ ...config.pool, policy, containers, images, starter, templateImages, gate, agent, logger });
   const sandboxes = new Sandboxes({ deps, containers, images, starter, writer, snapshots, keeper, uses, pool: warmPool, gate, logger });
-  for (const record of adopted.running) containers.add(record);
+  for (const record of adopted.running) sandboxes.bringUp(containers.add(record));
   for (const record of adopted.interrupted) sandboxes.continueSnapshot(containers.add(record));
   for (const record of adopted.restored) sandboxes.continueResume(containers.add(record));
   // Sandboxes whose resume was complete, except for the removal of their image.

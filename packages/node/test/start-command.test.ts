@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, realpathSync, symlinkSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, realpathSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { create } from "@bufbuild/protobuf";
 import type { BuildLog } from "@skerry/builder";
@@ -63,6 +63,40 @@ describe.each(runtimesFor("a node's start commands"))("the start command of a te
     if (keepsMemory) expect(await prepare(server), "the image is reused").toEqual([]);
     if (keepsMemory) expect(await prepare(server, { force: true })).toContain("[start] [stdout]: begun");
     expect((await under.client.listSandboxes({})).sandboxes).toEqual([]);
+  });
+
+  it("replaces the memory that the runtime cannot keep, and not memory that the caller does not want", async () => {
+    const { sandboxId } = await createSandbox();
+    const pauseAndResume = async (imageId: string, { memory = true } = {}) => {
+      await under.client.pauseSandbox({ sandboxId, imageId, memory });
+      return await under.client.resumeSandbox({ spec: { ...under.spec(sandboxId), imageId } });
+    };
+    await pauseAndResume("m0000000000000000001");
+    // The caller of a resume has waited for the ready command.
+    expect(await ask(sandboxId)).toMatch(/^here \d+\n$/);
+    const imageId = "m0000000000000000002";
+    await under.client.snapshotSandbox({ sandboxId, imageId, memory: true });
+    const fork = await createSandbox({ imageId });
+    expect(await ask(fork.sandboxId)).toMatch(/^here \d+\n$/);
+    expect((await pauseAndResume("m0000000000000000003", { memory: false })).startKind).toBe(StartKind.BOOT);
+    await expect(ask(sandboxId)).rejects.toThrow();
+    for (const id of [sandboxId, fork.sandboxId]) await kill(id);
+    await under.client.deleteImage({ imageId });
+  });
+
+  it("runs in a sandbox whose node ended before it could start it", async () => {
+    const { sandboxId } = await createSandbox({ start: undefined });
+    await expect(ask(sandboxId)).rejects.toThrow();
+    await under.stop();
+    const file = join(under.config.dir, "sandboxes", sandboxId, "sandbox.json");
+    const { command, ready, user, workdir, env } = server;
+    const owed = { start: { command, ready, user, workdir, env }, startOwed: true };
+    writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, "utf8")), ...owed }));
+    await under.start();
+    await waitUntil("its server answers", () => ask(sandboxId).then(Boolean, () => false));
+    expect(JSON.parse(readFileSync(file, "utf8"))).not.toHaveProperty("startOwed");
+    await kill(sandboxId);
+    await waitUntil("nothing of both tests is left", () => areasInUse(under).length === 0);
   });
 
   it("fails a build when it fails before the template is ready, or its user does not exist", async () => {

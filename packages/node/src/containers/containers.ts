@@ -33,6 +33,8 @@ export interface LiveContainer {
   readonly build: BuildUse | undefined;
   /** Settles when the container answers again. It stands still while an image of it is written. */
   standstill: Promise<void> | undefined;
+  /** Set from the moment in which its start command is run: see sandboxes/start-command.ts. */
+  startCommand: Promise<void> | undefined;
   /** Set while the container is being released: further callers wait for the same release. */
   ending: Promise<void> | undefined;
   /** False after the network slot was released. Another sandbox may have the slot, so a repeated release must not touch it. */
@@ -119,6 +121,7 @@ export class Containers {
       ended: new AbortController(),
       build: isBuild ? { isCommitting: false, endReason: undefined } : undefined,
       standstill: undefined,
+      startCommand: undefined,
       ending: undefined,
       hasSlot: true,
       fatal: undefined,

@@ -23,6 +23,8 @@ export interface ImageRequest {
   /** A function is called when the sandbox is frozen, and uses no more space. */
   readonly withMemory: boolean | (() => boolean);
   readonly agentUnresponsive: boolean;
+  /** The caller wants the files alone: what boots from the image does not run the start command of the template. */
+  readonly filesOnly?: boolean;
   /** Why the node pauses the sandbox without a request. */
   readonly kept?: ImageRecord["kept"];
   /** Replaces the sandbox's frozen areas: a shorter chain with the same content. */
@@ -159,7 +161,7 @@ export function imageOf(request: ImageRequest, memory: ImageRecord["memory"], ar
     agentUnresponsive,
     createdAtMs: Date.now(),
     ...(memory ? { memory } : {}),
-    ...(start && kind === "template" ? { start } : {}),
+    ...(start && request.filesOnly !== true ? { start } : {}),
     ...(kept === undefined ? {} : { kept }),
     local:
       kind === "pause"

@@ -263,9 +263,9 @@ export class WarmPool {
 
   async #add(entry: Entry): Promise<void> {
     const image = this.#options.templateImages.of(entry.makeup);
-    const { record, kind, memoryLostReason } = await this.#start(entry, image);
+    const { record, memoryLostReason } = await this.#start(entry, image);
     if (image && memoryLostReason !== "") await this.#options.containers.discardImage(image.imageId);
-    if (kind === "boot") await bringUpBooted(this.#options, record);
+    await bringUpBooted(this.#options, record.containerId);
     if (this.#entries.get(entry.key) !== entry) return await this.#options.containers.tryToGiveBack(record);
     entry.ready.push(record);
     this.#options.logger.debug(

@@ -26,7 +26,7 @@ export const MAKEUP = {
   layers: Type.Array(Type.String()),
   /** The tree of the agent, which is named after its digest. A process in an image has files of this tree open. */
   agent: Type.Object({ digest: Type.String(), version: Type.String() }),
-  /** Of a template with a start command. Earlier versions had none, and ignore it. */
+  /** Of a template with a start command. Images that hold the files alone, because their caller wanted no memory, have none. */
   start: Type.Optional(START),
 };
 
@@ -103,6 +103,8 @@ export const SANDBOX_KIND = {
     imageId: Type.Optional(Type.String()),
     /** The container is restored with the memory of that image. */
     isRestored: Type.Optional(Type.Boolean()),
+    /** The sandbox was booted, and its start command has not been started in it yet. */
+    startOwed: Type.Optional(Type.Literal(true)),
     /** Why its start, or its last snapshot, lost the memory that it was to have. */
     memoryLost: Type.Optional(Type.String()),
     /** Memory that the sandbox may use beyond its limit for now: see limits/extra-memory.ts. */

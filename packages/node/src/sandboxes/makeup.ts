@@ -11,9 +11,10 @@ export function makeupOf(config: NodeConfig, spec: SandboxSpec, image: ImageReco
   if (image) {
     const { runtime, size, layers } = image;
     const restores = image.memory !== undefined && !spec.withoutMemory;
-    // Processes in an image have files of its agent open. A boot gets the current agent. Neither runs the start command: the image has what
-    // became of the template, not the template.
-    return { runtime, templateId, buildId, size, layers, agent: restores ? image.agent : current };
+    // A caller who wants no memory wants no start command either, as in E2B. It replaces memory that the runtime could not keep, or that was lost.
+    const start = image.start && !spec.withoutMemory ? { start: image.start } : {};
+    // Processes in an image have files of its agent open. A boot gets the current agent.
+    return { runtime, templateId, buildId, size, layers, agent: restores ? image.agent : current, ...start };
   }
   return {
     runtime: runtimeOf(config, spec.runtime).name,

@@ -110,9 +110,7 @@ export class Sandboxes {
       if (this.#live(spec.sandboxId)) throw new PlatformError("already_exists", `sandbox ${spec.sandboxId} exists`);
       return this.#create(spec);
     });
-    const started = await afterHooks(await made);
-    if (started.kind === "boot") await bringUpBooted(this.#options, started.record);
-    return started;
+    return this.#afterStart(await made);
   }
 
   async #create(spec: SandboxSpec): Promise<Started> {
@@ -164,7 +162,13 @@ export class Sandboxes {
       crashPoint("resume.image-discarded");
       return started;
     });
-    return afterHooks(await resumed);
+    return this.#afterStart(await resumed);
+  }
+
+  async #afterStart(started: Started): Promise<Started> {
+    await afterHooks(started);
+    await bringUpBooted(this.#options, started.record.containerId);
+    return started;
   }
 
   async #start(spec: SandboxSpec, image: ImageRecord | undefined, message: string): Promise<Started> {
@@ -226,7 +230,8 @@ export class Sandboxes {
     if (!isHealthy && (request.requireHealthyGuest || !withMemory)) throw guestSilent(sandboxId);
     phases.mark("health");
     connections.reset();
-    const image = await writer.write({ record, imageId, kind: "pause", withMemory, agentUnresponsive: !isHealthy });
+    const about = { kind: "pause", withMemory, filesOnly: !request.memory, agentUnresponsive: !isHealthy } as const;
+    const image = await writer.write({ ...about, record, imageId });
     phases.mark("write");
     // From here on the image replaces the container. Remains of the container belong to no sandbox.
     const leftover = leftoverOf(record);
@@ -250,7 +255,7 @@ export class Sandboxes {
   /** Writes an image of a running sandbox, or of a paused one, given by `sourceImageId`. */
   async snapshot(request: { sandboxId: string; imageId: string; memory: boolean; sourceImageId: string }): Promise<Taken> {
     const { snapshots, images } = this.#options;
-    return this.#lock.run(request.sandboxId, async () => {
+    const taken = await this.#lock.run(request.sandboxId, async () => {
       const written = images.get(request.imageId);
       if (written) return { image: written, memoryLostReason: this.#live(request.sandboxId)?.record.memoryLost ?? "" };
       if (request.sourceImageId === "") return this.#snapshot(this.#running(request.sandboxId), request);
@@ -259,6 +264,8 @@ export class Sandboxes {
       await this.#untilGivenBack(source);
       return { image: await snapshots.ofPaused(source, request), memoryLostReason: "" };
     });
+    this.bringUp(this.#live(request.sandboxId));
+    return taken;
   }
 
   async #snapshot(live: LiveContainer, request: SnapshotRequest): Promise<Taken> {
@@ -328,6 +335,11 @@ export class Sandboxes {
     });
   }
 
+  /** Runs the start command if it is owed to a sandbox for which nobody waits. */
+  bringUp(live: LiveContainer | undefined): void {
+    if (live) void bringUpBooted(this.#options, live.record.containerId);
+  }
+
   #continue(live: LiveContainer, work: () => Promise<unknown>): Promise<void> {
     const { sandboxId } = live.record;
     const standstill = this.#lock
@@ -340,6 +352,7 @@ export class Sandboxes {
       })
       .finally(() => {
         live.standstill = undefined;
+        this.bringUp(live);
       });
     live.standstill = standstill;
     return standstill;

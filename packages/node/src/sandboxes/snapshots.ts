@@ -100,10 +100,11 @@ export class Snapshots {
   async ofPaused(source: ImageRecord, { imageId, memory }: SnapshotRequest): Promise<ImageRecord> {
     const { images } = this.#options;
     const shared = await this.#share(source, { memory });
-    const { memory: stored, kept: _kept, ...disk } = shared;
+    const { memory: stored, start, kept: _kept, ...disk } = shared;
     const { frozenAreas } = shared.local;
     const about = { imageId, kind: "snapshot", createdAtMs: Date.now() } as const;
-    const image: ImageRecord = { ...disk, ...about, ...(memory && stored ? { memory: stored } : {}), local: { frozenAreas } };
+    const kept = memory ? { ...(stored && { memory: stored }), ...(start && { start }) } : {};
+    const image: ImageRecord = { ...disk, ...about, ...kept, local: { frozenAreas } };
     try {
       images.shareMemory(shared, imageId);
       crashPoint("share.memory-linked");
@@ -183,6 +184,7 @@ export class Snapshots {
         imageId,
         kind: "snapshot",
         withMemory: true,
+        filesOnly: !memory,
         agentUnresponsive: false,
         frozenAreas,
         layerOf: async () => {
@@ -206,12 +208,12 @@ export class Snapshots {
   }
 
   /** For a runtime that cannot keep memory: copies the disk while the sandbox stands still. */
-  async #copy({ record }: LiveContainer, { imageId, frozenAreas }: SnapshotRequest & ChainOf): Promise<Taken> {
+  async #copy({ record }: LiveContainer, { imageId, memory, frozenAreas }: SnapshotRequest & ChainOf): Promise<Taken> {
     const { writer, containers } = this.#options;
     const idBase = record.slot.userNamespace?.idBase ?? 0;
     const copy = newAreaId();
     const layerOf = () => this.#copyArea(record.area, { copy, idBase, sizeMb: record.size.diskSizeMb });
-    const about = { kind: "snapshot", withMemory: false, agentUnresponsive: false } as const;
+    const about = { kind: "snapshot", withMemory: false, filesOnly: !memory, agentUnresponsive: false } as const;
     try {
       const image = await writer.write({ ...about, record, imageId, frozenAreas, layerOf });
       await writer.goOn(record);
@@ -334,7 +336,8 @@ export class Snapshots {
       await this.#releaseEnded(successor);
       throw error;
     }
-    this.#recordSuccess(before, { ...started, ...(memoryLost === undefined ? {} : { memoryLost }) });
+    const lost = memoryLost === undefined ? {} : { memoryLost, ...(started.start && { startOwed: true as const }) };
+    this.#recordSuccess(before, { ...started, ...lost });
   }
 
   /** Records that the sandbox runs. A failure is only logged: after a restart the former records lead to the same result. */

@@ -6,8 +6,8 @@ import { asError, type Logger, PlatformError } from "@skerry/base";
 import { BuildFailure, type BuildLog, loginShell } from "@skerry/builder";
 import { durationText } from "../builds/duration-text.ts";
 import { type CommandTarget, runCommandIn } from "../builds/run-command.ts";
-import type { Containers } from "../containers/containers.ts";
-import type { SandboxRecord, StartOfTemplate } from "../records/sandbox-record.ts";
+import type { Containers, LiveContainer } from "../containers/containers.ts";
+import type { StartOfTemplate } from "../records/sandbox-record.ts";
 
 /** Pause between two attempts of the ready command. */
 const RETRY_MS = 2_000;
@@ -23,6 +23,8 @@ export interface BringUp {
   readonly readyMs: number;
   readonly signal: AbortSignal;
   readonly log?: BuildLog;
+  /** Called when the start command runs. */
+  readonly onLaunch?: () => void;
 }
 
 function hasReadyCommand({ ready }: StartOfTemplate): boolean {
@@ -39,8 +41,12 @@ export async function bringUp(target: CommandTarget, options: BringUp): Promise<
   const ends = AbortSignal.any([signal, over.signal]);
   const launched = Promise.withResolvers<void>();
   const failed = Promise.withResolvers<never>();
-  const running = start.command === "" ? Promise.resolve() : runStart(target, { ...options, signal: ends }, launched.resolve);
-  if (start.command === "") launched.resolve();
+  const onLaunch = () => {
+    options.onLaunch?.();
+    launched.resolve();
+  };
+  const running = start.command === "" ? Promise.resolve() : runStart(target, { ...options, signal: ends }, onLaunch);
+  if (start.command === "") onLaunch();
   const ended = running.then(
     () => launched.resolve(),
     (error: unknown) => failed.reject(error),
@@ -56,19 +62,33 @@ export async function bringUp(target: CommandTarget, options: BringUp): Promise<
 }
 
 /**
- * Runs the start command in a sandbox that was booted: there is no image of its template to restore. Waits for a ready command that the template
- * names itself, but not for long: whoever creates a sandbox waits as well. Never throws, because the sandbox works without it.
+ * Runs the start command in a container that was booted, if it is owed: no image of the template was there to restore, or the sandbox lost its
+ * memory. Waits for a ready command that the template names itself, but not for long: whoever creates or resumes a sandbox waits as well.
+ * Further callers wait for the same attempt. Never throws, because the sandbox works without it.
  */
-export async function bringUpBooted(
-  { containers, logger }: { readonly containers: Containers; readonly logger: Logger },
-  { containerId, sandboxId, buildId, slot, identity, start }: SandboxRecord,
-): Promise<void> {
+export async function bringUpBooted({ containers, logger }: StartsCommands, containerId: string): Promise<void> {
   const live = containers.get(containerId);
-  if (!start || !live) return;
+  if (live?.record.startOwed) live.startCommand ??= bringUpLive(live, { containers, logger });
+  await live?.startCommand;
+}
+
+interface StartsCommands {
+  readonly containers: Containers;
+  readonly logger: Logger;
+}
+
+async function bringUpLive(live: LiveContainer, { containers, logger }: StartsCommands): Promise<void> {
+  const { containerId, sandboxId, buildId, slot, identity, start } = live.record;
+  if (!start) return;
   const target = { address: slot.addresses.guest, token: identity.accessToken, lost: live.ended.signal };
   const ready = hasReadyCommand(start) ? start.ready : "";
+  // A crash of the node between the start of the process and this record runs the command twice. The other order would lose it.
+  const onLaunch = () => {
+    const { startOwed: _paid, ...record } = live.record;
+    containers.set(record);
+  };
   try {
-    await bringUp(target, { start: { ...start, ready }, readyMs: BOOT_READY_MS, signal: live.ended.signal });
+    await bringUp(target, { start: { ...start, ready }, readyMs: BOOT_READY_MS, signal: live.ended.signal, onLaunch });
   } catch (error) {
     const facts = { sandbox_id: sandboxId, container_id: containerId, build_id: buildId, err: asError(error) };
     logger.warn(facts, "the start command of a template did not make a booted sandbox ready");

@@ -138,7 +138,11 @@ export class Starter {
       ({ hooksRun } = await initialiseAgent({ ...wait, identity: record.identity, currentToken, site }));
     }
     crashPoint("start.agent-ready");
-    const ready: SandboxRecord = { ...started, state: sandboxId === "" ? "pooled" : "running" };
+    const ready: SandboxRecord = {
+      ...started,
+      state: sandboxId === "" ? "pooled" : "running",
+      ...(record.start && !memory ? { startOwed: true } : {}),
+    };
     containers.set(ready);
     crashPoint("start.recorded-ready");
     return { record: ready, hooksRun };
@@ -187,8 +191,7 @@ function isMemoryFault(error: unknown): boolean {
  * Waits for the hooks of the guest. Must not be called while the caller holds anything that others wait for: the guest decides how long its
  * hooks run.
  */
-export async function afterHooks(started: Started): Promise<Started> {
-  const { slot, identity } = started.record;
-  if (started.hooksRun) await untilHooksEnded(slot.addresses.guest, identity.accessToken);
-  return started;
+export async function afterHooks({ record, hooksRun }: Started): Promise<void> {
+  const { slot, identity } = record;
+  if (hooksRun) await untilHooksEnded(slot.addresses.guest, identity.accessToken);
 }
