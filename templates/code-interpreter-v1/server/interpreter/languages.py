@@ -57,6 +57,14 @@ def _java(variables: Variables) -> str:
     return "\n".join(lines)
 
 
+def _r(variables: Variables) -> str:
+    lines = (
+        f"Sys.unsetenv({json.dumps(name)})" if value is None else f"Sys.setenv(`{name}`={json.dumps(value, ensure_ascii=False)})"
+        for name, value in variables.items()
+    )
+    return "\n".join(f"invisible({line})" for line in lines)
+
+
 _DENO_FENCE = Fence('await Deno.jupyter.broadcast("skerry_fence", {}); void 0', "skerry_fence")
 LANGUAGES: Mapping[str, Language] = {
     "python": Language("skerry-python", _python),
@@ -64,7 +72,7 @@ LANGUAGES: Mapping[str, Language] = {
     "typescript": Language("skerry-javascript", _javascript, _DENO_FENCE),
     "bash": Language("skerry-bash", _bash),
     "java": Language("java", _java),
-    "r": Language("ir"),
+    "r": Language("ir", _r),
 }
 ALIASES = {"js": "javascript", "ts": "typescript", "": "python"}
 
