@@ -6,13 +6,14 @@ import { areas } from "./areas.ts";
 import type { Bench, BenchOptions, Row } from "./bench.ts";
 import { build } from "./build/build.ts";
 import { firstOutput } from "./first-output.ts";
+import { interpreter } from "./interpreter.ts";
 import { lifecycle } from "./lifecycle/lifecycle.ts";
 import { describeMachine } from "./machine.ts";
 import { memory } from "./memory.ts";
 import { roundtrip } from "./roundtrip.ts";
 import { transfer } from "./transfer.ts";
 
-const BENCHES: readonly Bench[] = [firstOutput, roundtrip, transfer, memory, agent, areas, lifecycle, build];
+const BENCHES: readonly Bench[] = [firstOutput, roundtrip, transfer, memory, agent, areas, lifecycle, build, interpreter];
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,

@@ -13,8 +13,8 @@ export interface ShippedPlatform extends AsyncDisposable {
   readonly platform: Platform;
 }
 
-/** A platform with one of the templates that ship, built by the command, whose sandboxes reach what this host reaches. */
-export async function startShippedPlatform(runtime: "gvisor" | "runc", name: string): Promise<ShippedPlatform> {
+/** A platform with some of the templates that ship, built by the command, whose sandboxes reach what this host reaches. */
+export async function startShippedPlatform(runtime: "gvisor" | "runc", ...names: string[]): Promise<ShippedPlatform> {
   const proxy = await startForwardProxy();
   const site = { SKERRY_CA_FILE: CERTIFICATES, SKERRY_HTTP_PROXY: proxy.url, SKERRY_HTTPS_PROXY: proxy.url };
   const platform = await startPlatform({ runtime, env: { ...site, SKERRY_POOL_SIZE: "1" } });
@@ -27,7 +27,8 @@ export async function startShippedPlatform(runtime: "gvisor" | "runc", name: str
   const settings = { runtime, listen: "127.0.0.1", apiPort: api, edgePort: edge, domain: platform.domain };
   writeFileSync(join(platform.dataDir, "settings.json"), JSON.stringify(settings));
   try {
-    await runCommand(SKERRY, ["templates", "build", name, "--data", platform.dataDir], { env: HOST_ENV, timeoutMs: BUILD_MS });
+    for (const name of names)
+      await runCommand(SKERRY, ["templates", "build", name, "--data", platform.dataDir], { env: HOST_ENV, timeoutMs: BUILD_MS });
   } catch (error) {
     await end();
     throw error;

@@ -206,7 +206,7 @@ function addDeveloperCommands(program: Command, context: OperatorContext): void 
     .description(
       "Starts platforms of its own and measures them and their peers in the same run. Prints a table to stderr, and every sample as JSON to stdout.",
     )
-    .argument("[name]", "first-output, roundtrip, transfer, memory, agent, areas, lifecycle or build; all by default")
+    .argument("[name]", "first-output, roundtrip, transfer, memory, agent, areas, lifecycle, build or interpreter; all by default")
     .option("--transfer-mb <n>", "agent: size of the file that the agent and nginx transfer (default: 1000)")
     .option("--large-mb <n>", "agent: size of the file that is transferred while the agent's memory is measured (default: 10000)")
     .option("--streams <n>", "agent: number of processes whose output is streamed at the same time (default: 1000)")
