@@ -82,7 +82,7 @@ describe.each(RUNTIMES)("code-interpreter-v1 on %s", (runtime) => {
   it("loses only the kernel that uses too much memory", async () => {
     const sandbox = await Interpreter.create(client);
     try {
-      await sandbox.runCode("kept = 1", { language: "js" });
+      await sandbox.runCode("let kept = 1", { language: "js" });
       const { error } = await sandbox.runCode("held = []\nwhile True: held.append(bytearray(50 << 20))", { timeoutMs: 120_000 });
       expect(error?.name).toBe("UnexpectedEndOfExecution");
       expect((await sandbox.runCode("1 + 1")).text).toBe("2");
