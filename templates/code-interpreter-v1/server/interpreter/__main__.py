@@ -60,7 +60,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=49999)
     parser.add_argument("--address", default="0.0.0.0")
     parser.add_argument("--home", default="/home/user", help="directory of contexts that name none")
-    parser.add_argument("--agent", default="http://localhost:49983", help="address of the agent of the sandbox")
+    parser.add_argument("--agent", default="http://127.0.0.1:49983", help="address of the agent of the sandbox")
     given = parser.parse_args()
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s")
     asyncio.run(serve(**vars(given)))

@@ -45,6 +45,12 @@ class Context:
                 self._kernel, self._variables, self._count = kernel, None, 0
                 self._watch = asyncio.create_task(self._restart_when_ended(kernel))
 
+    async def warm_up(self) -> None:
+        """Loads what the first execution would have to load, so that the memory image of a template contains it."""
+        await self._fetch(None)
+        if self._kernel is not None:
+            await self._kernel.run(language_of(self.language).warm_up, lambda _message: None, silent=True)
+
     async def _restart_when_ended(self, kernel: Kernel) -> None:
         how = await asyncio.shield(kernel.ended)
         log.warning("context %s: the kernel %s", self.id, how)
@@ -121,10 +127,10 @@ class Context:
             self._note = ""
         leave = asyncio.create_task(self._interrupt_when_abandoned(execution, kernel))
         try:
-            await self._set_variables(kernel, execution)
+            assign = await self._assignment(execution)
             self._count += 1
             execution.begin(self._count, kernel.hold, kernel.release)
-            await kernel.run(execution.code, execution.on_message, fence=language_of(self.language).fence)
+            await kernel.run(execution.code, execution.on_message, fence=language_of(self.language).fence, before=assign)
             kernel.release()
             leave.cancel()
             execution.end()
@@ -151,16 +157,16 @@ class Context:
         await asyncio.sleep(INTERRUPT_SECONDS)
         kernel.stop("did not react to an interrupt")
 
-    async def _set_variables(self, kernel: Kernel, execution: Execution) -> None:
+    async def _assignment(self, execution: Execution) -> str:
+        """Code that sets the variables of the execution, the first time also those of the sandbox. Empty if there are none."""
         assign = language_of(self.language).assign
         if assign is None:
-            return
+            return ""
         given: Variables = execution.env_vars
         if self._variables is None:
             self._variables = await self._fetch(execution.access_token)
             given = {**(self._variables or {}), **given}
-        if given:
-            await kernel.run(assign(given), lambda _message: None, silent=True)
+        return assign(given) if given else ""
 
     async def _unset_variables(self, kernel: Kernel, execution: Execution) -> None:
         assign = language_of(self.language).assign

@@ -22,7 +22,7 @@ class Contexts:
 
     async def start(self) -> None:
         for language in FIRST_LANGUAGES:
-            await self.default(language)
+            await (await self.default(language)).warm_up()
 
     def list(self) -> list[dict[str, str]]:
         return [context.describe() for context in self._contexts.values()]

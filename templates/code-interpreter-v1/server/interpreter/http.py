@@ -122,6 +122,8 @@ class Execute(Handler):
             return
         self.execution = execution
         context.execute(execution)
+        # Each line is sent at once. Otherwise a short one may wait until the client has acknowledged the one before.
+        self.request.connection.stream.set_nodelay(True)  # type: ignore[union-attr]
         self.set_header("Content-Type", "application/x-ndjson")
         self.set_header("Cache-Control", "no-store")
         try:

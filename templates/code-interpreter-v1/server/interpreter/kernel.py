@@ -95,8 +95,15 @@ class Kernel:
         self._runs[request] = (on_message, done)
         return done
 
-    async def run(self, code: str, on_message: OnMessage, *, silent: bool = False, fence: Fence | None = None) -> None:
-        """Runs code until the kernel is idle again. Raises KernelEnded when the process ends before."""
+    async def run(
+        self, code: str, on_message: OnMessage, *, silent: bool = False, fence: Fence | None = None, before: str = ""
+    ) -> None:
+        """Runs code until the kernel is idle again. Raises KernelEnded when the process ends before.
+
+        `before` is code that runs silently first. Nobody waits for its end, which would take another turn of the kernel.
+        """
+        if before:
+            self._send(before, silent=True)
         request = self._send(code, silent=silent)
         try:
             await self._unless_ended(self._expect(request, on_message))

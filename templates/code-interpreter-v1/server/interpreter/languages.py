@@ -25,6 +25,8 @@ class Language:
     assign: Callable[[Variables], str] | None = None
     """Code that sets variables, and removes those whose value is None."""
     fence: Fence | None = None
+    warm_up: str = ""
+    """Code that does what the first execution would do for the first time, and leaves nothing."""
 
 
 def _python(variables: Variables) -> str:
@@ -65,11 +67,12 @@ def _r(variables: Variables) -> str:
     return "\n".join(f"invisible({line})" for line in lines)
 
 
+_PYTHON_WARM_UP = "get_ipython().display_formatter.format(1 + 1)"
 _DENO_FENCE = Fence('await Deno.jupyter.broadcast("skerry_fence", {}); void 0', "skerry_fence")
 LANGUAGES: Mapping[str, Language] = {
-    "python": Language("skerry-python", _python),
-    "javascript": Language("skerry-javascript", _javascript, _DENO_FENCE),
-    "typescript": Language("skerry-javascript", _javascript, _DENO_FENCE),
+    "python": Language("skerry-python", _python, warm_up=_PYTHON_WARM_UP),
+    "javascript": Language("skerry-javascript", _javascript, _DENO_FENCE, warm_up="void 0"),
+    "typescript": Language("skerry-javascript", _javascript, _DENO_FENCE, warm_up="void 0"),
     "bash": Language("skerry-bash", _bash),
     "java": Language("java", _java),
     "r": Language("ir", _r),
