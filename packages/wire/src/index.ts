@@ -24,7 +24,7 @@ export {
   type TargetResult,
 } from "./host.ts";
 export { imageIdFrom, isUuid, parseSandboxId, type SandboxId, sandboxIdFrom } from "./ids.ts";
-export { ALL_IPV4, type Ipv4Range, ipv4RangeText, parseIpv4Range, withoutRanges } from "./ipv4-ranges.ts";
+export { ALL_IPV4, type Ipv4Range, ipv4RangeText, isInRanges, parseIpv4Range, withoutRanges } from "./ipv4-ranges.ts";
 export { LINK_COOKIE, LINK_PARAMETER, LINK_TOKEN_FIELD, type LinkProof, linkIdIn } from "./link-token.ts";
 export { DISK_FULL_MESSAGE, NODE_ERRORS, type NodeErrorCode } from "./node-errors.ts";
 export {

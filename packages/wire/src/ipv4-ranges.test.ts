@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ALL_IPV4, ipv4RangeText, parseIpv4Range, withoutRanges } from "./ipv4-ranges.ts";
+import { ALL_IPV4, ipv4RangeText, isInRanges, parseIpv4Range, withoutRanges } from "./ipv4-ranges.ts";
 
 const text = (entry: string) => {
   const range = parseIpv4Range(entry);
@@ -63,4 +63,16 @@ test("the difference of random sets has the right addresses", () => {
     for (let n = 0; n < 80; n += 1)
       expect(inside(left, n), JSON.stringify({ ranges, holes, n })).toBe(inside(ranges, n) && !inside(holes, n));
   }
+});
+
+test("an address is found in sorted ranges, and what is no address is in all of them", () => {
+  const ranges = withoutRanges(
+    ["10.0.0.0/8", "192.0.2.4/31", "198.51.100.7"].map((entry) => parseIpv4Range(entry) ?? ALL_IPV4),
+    [],
+  );
+  const inside = ["10.0.0.0", "10.255.255.255", "192.0.2.4", "192.0.2.5", "198.51.100.7", "no address", "::1", "10.0.0.0x"];
+  const outside = ["9.255.255.255", "11.0.0.0", "192.0.2.3", "192.0.2.6", "198.51.100.8", "255.255.255.255", "0.0.0.0"];
+  for (const address of inside) expect(isInRanges(ranges, address), address).toBe(true);
+  for (const address of outside) expect(isInRanges(ranges, address), address).toBe(false);
+  expect(isInRanges([], "1.1.1.1")).toBe(false);
 });

@@ -60,3 +60,18 @@ function merged(ranges: readonly Ipv4Range[]): Ipv4Range[] {
 function addressText(address: number): string {
   return [24, 16, 8, 0].map((shift) => Math.floor(address / 2 ** shift) % 256).join(".");
 }
+
+/** Whether an address such as "192.0.2.1" is in one of the ranges, which are sorted and do not overlap. True for what is no address. */
+export function isInRanges(ranges: readonly Ipv4Range[], address: string): boolean {
+  const parsed = parseIpv4Range(address);
+  if (parsed === undefined) return true;
+  let [low, high] = [0, ranges.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    const range = ranges[middle];
+    if (range === undefined || range.first > parsed.first) high = middle;
+    else if (range.last < parsed.first) low = middle + 1;
+    else return true;
+  }
+  return false;
+}

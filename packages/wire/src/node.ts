@@ -1,2 +1,22 @@
 export * from "../gen/node/node_pb.js";
-export { decodeOptions, encodeOptions, parseOptions, type SandboxOptions } from "./sandbox-options.ts";
+export {
+  authorityIdOf,
+  filledIn,
+  type HeaderRule,
+  headerRulesOf,
+  type Placeholder,
+  placeholdersIn,
+  ruleForHost,
+  withHeaderRules,
+} from "./header-rules.ts";
+export {
+  type OutgoingProxy,
+  outgoingProxyOf,
+  type ProxyTls,
+  proxyHostOf,
+  type SealedPassword,
+  sealedPasswordOf,
+  withOutgoingProxy,
+  withoutSealedPassword,
+} from "./outgoing-proxy.ts";
+export { changedAfter, decodeOptions, encodeOptions, isReplacedBy, parseOptions, type SandboxOptions } from "./sandbox-options.ts";

@@ -32,3 +32,13 @@ export function encodeOptions(options: SandboxOptions): SandboxOptionsMessage {
 export function decodeOptions(message: SandboxOptionsMessage): SandboxOptions {
   return toJson(SandboxOptionsSchema, message) as SandboxOptions;
 }
+
+/** Options that count as changed after `before`. */
+export function changedAfter(before: SandboxOptions, options: SandboxOptions): SandboxOptions {
+  return { ...options, changeNumber: (before.changeNumber ?? 0) + 1 };
+}
+
+/** Whether these options were replaced by `by`, although they may arrive later. */
+export function isReplacedBy(by: SandboxOptions, { changeNumber = 0 }: SandboxOptions): boolean {
+  return changeNumber < (by.changeNumber ?? 0);
+}

@@ -103,6 +103,13 @@ export declare type FindRouteResponse = Message<"skerry.control.v1.FindRouteResp
    * @generated from field: skerry.control.v1.Ingress ingress = 4;
    */
   ingress?: Ingress | undefined;
+
+  /**
+   * Requests to all sandboxes of a group share limits. Says nothing else to the edge. Empty: no such limits.
+   *
+   * @generated from field: string limit_group = 5;
+   */
+  limitGroup: string;
 };
 
 /**

@@ -271,6 +271,28 @@ export declare type SandboxSpec = Message<"skerry.node.v1.SandboxSpec"> & {
    * @generated from field: optional skerry.node.v1.StartCommand start = 17;
    */
   start?: StartCommand | undefined;
+
+  /**
+   * When starts have to wait, those of different groups take turns.
+   *
+   * @generated from field: string turn_group = 18;
+   */
+  turnGroup: string;
+
+  /**
+   * Absent: the options need none.
+   *
+   * @generated from field: optional skerry.node.v1.SandboxSecrets secrets = 19;
+   */
+  secrets?: SandboxSecrets | undefined;
+
+  /**
+   * Memory is restored only with the mounts that it was saved with: other ones boot the sandbox, and the response says so. The start of a
+   * sandbox from layers fails with `volume_missing`; one that starts from an image starts without a volume that is gone, and says so.
+   *
+   * @generated from field: repeated skerry.node.v1.VolumeMount volume_mounts = 20;
+   */
+  volumeMounts: VolumeMount[];
 };
 
 /**
@@ -278,6 +300,29 @@ export declare type SandboxSpec = Message<"skerry.node.v1.SandboxSpec"> & {
  * Use `create(SandboxSpecSchema)` to create a new message.
  */
 export declare const SandboxSpecSchema: GenMessage<SandboxSpec>;
+
+/**
+ * @generated from message skerry.node.v1.VolumeMount
+ */
+export declare type VolumeMount = Message<"skerry.node.v1.VolumeMount"> & {
+  /**
+   * @generated from field: string volume_id = 1;
+   */
+  volumeId: string;
+
+  /**
+   * Absolute, without "." and ".." and a "/" at the end. INVALID_ARGUMENT: it is "/", below /proc, /sys, /dev or /.skerry, or in the list twice.
+   *
+   * @generated from field: string path = 2;
+   */
+  path: string;
+};
+
+/**
+ * Describes the message skerry.node.v1.VolumeMount.
+ * Use `create(VolumeMountSchema)` to create a new message.
+ */
+export declare const VolumeMountSchema: GenMessage<VolumeMount>;
 
 /**
  * The start command of a template, and how to find out that it is ready. Both run in `bash -l -c` with this user, directory and environment.
@@ -360,7 +405,8 @@ export declare type SandboxOptions = Message<"skerry.node.v1.SandboxOptions"> & 
   httpsPorts: number[];
 
   /**
-   * IPv4 addresses and prefixes that the sandbox may reach although others of these options deny them. Default: none.
+   * What the sandbox may reach although others of these options deny it: IPv4 addresses and prefixes; "example.com", "*.example.com", which is
+   * all names below it, and "*". Default: none.
    *
    * @generated from field: repeated string allow_out = 5;
    */
@@ -372,6 +418,34 @@ export declare type SandboxOptions = Message<"skerry.node.v1.SandboxOptions"> & 
    * @generated from field: repeated string deny_out = 6;
    */
   denyOut: string[];
+
+  /**
+   * Headers that the platform adds to HTTPS requests to named hosts. Default: none.
+   *
+   * @generated from field: optional skerry.node.v1.HeaderRules header_rules = 20;
+   */
+  headerRules?: HeaderRules | undefined;
+
+  /**
+   * The proxy through which all its connections to the outside go. Default: none.
+   *
+   * @generated from field: optional skerry.node.v1.OutgoingProxy outgoing_proxy = 21;
+   */
+  outgoingProxy?: OutgoingProxy | undefined;
+
+  /**
+   * The name servers that stay open when `allow_out` has names. Default: the node's own, which answers for these names. Empty: none.
+   *
+   * @generated from field: optional skerry.node.v1.DnsServers dns_servers = 22;
+   */
+  dnsServers?: DnsServers | undefined;
+
+  /**
+   * Not chosen: it grows with each change. A node that has options with a higher number keeps them. Default: 0.
+   *
+   * @generated from field: optional uint32 change_number = 23;
+   */
+  changeNumber?: number | undefined;
 };
 
 /**
@@ -379,6 +453,244 @@ export declare type SandboxOptions = Message<"skerry.node.v1.SandboxOptions"> & 
  * Use `create(SandboxOptionsSchema)` to create a new message.
  */
 export declare const SandboxOptionsSchema: GenMessage<SandboxOptions>;
+
+/**
+ * @generated from message skerry.node.v1.DnsServers
+ */
+export declare type DnsServers = Message<"skerry.node.v1.DnsServers"> & {
+  /**
+   * IPv4 addresses.
+   *
+   * @generated from field: repeated string addresses = 1;
+   */
+  addresses: string[];
+};
+
+/**
+ * Describes the message skerry.node.v1.DnsServers.
+ * Use `create(DnsServersSchema)` to create a new message.
+ */
+export declare const DnsServersSchema: GenMessage<DnsServers>;
+
+/**
+ * A SOCKS5 proxy.
+ *
+ * @generated from message skerry.node.v1.OutgoingProxy
+ */
+export declare type OutgoingProxy = Message<"skerry.node.v1.OutgoingProxy"> & {
+  /**
+   * Random, and another one for each choice of a proxy. Ties the password to this address: see ProxyPassword.
+   *
+   * @generated from field: string credential_id = 1;
+   */
+  credentialId: string;
+
+  /**
+   * A host name or an IPv4 address, and a port: "proxy.example:1080".
+   *
+   * @generated from field: string address = 2;
+   */
+  address: string;
+
+  /**
+   * "": the proxy asks for none.
+   *
+   * @generated from field: string username = 3;
+   */
+  username: string;
+
+  /**
+   * The encrypted password and the key that encrypted it. Both are for the control plane alone: a node gets "".
+   *
+   * @generated from field: string sealed_password = 4;
+   */
+  sealedPassword: string;
+
+  /**
+   * @generated from field: string key_id = 5;
+   */
+  keyId: string;
+
+  /**
+   * Present: the connection to the proxy is TLS.
+   *
+   * @generated from field: optional skerry.node.v1.ProxyTls tls = 6;
+   */
+  tls?: ProxyTls | undefined;
+};
+
+/**
+ * Describes the message skerry.node.v1.OutgoingProxy.
+ * Use `create(OutgoingProxySchema)` to create a new message.
+ */
+export declare const OutgoingProxySchema: GenMessage<OutgoingProxy>;
+
+/**
+ * @generated from message skerry.node.v1.ProxyTls
+ */
+export declare type ProxyTls = Message<"skerry.node.v1.ProxyTls"> & {
+  /**
+   * The name for which the proxy's certificate must be valid. "": the host of its address.
+   *
+   * @generated from field: string server_name = 1;
+   */
+  serverName: string;
+
+  /**
+   * PEM of the only authorities that are trusted. "": the public ones, and those of the operator.
+   *
+   * @generated from field: string ca_cert = 2;
+   */
+  caCert: string;
+};
+
+/**
+ * Describes the message skerry.node.v1.ProxyTls.
+ * Use `create(ProxyTlsSchema)` to create a new message.
+ */
+export declare const ProxyTlsSchema: GenMessage<ProxyTls>;
+
+/**
+ * @generated from message skerry.node.v1.HeaderRules
+ */
+export declare type HeaderRules = Message<"skerry.node.v1.HeaderRules"> & {
+  /**
+   * Names the certificate authority of the interception. Inherited by forks, whose programs trust it already.
+   *
+   * @generated from field: string authority_id = 1;
+   */
+  authorityId: string;
+
+  /**
+   * @generated from field: repeated skerry.node.v1.HeaderRule rules = 2;
+   */
+  rules: HeaderRule[];
+};
+
+/**
+ * Describes the message skerry.node.v1.HeaderRules.
+ * Use `create(HeaderRulesSchema)` to create a new message.
+ */
+export declare const HeaderRulesSchema: GenMessage<HeaderRules>;
+
+/**
+ * @generated from message skerry.node.v1.HeaderRule
+ */
+export declare type HeaderRule = Message<"skerry.node.v1.HeaderRule"> & {
+  /**
+   * A name in lower case, or "*." and a name.
+   *
+   * @generated from field: string host = 1;
+   */
+  host: string;
+
+  /**
+   * A value may have placeholders such as `${e2b.secrets.name}`.
+   *
+   * @generated from field: map<string, string> headers = 2;
+   */
+  headers: { [key: string]: string };
+};
+
+/**
+ * Describes the message skerry.node.v1.HeaderRule.
+ * Use `create(HeaderRuleSchema)` to create a new message.
+ */
+export declare const HeaderRuleSchema: GenMessage<HeaderRule>;
+
+/**
+ * What a node needs for the options of a sandbox and must keep in memory alone. No record, log or answer may have any of it.
+ *
+ * @generated from message skerry.node.v1.SandboxSecrets
+ */
+export declare type SandboxSecrets = Message<"skerry.node.v1.SandboxSecrets"> & {
+  /**
+   * Changes with the other fields. Does not reveal them.
+   *
+   * @generated from field: string version = 1;
+   */
+  version: string;
+
+  /**
+   * From which the key of the sandbox's certificate authority is derived; "" without rules for headers.
+   *
+   * @generated from field: string authority_seed = 2;
+   */
+  authoritySeed: string;
+
+  /**
+   * @generated from field: repeated skerry.node.v1.FilledRule rules = 3;
+   */
+  rules: FilledRule[];
+
+  /**
+   * Absent: the options name no proxy, or its password cannot be decrypted. Then nothing goes through the proxy.
+   *
+   * @generated from field: optional skerry.node.v1.ProxyPassword proxy_password = 4;
+   */
+  proxyPassword?: ProxyPassword | undefined;
+};
+
+/**
+ * Describes the message skerry.node.v1.SandboxSecrets.
+ * Use `create(SandboxSecretsSchema)` to create a new message.
+ */
+export declare const SandboxSecretsSchema: GenMessage<SandboxSecrets>;
+
+/**
+ * @generated from message skerry.node.v1.ProxyPassword
+ */
+export declare type ProxyPassword = Message<"skerry.node.v1.ProxyPassword"> & {
+  /**
+   * Must be that of the options. Otherwise the password is for another proxy.
+   *
+   * @generated from field: string credential_id = 1;
+   */
+  credentialId: string;
+
+  /**
+   * "": none.
+   *
+   * @generated from field: string password = 2;
+   */
+  password: string;
+};
+
+/**
+ * Describes the message skerry.node.v1.ProxyPassword.
+ * Use `create(ProxyPasswordSchema)` to create a new message.
+ */
+export declare const ProxyPasswordSchema: GenMessage<ProxyPassword>;
+
+/**
+ * A rule whose placeholders have been filled in.
+ *
+ * @generated from message skerry.node.v1.FilledRule
+ */
+export declare type FilledRule = Message<"skerry.node.v1.FilledRule"> & {
+  /**
+   * @generated from field: string host = 1;
+   */
+  host: string;
+
+  /**
+   * @generated from field: map<string, string> headers = 2;
+   */
+  headers: { [key: string]: string };
+
+  /**
+   * Why the headers cannot be made, as text for people: requests to the host must fail. "": they are in `headers`.
+   *
+   * @generated from field: string problem = 3;
+   */
+  problem: string;
+};
+
+/**
+ * Describes the message skerry.node.v1.FilledRule.
+ * Use `create(FilledRuleSchema)` to create a new message.
+ */
+export declare const FilledRuleSchema: GenMessage<FilledRule>;
 
 /**
  * @generated from message skerry.node.v1.CreateSandboxRequest
@@ -444,6 +756,13 @@ export declare type SetSandboxOptionsRequest = Message<"skerry.node.v1.SetSandbo
    * @generated from field: skerry.node.v1.SandboxOptions options = 2;
    */
   options?: SandboxOptions | undefined;
+
+  /**
+   * Replaces those that the node has. Absent: the options need none.
+   *
+   * @generated from field: optional skerry.node.v1.SandboxSecrets secrets = 3;
+   */
+  secrets?: SandboxSecrets | undefined;
 };
 
 /**
@@ -463,6 +782,41 @@ export declare type SetSandboxOptionsResponse = Message<"skerry.node.v1.SetSandb
  * Use `create(SetSandboxOptionsResponseSchema)` to create a new message.
  */
 export declare const SetSandboxOptionsResponseSchema: GenMessage<SetSandboxOptionsResponse>;
+
+/**
+ * @generated from message skerry.node.v1.SetSandboxSecretsRequest
+ */
+export declare type SetSandboxSecretsRequest = Message<"skerry.node.v1.SetSandboxSecretsRequest"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+
+  /**
+   * Required: INVALID_ARGUMENT without it.
+   *
+   * @generated from field: skerry.node.v1.SandboxSecrets secrets = 2;
+   */
+  secrets?: SandboxSecrets | undefined;
+};
+
+/**
+ * Describes the message skerry.node.v1.SetSandboxSecretsRequest.
+ * Use `create(SetSandboxSecretsRequestSchema)` to create a new message.
+ */
+export declare const SetSandboxSecretsRequestSchema: GenMessage<SetSandboxSecretsRequest>;
+
+/**
+ * @generated from message skerry.node.v1.SetSandboxSecretsResponse
+ */
+export declare type SetSandboxSecretsResponse = Message<"skerry.node.v1.SetSandboxSecretsResponse"> & {
+};
+
+/**
+ * Describes the message skerry.node.v1.SetSandboxSecretsResponse.
+ * Use `create(SetSandboxSecretsResponseSchema)` to create a new message.
+ */
+export declare const SetSandboxSecretsResponseSchema: GenMessage<SetSandboxSecretsResponse>;
 
 /**
  * @generated from message skerry.node.v1.PauseSandboxRequest
@@ -1376,6 +1730,322 @@ export declare type KillSandboxResponse = Message<"skerry.node.v1.KillSandboxRes
 export declare const KillSandboxResponseSchema: GenMessage<KillSandboxResponse>;
 
 /**
+ * @generated from message skerry.node.v1.ReadUsageRequest
+ */
+export declare type ReadUsageRequest = Message<"skerry.node.v1.ReadUsageRequest"> & {
+  /**
+   * Only rounds after this time of the node's clock.
+   *
+   * @generated from field: int64 after_ms = 1;
+   */
+  afterMs: bigint;
+};
+
+/**
+ * Describes the message skerry.node.v1.ReadUsageRequest.
+ * Use `create(ReadUsageRequestSchema)` to create a new message.
+ */
+export declare const ReadUsageRequestSchema: GenMessage<ReadUsageRequest>;
+
+/**
+ * @generated from message skerry.node.v1.ReadUsageResponse
+ */
+export declare type ReadUsageResponse = Message<"skerry.node.v1.ReadUsageResponse"> & {
+  /**
+   * The node's clock.
+   *
+   * @generated from field: int64 now_ms = 1;
+   */
+  nowMs: bigint;
+
+  /**
+   * At most twelve.
+   *
+   * @generated from field: repeated skerry.node.v1.UsageRound rounds = 2;
+   */
+  rounds: UsageRound[];
+};
+
+/**
+ * Describes the message skerry.node.v1.ReadUsageResponse.
+ * Use `create(ReadUsageResponseSchema)` to create a new message.
+ */
+export declare const ReadUsageResponseSchema: GenMessage<ReadUsageResponse>;
+
+/**
+ * @generated from message skerry.node.v1.UsageRound
+ */
+export declare type UsageRound = Message<"skerry.node.v1.UsageRound"> & {
+  /**
+   * @generated from field: int64 at_ms = 1;
+   */
+  atMs: bigint;
+
+  /**
+   * @generated from field: repeated skerry.node.v1.SandboxUsage sandboxes = 2;
+   */
+  sandboxes: SandboxUsage[];
+};
+
+/**
+ * Describes the message skerry.node.v1.UsageRound.
+ * Use `create(UsageRoundSchema)` to create a new message.
+ */
+export declare const UsageRoundSchema: GenMessage<UsageRound>;
+
+/**
+ * @generated from message skerry.node.v1.SandboxUsage
+ */
+export declare type SandboxUsage = Message<"skerry.node.v1.SandboxUsage"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+
+  /**
+   * @generated from field: uint32 cpu_count = 2;
+   */
+  cpuCount: number;
+
+  /**
+   * Of all its CPUs together, 0 to 100, since the round before. In its first round: since it was started.
+   *
+   * @generated from field: double cpu_percent = 3;
+   */
+  cpuPercent: number;
+
+  /**
+   * @generated from field: uint64 memory_used_bytes = 4;
+   */
+  memoryUsedBytes: bigint;
+
+  /**
+   * @generated from field: uint64 memory_total_bytes = 5;
+   */
+  memoryTotalBytes: bigint;
+
+  /**
+   * Page cache, which the kernel reclaims when the memory is needed.
+   *
+   * @generated from field: uint64 memory_cache_bytes = 6;
+   */
+  memoryCacheBytes: bigint;
+
+  /**
+   * @generated from field: uint64 disk_used_bytes = 7;
+   */
+  diskUsedBytes: bigint;
+
+  /**
+   * @generated from field: uint64 disk_total_bytes = 8;
+   */
+  diskTotalBytes: bigint;
+};
+
+/**
+ * Describes the message skerry.node.v1.SandboxUsage.
+ * Use `create(SandboxUsageSchema)` to create a new message.
+ */
+export declare const SandboxUsageSchema: GenMessage<SandboxUsage>;
+
+/**
+ * @generated from message skerry.node.v1.ReadEgressRequest
+ */
+export declare type ReadEgressRequest = Message<"skerry.node.v1.ReadEgressRequest"> & {
+  /**
+   * The source and number of the last batch of this node that is stored; "" and 0 for none. The node forgets that batch and those before it.
+   *
+   * @generated from field: string source = 1;
+   */
+  source: string;
+
+  /**
+   * @generated from field: uint64 number = 2;
+   */
+  number: bigint;
+};
+
+/**
+ * Describes the message skerry.node.v1.ReadEgressRequest.
+ * Use `create(ReadEgressRequestSchema)` to create a new message.
+ */
+export declare const ReadEgressRequestSchema: GenMessage<ReadEgressRequest>;
+
+/**
+ * @generated from message skerry.node.v1.ReadEgressResponse
+ */
+export declare type ReadEgressResponse = Message<"skerry.node.v1.ReadEgressResponse"> & {
+  /**
+   * The node's clock.
+   *
+   * @generated from field: int64 now_ms = 1;
+   */
+  nowMs: bigint;
+
+  /**
+   * Absent when there is nothing new.
+   *
+   * @generated from field: skerry.node.v1.EgressBatch batch = 2;
+   */
+  batch?: EgressBatch | undefined;
+};
+
+/**
+ * Describes the message skerry.node.v1.ReadEgressResponse.
+ * Use `create(ReadEgressResponseSchema)` to create a new message.
+ */
+export declare const ReadEgressResponseSchema: GenMessage<ReadEgressResponse>;
+
+/**
+ * @generated from message skerry.node.v1.EgressBatch
+ */
+export declare type EgressBatch = Message<"skerry.node.v1.EgressBatch"> & {
+  /**
+   * Changes when the node loses its numbers.
+   *
+   * @generated from field: string source = 1;
+   */
+  source: string;
+
+  /**
+   * The oldest batch that is not stored yet. Numbers begin with 1 and rise.
+   *
+   * @generated from field: uint64 number = 2;
+   */
+  number: bigint;
+
+  /**
+   * In the order in which they were written.
+   *
+   * @generated from field: repeated skerry.node.v1.EgressLine lines = 3;
+   */
+  lines: EgressLine[];
+
+  /**
+   * @generated from field: repeated skerry.node.v1.EgressCounts counts = 4;
+   */
+  counts: EgressCounts[];
+};
+
+/**
+ * Describes the message skerry.node.v1.EgressBatch.
+ * Use `create(EgressBatchSchema)` to create a new message.
+ */
+export declare const EgressBatchSchema: GenMessage<EgressBatch>;
+
+/**
+ * @generated from message skerry.node.v1.EgressLine
+ */
+export declare type EgressLine = Message<"skerry.node.v1.EgressLine"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+
+  /**
+   * When the connection, or the question, began, by the node's clock.
+   *
+   * @generated from field: int64 at_ms = 2;
+   */
+  atMs: bigint;
+
+  /**
+   * "dns", "http", "tls", "tcp", "udp", "icmp", or "other".
+   *
+   * @generated from field: string protocol = 3;
+   */
+  protocol: string;
+
+  /**
+   * @generated from field: string name = 4;
+   */
+  name: string;
+
+  /**
+   * @generated from field: string address = 5;
+   */
+  address: string;
+
+  /**
+   * @generated from field: uint32 port = 6;
+   */
+  port: number;
+
+  /**
+   * @generated from field: uint64 sent_bytes = 7;
+   */
+  sentBytes: bigint;
+
+  /**
+   * @generated from field: uint64 received_bytes = 8;
+   */
+  receivedBytes: bigint;
+
+  /**
+   * @generated from field: bool is_allowed = 9;
+   */
+  isAllowed: boolean;
+
+  /**
+   * @generated from field: string rule = 10;
+   */
+  rule: string;
+
+  /**
+   * How many attempts the line stands for.
+   *
+   * @generated from field: uint64 count = 11;
+   */
+  count: bigint;
+};
+
+/**
+ * Describes the message skerry.node.v1.EgressLine.
+ * Use `create(EgressLineSchema)` to create a new message.
+ */
+export declare const EgressLineSchema: GenMessage<EgressLine>;
+
+/**
+ * What a sandbox did since the batch before.
+ *
+ * @generated from message skerry.node.v1.EgressCounts
+ */
+export declare type EgressCounts = Message<"skerry.node.v1.EgressCounts"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+
+  /**
+   * Bytes of IP packets to and from outside of the host.
+   *
+   * @generated from field: uint64 sent_bytes = 2;
+   */
+  sentBytes: bigint;
+
+  /**
+   * @generated from field: uint64 received_bytes = 3;
+   */
+  receivedBytes: bigint;
+
+  /**
+   * @generated from field: uint64 connections = 4;
+   */
+  connections: bigint;
+
+  /**
+   * @generated from field: uint64 refused = 5;
+   */
+  refused: bigint;
+};
+
+/**
+ * Describes the message skerry.node.v1.EgressCounts.
+ * Use `create(EgressCountsSchema)` to create a new message.
+ */
+export declare const EgressCountsSchema: GenMessage<EgressCounts>;
+
+/**
  * @generated from message skerry.node.v1.ListSandboxesRequest
  */
 export declare type ListSandboxesRequest = Message<"skerry.node.v1.ListSandboxesRequest"> & {
@@ -1502,6 +2172,13 @@ export declare type NodeSandbox = Message<"skerry.node.v1.NodeSandbox"> & {
    * @generated from field: string memory_lost_reason = 4;
    */
   memoryLostReason: string;
+
+  /**
+   * Absent: its options need no secrets. Otherwise the version of those that the node has; "" after a restart.
+   *
+   * @generated from field: optional string secrets_version = 5;
+   */
+  secretsVersion?: string | undefined;
 };
 
 /**
@@ -1509,6 +2186,658 @@ export declare type NodeSandbox = Message<"skerry.node.v1.NodeSandbox"> & {
  * Use `create(NodeSandboxSchema)` to create a new message.
  */
 export declare const NodeSandboxSchema: GenMessage<NodeSandbox>;
+
+/**
+ * @generated from message skerry.node.v1.CreateVolumeRequest
+ */
+export declare type CreateVolumeRequest = Message<"skerry.node.v1.CreateVolumeRequest"> & {
+  /**
+   * Chosen by the caller: a UUID in lower case.
+   *
+   * @generated from field: string volume_id = 1;
+   */
+  volumeId: string;
+
+  /**
+   * Rounded up to MiB; at least 8 MiB.
+   *
+   * @generated from field: uint64 size_bytes = 2;
+   */
+  sizeBytes: bigint;
+};
+
+/**
+ * Describes the message skerry.node.v1.CreateVolumeRequest.
+ * Use `create(CreateVolumeRequestSchema)` to create a new message.
+ */
+export declare const CreateVolumeRequestSchema: GenMessage<CreateVolumeRequest>;
+
+/**
+ * @generated from message skerry.node.v1.CreateVolumeResponse
+ */
+export declare type CreateVolumeResponse = Message<"skerry.node.v1.CreateVolumeResponse"> & {
+  /**
+   * False: the node had it already, whatever its size is.
+   *
+   * @generated from field: bool created = 1;
+   */
+  created: boolean;
+};
+
+/**
+ * Describes the message skerry.node.v1.CreateVolumeResponse.
+ * Use `create(CreateVolumeResponseSchema)` to create a new message.
+ */
+export declare const CreateVolumeResponseSchema: GenMessage<CreateVolumeResponse>;
+
+/**
+ * @generated from message skerry.node.v1.DeleteVolumeRequest
+ */
+export declare type DeleteVolumeRequest = Message<"skerry.node.v1.DeleteVolumeRequest"> & {
+  /**
+   * @generated from field: string volume_id = 1;
+   */
+  volumeId: string;
+
+  /**
+   * Also if sandboxes mount it: their programs get EIO from then on.
+   *
+   * @generated from field: bool force = 2;
+   */
+  force: boolean;
+};
+
+/**
+ * Describes the message skerry.node.v1.DeleteVolumeRequest.
+ * Use `create(DeleteVolumeRequestSchema)` to create a new message.
+ */
+export declare const DeleteVolumeRequestSchema: GenMessage<DeleteVolumeRequest>;
+
+/**
+ * @generated from message skerry.node.v1.DeleteVolumeResponse
+ */
+export declare type DeleteVolumeResponse = Message<"skerry.node.v1.DeleteVolumeResponse"> & {
+  /**
+   * @generated from field: bool existed = 1;
+   */
+  existed: boolean;
+};
+
+/**
+ * Describes the message skerry.node.v1.DeleteVolumeResponse.
+ * Use `create(DeleteVolumeResponseSchema)` to create a new message.
+ */
+export declare const DeleteVolumeResponseSchema: GenMessage<DeleteVolumeResponse>;
+
+/**
+ * @generated from message skerry.node.v1.ListVolumesRequest
+ */
+export declare type ListVolumesRequest = Message<"skerry.node.v1.ListVolumesRequest"> & {
+};
+
+/**
+ * Describes the message skerry.node.v1.ListVolumesRequest.
+ * Use `create(ListVolumesRequestSchema)` to create a new message.
+ */
+export declare const ListVolumesRequestSchema: GenMessage<ListVolumesRequest>;
+
+/**
+ * @generated from message skerry.node.v1.ListVolumesResponse
+ */
+export declare type ListVolumesResponse = Message<"skerry.node.v1.ListVolumesResponse"> & {
+  /**
+   * @generated from field: repeated skerry.node.v1.NodeVolume volumes = 1;
+   */
+  volumes: NodeVolume[];
+};
+
+/**
+ * Describes the message skerry.node.v1.ListVolumesResponse.
+ * Use `create(ListVolumesResponseSchema)` to create a new message.
+ */
+export declare const ListVolumesResponseSchema: GenMessage<ListVolumesResponse>;
+
+/**
+ * @generated from message skerry.node.v1.NodeVolume
+ */
+export declare type NodeVolume = Message<"skerry.node.v1.NodeVolume"> & {
+  /**
+   * @generated from field: string volume_id = 1;
+   */
+  volumeId: string;
+
+  /**
+   * @generated from field: uint64 size_bytes = 2;
+   */
+  sizeBytes: bigint;
+
+  /**
+   * Running and paused sandboxes that mount it.
+   *
+   * @generated from field: repeated string sandbox_ids = 3;
+   */
+  sandboxIds: string[];
+};
+
+/**
+ * Describes the message skerry.node.v1.NodeVolume.
+ * Use `create(NodeVolumeSchema)` to create a new message.
+ */
+export declare const NodeVolumeSchema: GenMessage<NodeVolume>;
+
+/**
+ * @generated from message skerry.node.v1.GetVolumeUsageRequest
+ */
+export declare type GetVolumeUsageRequest = Message<"skerry.node.v1.GetVolumeUsageRequest"> & {
+  /**
+   * @generated from field: string volume_id = 1;
+   */
+  volumeId: string;
+};
+
+/**
+ * Describes the message skerry.node.v1.GetVolumeUsageRequest.
+ * Use `create(GetVolumeUsageRequestSchema)` to create a new message.
+ */
+export declare const GetVolumeUsageRequestSchema: GenMessage<GetVolumeUsageRequest>;
+
+/**
+ * @generated from message skerry.node.v1.GetVolumeUsageResponse
+ */
+export declare type GetVolumeUsageResponse = Message<"skerry.node.v1.GetVolumeUsageResponse"> & {
+  /**
+   * @generated from field: skerry.node.v1.NodeVolume volume = 1;
+   */
+  volume?: NodeVolume | undefined;
+
+  /**
+   * @generated from field: uint64 used_bytes = 2;
+   */
+  usedBytes: bigint;
+
+  /**
+   * What the file system offers: at least `volume.size_bytes`.
+   *
+   * @generated from field: uint64 total_bytes = 3;
+   */
+  totalBytes: bigint;
+};
+
+/**
+ * Describes the message skerry.node.v1.GetVolumeUsageResponse.
+ * Use `create(GetVolumeUsageResponseSchema)` to create a new message.
+ */
+export declare const GetVolumeUsageResponseSchema: GenMessage<GetVolumeUsageResponse>;
+
+/**
+ * @generated from message skerry.node.v1.VolumeEntry
+ */
+export declare type VolumeEntry = Message<"skerry.node.v1.VolumeEntry"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * "file", "directory", "symlink" or "unknown".
+   *
+   * @generated from field: string type = 2;
+   */
+  type: string;
+
+  /**
+   * With a leading "/".
+   *
+   * @generated from field: string path = 3;
+   */
+  path: string;
+
+  /**
+   * @generated from field: uint64 size = 4;
+   */
+  size: bigint;
+
+  /**
+   * Permission bits with set-id and sticky bits.
+   *
+   * @generated from field: uint32 mode = 5;
+   */
+  mode: number;
+
+  /**
+   * @generated from field: uint32 uid = 6;
+   */
+  uid: number;
+
+  /**
+   * @generated from field: uint32 gid = 7;
+   */
+  gid: number;
+
+  /**
+   * @generated from field: double atime_ms = 8;
+   */
+  atimeMs: number;
+
+  /**
+   * @generated from field: double mtime_ms = 9;
+   */
+  mtimeMs: number;
+
+  /**
+   * @generated from field: double ctime_ms = 10;
+   */
+  ctimeMs: number;
+
+  /**
+   * Of a symbolic link.
+   *
+   * @generated from field: optional string target = 11;
+   */
+  target?: string | undefined;
+};
+
+/**
+ * Describes the message skerry.node.v1.VolumeEntry.
+ * Use `create(VolumeEntrySchema)` to create a new message.
+ */
+export declare const VolumeEntrySchema: GenMessage<VolumeEntry>;
+
+/**
+ * Absent fields: the owner of the parent directory, or of the file that is replaced; mode 0644 for files and 0755 for directories, or the
+ * mode of the file that is replaced.
+ *
+ * @generated from message skerry.node.v1.VolumeMetadata
+ */
+export declare type VolumeMetadata = Message<"skerry.node.v1.VolumeMetadata"> & {
+  /**
+   * @generated from field: optional uint32 uid = 1;
+   */
+  uid?: number | undefined;
+
+  /**
+   * @generated from field: optional uint32 gid = 2;
+   */
+  gid?: number | undefined;
+
+  /**
+   * Bits beyond 07777 are refused.
+   *
+   * @generated from field: optional uint32 mode = 3;
+   */
+  mode?: number | undefined;
+};
+
+/**
+ * Describes the message skerry.node.v1.VolumeMetadata.
+ * Use `create(VolumeMetadataSchema)` to create a new message.
+ */
+export declare const VolumeMetadataSchema: GenMessage<VolumeMetadata>;
+
+/**
+ * @generated from message skerry.node.v1.StatVolumeEntryRequest
+ */
+export declare type StatVolumeEntryRequest = Message<"skerry.node.v1.StatVolumeEntryRequest"> & {
+  /**
+   * @generated from field: string volume_id = 1;
+   */
+  volumeId: string;
+
+  /**
+   * @generated from field: string path = 2;
+   */
+  path: string;
+};
+
+/**
+ * Describes the message skerry.node.v1.StatVolumeEntryRequest.
+ * Use `create(StatVolumeEntryRequestSchema)` to create a new message.
+ */
+export declare const StatVolumeEntryRequestSchema: GenMessage<StatVolumeEntryRequest>;
+
+/**
+ * @generated from message skerry.node.v1.StatVolumeEntryResponse
+ */
+export declare type StatVolumeEntryResponse = Message<"skerry.node.v1.StatVolumeEntryResponse"> & {
+  /**
+   * @generated from field: skerry.node.v1.VolumeEntry entry = 1;
+   */
+  entry?: VolumeEntry | undefined;
+};
+
+/**
+ * Describes the message skerry.node.v1.StatVolumeEntryResponse.
+ * Use `create(StatVolumeEntryResponseSchema)` to create a new message.
+ */
+export declare const StatVolumeEntryResponseSchema: GenMessage<StatVolumeEntryResponse>;
+
+/**
+ * @generated from message skerry.node.v1.ListVolumeDirectoryRequest
+ */
+export declare type ListVolumeDirectoryRequest = Message<"skerry.node.v1.ListVolumeDirectoryRequest"> & {
+  /**
+   * @generated from field: string volume_id = 1;
+   */
+  volumeId: string;
+
+  /**
+   * @generated from field: string path = 2;
+   */
+  path: string;
+
+  /**
+   * 1: the directory's own entries. 0 means 1.
+   *
+   * @generated from field: uint32 depth = 3;
+   */
+  depth: number;
+};
+
+/**
+ * Describes the message skerry.node.v1.ListVolumeDirectoryRequest.
+ * Use `create(ListVolumeDirectoryRequestSchema)` to create a new message.
+ */
+export declare const ListVolumeDirectoryRequestSchema: GenMessage<ListVolumeDirectoryRequest>;
+
+/**
+ * @generated from message skerry.node.v1.ListVolumeDirectoryResponse
+ */
+export declare type ListVolumeDirectoryResponse = Message<"skerry.node.v1.ListVolumeDirectoryResponse"> & {
+  /**
+   * @generated from field: repeated skerry.node.v1.VolumeEntry entries = 1;
+   */
+  entries: VolumeEntry[];
+};
+
+/**
+ * Describes the message skerry.node.v1.ListVolumeDirectoryResponse.
+ * Use `create(ListVolumeDirectoryResponseSchema)` to create a new message.
+ */
+export declare const ListVolumeDirectoryResponseSchema: GenMessage<ListVolumeDirectoryResponse>;
+
+/**
+ * @generated from message skerry.node.v1.MakeVolumeDirectoryRequest
+ */
+export declare type MakeVolumeDirectoryRequest = Message<"skerry.node.v1.MakeVolumeDirectoryRequest"> & {
+  /**
+   * @generated from field: string volume_id = 1;
+   */
+  volumeId: string;
+
+  /**
+   * @generated from field: string path = 2;
+   */
+  path: string;
+
+  /**
+   * @generated from field: skerry.node.v1.VolumeMetadata metadata = 3;
+   */
+  metadata?: VolumeMetadata | undefined;
+
+  /**
+   * Creates missing parents too, with the same metadata, and succeeds for an existing directory, which stays as it is.
+   *
+   * @generated from field: bool force = 4;
+   */
+  force: boolean;
+};
+
+/**
+ * Describes the message skerry.node.v1.MakeVolumeDirectoryRequest.
+ * Use `create(MakeVolumeDirectoryRequestSchema)` to create a new message.
+ */
+export declare const MakeVolumeDirectoryRequestSchema: GenMessage<MakeVolumeDirectoryRequest>;
+
+/**
+ * @generated from message skerry.node.v1.MakeVolumeDirectoryResponse
+ */
+export declare type MakeVolumeDirectoryResponse = Message<"skerry.node.v1.MakeVolumeDirectoryResponse"> & {
+  /**
+   * @generated from field: skerry.node.v1.VolumeEntry entry = 1;
+   */
+  entry?: VolumeEntry | undefined;
+};
+
+/**
+ * Describes the message skerry.node.v1.MakeVolumeDirectoryResponse.
+ * Use `create(MakeVolumeDirectoryResponseSchema)` to create a new message.
+ */
+export declare const MakeVolumeDirectoryResponseSchema: GenMessage<MakeVolumeDirectoryResponse>;
+
+/**
+ * @generated from message skerry.node.v1.RemoveVolumeEntryRequest
+ */
+export declare type RemoveVolumeEntryRequest = Message<"skerry.node.v1.RemoveVolumeEntryRequest"> & {
+  /**
+   * @generated from field: string volume_id = 1;
+   */
+  volumeId: string;
+
+  /**
+   * @generated from field: string path = 2;
+   */
+  path: string;
+};
+
+/**
+ * Describes the message skerry.node.v1.RemoveVolumeEntryRequest.
+ * Use `create(RemoveVolumeEntryRequestSchema)` to create a new message.
+ */
+export declare const RemoveVolumeEntryRequestSchema: GenMessage<RemoveVolumeEntryRequest>;
+
+/**
+ * @generated from message skerry.node.v1.RemoveVolumeEntryResponse
+ */
+export declare type RemoveVolumeEntryResponse = Message<"skerry.node.v1.RemoveVolumeEntryResponse"> & {
+};
+
+/**
+ * Describes the message skerry.node.v1.RemoveVolumeEntryResponse.
+ * Use `create(RemoveVolumeEntryResponseSchema)` to create a new message.
+ */
+export declare const RemoveVolumeEntryResponseSchema: GenMessage<RemoveVolumeEntryResponse>;
+
+/**
+ * @generated from message skerry.node.v1.SetVolumeEntryRequest
+ */
+export declare type SetVolumeEntryRequest = Message<"skerry.node.v1.SetVolumeEntryRequest"> & {
+  /**
+   * @generated from field: string volume_id = 1;
+   */
+  volumeId: string;
+
+  /**
+   * @generated from field: string path = 2;
+   */
+  path: string;
+
+  /**
+   * Absent fields stay as they are.
+   *
+   * @generated from field: skerry.node.v1.VolumeMetadata metadata = 3;
+   */
+  metadata?: VolumeMetadata | undefined;
+};
+
+/**
+ * Describes the message skerry.node.v1.SetVolumeEntryRequest.
+ * Use `create(SetVolumeEntryRequestSchema)` to create a new message.
+ */
+export declare const SetVolumeEntryRequestSchema: GenMessage<SetVolumeEntryRequest>;
+
+/**
+ * @generated from message skerry.node.v1.SetVolumeEntryResponse
+ */
+export declare type SetVolumeEntryResponse = Message<"skerry.node.v1.SetVolumeEntryResponse"> & {
+  /**
+   * @generated from field: skerry.node.v1.VolumeEntry entry = 1;
+   */
+  entry?: VolumeEntry | undefined;
+};
+
+/**
+ * Describes the message skerry.node.v1.SetVolumeEntryResponse.
+ * Use `create(SetVolumeEntryResponseSchema)` to create a new message.
+ */
+export declare const SetVolumeEntryResponseSchema: GenMessage<SetVolumeEntryResponse>;
+
+/**
+ * @generated from message skerry.node.v1.ReadVolumeFileRequest
+ */
+export declare type ReadVolumeFileRequest = Message<"skerry.node.v1.ReadVolumeFileRequest"> & {
+  /**
+   * @generated from field: string volume_id = 1;
+   */
+  volumeId: string;
+
+  /**
+   * @generated from field: string path = 2;
+   */
+  path: string;
+
+  /**
+   * @generated from field: uint64 offset = 3;
+   */
+  offset: bigint;
+
+  /**
+   * Absent: to the end.
+   *
+   * @generated from field: optional uint64 length = 4;
+   */
+  length?: bigint | undefined;
+};
+
+/**
+ * Describes the message skerry.node.v1.ReadVolumeFileRequest.
+ * Use `create(ReadVolumeFileRequestSchema)` to create a new message.
+ */
+export declare const ReadVolumeFileRequestSchema: GenMessage<ReadVolumeFileRequest>;
+
+/**
+ * @generated from message skerry.node.v1.ReadVolumeFileResponse
+ */
+export declare type ReadVolumeFileResponse = Message<"skerry.node.v1.ReadVolumeFileResponse"> & {
+  /**
+   * @generated from oneof skerry.node.v1.ReadVolumeFileResponse.part
+   */
+  part: {
+    /**
+     * @generated from field: skerry.node.v1.VolumeEntry entry = 1;
+     */
+    value: VolumeEntry;
+    case: "entry";
+  } | {
+    /**
+     * @generated from field: bytes data = 2;
+     */
+    value: Uint8Array;
+    case: "data";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message skerry.node.v1.ReadVolumeFileResponse.
+ * Use `create(ReadVolumeFileResponseSchema)` to create a new message.
+ */
+export declare const ReadVolumeFileResponseSchema: GenMessage<ReadVolumeFileResponse>;
+
+/**
+ * @generated from message skerry.node.v1.WriteVolumeFileRequest
+ */
+export declare type WriteVolumeFileRequest = Message<"skerry.node.v1.WriteVolumeFileRequest"> & {
+  /**
+   * @generated from oneof skerry.node.v1.WriteVolumeFileRequest.part
+   */
+  part: {
+    /**
+     * @generated from field: skerry.node.v1.WriteVolumeFileHead head = 1;
+     */
+    value: WriteVolumeFileHead;
+    case: "head";
+  } | {
+    /**
+     * At most 1 MiB.
+     *
+     * @generated from field: bytes data = 2;
+     */
+    value: Uint8Array;
+    case: "data";
+  } | {
+    /**
+     * @generated from field: skerry.node.v1.WriteVolumeFileEnd end = 3;
+     */
+    value: WriteVolumeFileEnd;
+    case: "end";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message skerry.node.v1.WriteVolumeFileRequest.
+ * Use `create(WriteVolumeFileRequestSchema)` to create a new message.
+ */
+export declare const WriteVolumeFileRequestSchema: GenMessage<WriteVolumeFileRequest>;
+
+/**
+ * @generated from message skerry.node.v1.WriteVolumeFileHead
+ */
+export declare type WriteVolumeFileHead = Message<"skerry.node.v1.WriteVolumeFileHead"> & {
+  /**
+   * @generated from field: string volume_id = 1;
+   */
+  volumeId: string;
+
+  /**
+   * @generated from field: string path = 2;
+   */
+  path: string;
+
+  /**
+   * @generated from field: skerry.node.v1.VolumeMetadata metadata = 3;
+   */
+  metadata?: VolumeMetadata | undefined;
+
+  /**
+   * Replaces an existing file; a symbolic link is replaced itself. Missing parents are created.
+   *
+   * @generated from field: bool force = 4;
+   */
+  force: boolean;
+};
+
+/**
+ * Describes the message skerry.node.v1.WriteVolumeFileHead.
+ * Use `create(WriteVolumeFileHeadSchema)` to create a new message.
+ */
+export declare const WriteVolumeFileHeadSchema: GenMessage<WriteVolumeFileHead>;
+
+/**
+ * @generated from message skerry.node.v1.WriteVolumeFileEnd
+ */
+export declare type WriteVolumeFileEnd = Message<"skerry.node.v1.WriteVolumeFileEnd"> & {
+};
+
+/**
+ * Describes the message skerry.node.v1.WriteVolumeFileEnd.
+ * Use `create(WriteVolumeFileEndSchema)` to create a new message.
+ */
+export declare const WriteVolumeFileEndSchema: GenMessage<WriteVolumeFileEnd>;
+
+/**
+ * @generated from message skerry.node.v1.WriteVolumeFileResponse
+ */
+export declare type WriteVolumeFileResponse = Message<"skerry.node.v1.WriteVolumeFileResponse"> & {
+  /**
+   * @generated from field: skerry.node.v1.VolumeEntry entry = 1;
+   */
+  entry?: VolumeEntry | undefined;
+};
+
+/**
+ * Describes the message skerry.node.v1.WriteVolumeFileResponse.
+ * Use `create(WriteVolumeFileResponseSchema)` to create a new message.
+ */
+export declare const WriteVolumeFileResponseSchema: GenMessage<WriteVolumeFileResponse>;
 
 /**
  * How a sandbox was started.
@@ -1583,7 +2912,8 @@ export declare const NodeService: GenService<{
     output: typeof KillSandboxResponseSchema;
   },
   /**
-   * Replaces the options of a running sandbox. Answers when they hold. After a failure the former ones hold.
+   * Replaces the options of a running sandbox. Answers when they hold. After a failure the former ones hold. Options with a lower change
+   * number than those that it has were replaced already: it succeeds, and changes nothing.
    * NOT_FOUND: it does not run here. Its next start has the options of that request.
    *
    * @generated from rpc skerry.node.v1.NodeService.SetSandboxOptions
@@ -1592,6 +2922,17 @@ export declare const NodeService: GenService<{
     methodKind: "unary";
     input: typeof SetSandboxOptionsRequestSchema;
     output: typeof SetSandboxOptionsResponseSchema;
+  },
+  /**
+   * Replaces what the node keeps in memory for the options of a running sandbox: it has lost it in a restart, or a secret has changed.
+   * NOT_FOUND: it does not run here.
+   *
+   * @generated from rpc skerry.node.v1.NodeService.SetSandboxSecrets
+   */
+  setSandboxSecrets: {
+    methodKind: "unary";
+    input: typeof SetSandboxSecretsRequestSchema;
+    output: typeof SetSandboxSecretsResponseSchema;
   },
   /**
    * Writes the sandbox to an image and ends it. After a failure the sandbox keeps running as before, and there is no image. If the
@@ -1668,6 +3009,26 @@ export declare const NodeService: GenService<{
     output: typeof DeleteLayerResponseSchema;
   },
   /**
+   * What the running sandboxes used, in rounds of five seconds, oldest first. The node keeps the rounds of the last ten minutes.
+   *
+   * @generated from rpc skerry.node.v1.NodeService.ReadUsage
+   */
+  readUsage: {
+    methodKind: "unary";
+    input: typeof ReadUsageRequestSchema;
+    output: typeof ReadUsageResponseSchema;
+  },
+  /**
+   * What sandboxes reached and tried to reach since the batch before. A batch is kept until a later call says that it is stored.
+   *
+   * @generated from rpc skerry.node.v1.NodeService.ReadEgress
+   */
+  readEgress: {
+    methodKind: "unary";
+    input: typeof ReadEgressRequestSchema;
+    output: typeof ReadEgressResponseSchema;
+  },
+  /**
    * Every sandbox of which the node has any part, in any state.
    *
    * @generated from rpc skerry.node.v1.NodeService.ListSandboxes
@@ -1718,6 +3079,124 @@ export declare const NodeService: GenService<{
     methodKind: "unary";
     input: typeof ForgetBuildRequestSchema;
     output: typeof ForgetBuildResponseSchema;
+  },
+  /**
+   * Creates an empty volume. Answers when it survives a loss of power. Succeeds if the node has this volume already.
+   * RESOURCE_EXHAUSTED: the host's disk is nearly full.
+   *
+   * @generated from rpc skerry.node.v1.NodeService.CreateVolume
+   */
+  createVolume: {
+    methodKind: "unary";
+    input: typeof CreateVolumeRequestSchema;
+    output: typeof CreateVolumeResponseSchema;
+  },
+  /**
+   * Answers when nothing can open the volume any more, also after a crash; its space is freed in the background. Succeeds for unknown ids.
+   * FAILED_PRECONDITION (`volume_in_use`): a running or paused sandbox mounts it, and the request does not force the deletion.
+   *
+   * @generated from rpc skerry.node.v1.NodeService.DeleteVolume
+   */
+  deleteVolume: {
+    methodKind: "unary";
+    input: typeof DeleteVolumeRequestSchema;
+    output: typeof DeleteVolumeResponseSchema;
+  },
+  /**
+   * Every volume of this node, also one whose record is damaged.
+   *
+   * @generated from rpc skerry.node.v1.NodeService.ListVolumes
+   */
+  listVolumes: {
+    methodKind: "unary";
+    input: typeof ListVolumesRequestSchema;
+    output: typeof ListVolumesResponseSchema;
+  },
+  /**
+   * The size of one volume and what it holds. NOT_FOUND (`volume_missing`).
+   *
+   * @generated from rpc skerry.node.v1.NodeService.GetVolumeUsage
+   */
+  getVolumeUsage: {
+    methodKind: "unary";
+    input: typeof GetVolumeUsageRequestSchema;
+    output: typeof GetVolumeUsageResponseSchema;
+  },
+  /**
+   * The calls below reach files of a volume. A path is separated by "/", relative to the root of the volume, with or without a leading "/".
+   * ".." and NUL are refused (`path_invalid`). Symbolic links are followed while they stay in the volume; the last part of a path is
+   * followed by ReadVolumeFile and SetVolumeEntry only. Absolute links are never followed (`path_invalid`).
+   * NOT_FOUND: `volume_missing`, or `entry_missing` for a missing entry or parent.
+   *
+   * @generated from rpc skerry.node.v1.NodeService.StatVolumeEntry
+   */
+  statVolumeEntry: {
+    methodKind: "unary";
+    input: typeof StatVolumeEntryRequestSchema;
+    output: typeof StatVolumeEntryResponseSchema;
+  },
+  /**
+   * What is below a directory, in batches, parents before children. FAILED_PRECONDITION (`not_a_directory`).
+   *
+   * @generated from rpc skerry.node.v1.NodeService.ListVolumeDirectory
+   */
+  listVolumeDirectory: {
+    methodKind: "server_streaming";
+    input: typeof ListVolumeDirectoryRequestSchema;
+    output: typeof ListVolumeDirectoryResponseSchema;
+  },
+  /**
+   * ALREADY_EXISTS (`entry_exists`) without `force`. RESOURCE_EXHAUSTED (`volume_full`).
+   *
+   * @generated from rpc skerry.node.v1.NodeService.MakeVolumeDirectory
+   */
+  makeVolumeDirectory: {
+    methodKind: "unary";
+    input: typeof MakeVolumeDirectoryRequestSchema;
+    output: typeof MakeVolumeDirectoryResponseSchema;
+  },
+  /**
+   * Removes an entry with everything below it, at once: it disappears as a whole. The root of a volume is refused (`path_invalid`).
+   *
+   * @generated from rpc skerry.node.v1.NodeService.RemoveVolumeEntry
+   */
+  removeVolumeEntry: {
+    methodKind: "unary";
+    input: typeof RemoveVolumeEntryRequestSchema;
+    output: typeof RemoveVolumeEntryResponseSchema;
+  },
+  /**
+   * Changes owner and mode of a file or directory. FAILED_PRECONDITION (`not_a_file`) for other kinds.
+   *
+   * @generated from rpc skerry.node.v1.NodeService.SetVolumeEntry
+   */
+  setVolumeEntry: {
+    methodKind: "unary";
+    input: typeof SetVolumeEntryRequestSchema;
+    output: typeof SetVolumeEntryResponseSchema;
+  },
+  /**
+   * The content of a file. The first message has `entry`, the others `data`. FAILED_PRECONDITION: `is_a_directory`, or `not_a_file` for
+   * devices, FIFOs and sockets, which are never opened.
+   *
+   * @generated from rpc skerry.node.v1.NodeService.ReadVolumeFile
+   */
+  readVolumeFile: {
+    methodKind: "server_streaming";
+    input: typeof ReadVolumeFileRequestSchema;
+    output: typeof ReadVolumeFileResponseSchema;
+  },
+  /**
+   * Creates or replaces a file. The first message has `head`, those after it `data`, and the last one `end`. Without `end` nothing changes.
+   * The file appears as a whole, and survives a loss of power when the call answers.
+   * ALREADY_EXISTS (`entry_exists`) without `force`. FAILED_PRECONDITION (`is_a_directory`). RESOURCE_EXHAUSTED (`volume_full`).
+   *
+   * @generated from rpc skerry.node.v1.NodeService.WriteVolumeFile
+   */
+  writeVolumeFile: {
+    methodKind: "client_streaming";
+    input: typeof WriteVolumeFileRequestSchema;
+    output: typeof WriteVolumeFileResponseSchema;
   },
 }>;
 
