@@ -10,13 +10,17 @@ import { failConnection } from "./connections/fail-connection.ts";
 import { guard } from "./connections/guard.ts";
 import { guardAccept } from "./connections/guard-accept.ts";
 import { openFilesLimit } from "./connections/open-files.ts";
-import { RequestRate } from "./connections/request-rate.ts";
 import { reset } from "./connections/reset.ts";
-import { SandboxConnections } from "./connections/sandbox-connections.ts";
+import { SandboxTraffic } from "./connections/sandbox-traffic.ts";
+import { TrafficLimits } from "./connections/traffic-limits.ts";
 import { Turns } from "./connections/turns.ts";
 import { isUpgrade } from "./forwarding/forward-upgrade.ts";
+import { KeptUpstreams } from "./forwarding/kept-upstream.ts";
 import { STREAM_BUFFER_BYTES } from "./forwarding/stream-buffer.ts";
+import { type StreamRequest, serveStream } from "./http2/serve-stream.ts";
+import { Http2Sessions, type SessionsOptions } from "./http2/sessions.ts";
 import { LinkLookup } from "./links/link-lookup.ts";
+import * as metrics from "./metrics.ts";
 import { type ApiRoute, isForApi, serveApi } from "./platform-api/serve-api.ts";
 import type { FindLink, FindSigner } from "./ports.ts";
 import type { UpstreamDeps } from "./routing/open-upstream.ts";
@@ -35,6 +39,11 @@ export interface EdgeConfig {
   readonly maxHeaderBytes?: number;
   /** Idle timeout of client connections between requests. */
   readonly idleTimeoutMs?: number;
+  /**
+   * How long a client's connection keeps its connection to a sandbox for its next request. A server that handles one connection at a time
+   * is kept from other clients no longer than that. 0: each request has a connection of its own.
+   */
+  readonly upstreamIdleMs?: number;
   /** Timeout for the first request on a client connection. */
   readonly firstRequestTimeoutMs?: number;
   /** Timeout for the head of each request. A slower one gets 408. */
@@ -45,6 +54,10 @@ export interface EdgeConfig {
   readonly maxSandboxConnections?: number;
   /** Requests that a sandbox may have per second on average. Default: 0, no limit. */
   readonly maxSandboxRequestsPerSecond?: number;
+  /** The same of all sandboxes of a group, such as a team's. Default: three quarters of `maxConnections`. */
+  readonly maxGroupConnections?: number;
+  /** Default: 0, no limit. */
+  readonly maxGroupRequestsPerSecond?: number;
   /** Addresses and networks of the proxies in front of the edge. The edge trusts only their `X-Forwarded-For`. */
   readonly trustedProxies?: readonly string[];
   /** A second listener, for the same requests over TLS. */
@@ -84,10 +97,12 @@ export interface Edge {
 export function createEdge(config: EdgeConfig, deps: EdgeDeps): Edge {
   const maxHeaderBytes = config.maxHeaderBytes ?? 64 * 1024;
   const headTimeoutMs = config.headTimeoutMs ?? 60_000;
+  const idleTimeoutMs = config.idleTimeoutMs ?? 610_000;
+  const firstRequestTimeoutMs = config.firstRequestTimeoutMs ?? 20_000;
   const server = createServer({
     maxHeaderSize: maxHeaderBytes,
     highWaterMark: STREAM_BUFFER_BYTES,
-    keepAliveTimeout: config.idleTimeoutMs ?? 610_000,
+    keepAliveTimeout: idleTimeoutMs,
     // Only a slow head is a sign of an attack. A slow body may be a stream.
     headersTimeout: headTimeoutMs,
     connectionsCheckingInterval: Math.min(30_000, headTimeoutMs),
@@ -101,24 +116,38 @@ export function createEdge(config: EdgeConfig, deps: EdgeDeps): Edge {
   });
   server.maxHeadersCount = 0;
   const maxConnections = config.maxConnections ?? connectionLimit(openFilesLimit());
-  guardAccept(server, { maxConnections, firstRequestTimeoutMs: config.firstRequestTimeoutMs ?? 20_000 }, deps.logger);
-  const tls = config.tls && acceptTls(server, { ...config.tls, maxConnections, logger: deps.logger });
+  guardAccept(server, { maxConnections, firstRequestTimeoutMs }, deps.logger);
+  const open = { plain: 0, secure: 0 };
+  server.on("connection", (socket: Duplex) => {
+    if (socket instanceof TLSSocket) return;
+    open.plain++;
+    socket.once("close", () => open.plain--);
+  });
+  const { api } = config;
+  const http2Options = { maxHeaderBytes, idleTimeoutMs, firstRequestTimeoutMs, logger: deps.logger };
+  const onStream = (request: StreamRequest) => {
+    serveStream({ ...serving, api }, limits, request).catch((err: unknown) => failConnection(deps.logger, request.stream, err));
+  };
+  const tls =
+    config.tls && acceptTls(server, { ...config.tls, open, maxConnections, logger: deps.logger, http2: { ...http2Options, onStream } });
   const close = endingConnections(server, reset);
 
   const limits = { maxHeaderBytes };
+  const traffic = new SandboxTraffic();
+  const endObserving = observeEdge({ open, traffic, maxConnections, streams: () => tls?.sessions.streams ?? 0 });
   const clientAddressOf = clientAddresses(config.trustedProxies ?? []);
   const serving: ServeDeps = {
     ...deps,
+    traffic,
     signers: new SignerLookup(deps.findSigner, new AttemptLimit(config.now)),
-    connections: new SandboxConnections(config.maxSandboxConnections ?? Math.max(1, Math.floor(maxConnections / 2))),
-    rate: new RequestRate(config.maxSandboxRequestsPerSecond ?? 0, config.now),
+    limits: trafficLimits(config, maxConnections),
     refusalLog: new RefusalLog(deps.logger, config.now),
     links: new LinkLookup({ findLink: deps.findLink, attempts: new AttemptLimit(config.now), now: config.now }),
     clientAddressOf,
     pathHost: config.pathHost === undefined ? undefined : hostNameOf(config.pathHost),
     isSecure: secureClients(config.trustedProxies ?? []),
+    kept: new KeptUpstreams(config.upstreamIdleMs ?? 1_000),
   };
-  const { api } = config;
   const turns = new Turns();
   const onRequest = (req: IncomingMessage, res: ServerResponse) => {
     const client = req.socket;
@@ -146,10 +175,11 @@ export function createEdge(config: EdgeConfig, deps: EdgeDeps): Edge {
     listen: () => listenOn(server, config),
     listenTls: async () => {
       if (!tls || !config.tls) throw new Error("the edge has no certificate");
-      return await listenOn(tls.server, { host: config.host, port: config.tls.port });
+      return await listenOn(tls.listener.server, { host: config.host, port: config.tls.port });
     },
     close: async () => {
-      await Promise.all([tls?.close(), close()]);
+      endObserving();
+      await Promise.all([tls?.listener.close(), close()]);
     },
     get address() {
       const address = server.address();
@@ -157,6 +187,40 @@ export function createEdge(config: EdgeConfig, deps: EdgeDeps): Edge {
       return address;
     },
   };
+}
+
+interface ObservedEdge {
+  readonly open: OpenConnections;
+  readonly traffic: SandboxTraffic;
+  readonly maxConnections: number;
+  readonly streams: () => number;
+}
+
+/** Returns a function that ends it. */
+function observeEdge({ open, traffic, maxConnections, streams }: ObservedEdge): () => void {
+  const stops = [
+    traffic.observe(),
+    metrics.streams.observe(() => [{ value: streams() }]),
+    metrics.connectionLimit.observe(() => [{ value: maxConnections }]),
+    metrics.connections.observe(() => [
+      { value: open.plain, labels: { listener: "http" } },
+      { value: open.secure, labels: { listener: "https" } },
+    ]),
+  ];
+  return () => {
+    for (const stop of stops) stop();
+  };
+}
+
+function trafficLimits(config: EdgeConfig, maxConnections: number): TrafficLimits {
+  const share = (part: number) => Math.max(1, Math.floor(maxConnections * part));
+  return new TrafficLimits({
+    maxSandboxConnections: config.maxSandboxConnections ?? share(1 / 2),
+    maxGroupConnections: config.maxGroupConnections ?? share(3 / 4),
+    maxSandboxRequestsPerSecond: config.maxSandboxRequestsPerSecond ?? 0,
+    maxGroupRequestsPerSecond: config.maxGroupRequestsPerSecond ?? 0,
+    now: config.now,
+  });
 }
 
 function listenOn(server: Server, { host, port }: { host: string; port: number }): Promise<AddressInfo> {
@@ -169,34 +233,49 @@ function listenOn(server: Server, { host, port }: { host: string; port: number }
   });
 }
 
-/** Adds a TLS listener to the server. Connections of both listeners together count towards the limit. */
+/** Connections of clients. */
+interface OpenConnections {
+  plain: number;
+  secure: number;
+}
+
+interface Tls extends TlsConfig {
+  readonly open: OpenConnections;
+  readonly maxConnections: number;
+  readonly logger: Logger;
+  readonly http2: Omit<SessionsOptions, "hasRoom">;
+}
+
+/** Adds a TLS listener to the server. Connections of both listeners, and the streams of HTTP/2, together count towards the limit. */
 function acceptTls(
   server: HttpServer,
-  { maxConnections, logger, ...config }: TlsConfig & { maxConnections: number; logger: Logger },
-): TlsListener {
-  let plain = 0;
-  server.on("connection", (socket: Duplex) => {
-    if (socket instanceof TLSSocket) return;
-    plain++;
-    socket.once("close", () => plain--);
-  });
-  return new TlsListener({
+  { open, maxConnections, logger, http2, ...config }: Tls,
+): { readonly listener: TlsListener; readonly sessions: Http2Sessions } {
+  const hasRoom = () => {
+    const room = open.plain + open.secure + sessions.streams < maxConnections;
+    // As for a plain connection that is refused: idle connections make room.
+    if (!room) server.emit("drop");
+    return room;
+  };
+  const sessions = new Http2Sessions({ ...http2, hasRoom });
+  server.on("drop", () => sessions.closeIdle());
+  const listener = new TlsListener({
     handshakeTimeoutMs: 10_000,
     maxHandshakes: 1024,
     ...config,
     highWaterMark: STREAM_BUFFER_BYTES,
     logger,
-    hasRoom: (open) => {
-      const room = plain + open < maxConnections;
-      // As for a plain connection that is refused: idle connections make room.
-      if (!room) server.emit("drop");
-      return room;
+    hasRoom,
+    onCount: (count) => {
+      open.secure = count;
+      server.maxConnections = Math.max(0, maxConnections - count);
     },
-    onCount: (open) => {
-      server.maxConnections = Math.max(0, maxConnections - open);
+    onConnection: (socket) => {
+      if (socket.alpnProtocol === "h2") sessions.accept(socket);
+      else server.emit("connection", socket);
     },
-    onConnection: (socket) => server.emit("connection", socket),
   });
+  return { listener, sessions };
 }
 
 /**

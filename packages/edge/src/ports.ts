@@ -8,6 +8,8 @@ export interface Route {
   readonly nodeUrl: string;
   /** Changes with each resume of the sandbox. */
   readonly run: string;
+  /** Sandboxes with the same group share limits. Absent: none. */
+  readonly group?: string;
   /** Absent when requests go to the sandbox as they are. */
   readonly ingress?: Ingress;
 }

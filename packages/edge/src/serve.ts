@@ -5,17 +5,24 @@ import { sendRefusal } from "./answers/send-refusal.ts";
 import { failConnection } from "./connections/fail-connection.ts";
 import { forward } from "./forwarding/forward.ts";
 import { forwardUpgrade } from "./forwarding/forward-upgrade.ts";
+import type { KeptUpstreams } from "./forwarding/kept-upstream.ts";
 import { type AdmitDeps, admit } from "./routing/admit.ts";
+import type { Opened, Upstream } from "./routing/open-upstream.ts";
 import type { RequestHead } from "./routing/route-request.ts";
+import type { Sender } from "./signatures/client-address.ts";
 
 export interface ServeDeps extends AdmitDeps {
-  readonly clientAddressOf: (req: IncomingMessage) => string;
-  readonly isSecure: (req: IncomingMessage) => boolean;
+  readonly clientAddressOf: (req: Sender) => string;
+  readonly isSecure: (req: Sender) => boolean;
+  readonly kept: KeptUpstreams;
 }
 
 export interface Limits {
   readonly maxHeaderBytes: number;
 }
+
+/** Made once: an abort without a reason makes an exception with a stack, for every request. */
+const LEFT = new Error("the client has gone, or has the whole response");
 
 export async function serveRequest(
   deps: ServeDeps,
@@ -24,25 +31,41 @@ export async function serveRequest(
 ): Promise<void> {
   const gone = new AbortController();
   res.on("error", () => {});
-  res.once("close", () => gone.abort());
-  const admission = await admit(deps, headOf(deps, req), gone.signal);
+  res.once("close", () => gone.abort(LEFT));
+  const admission = await admit(deps, headOf(deps, req), gone.signal, mayUseKept(req, res) ? deps.kept.of(req.socket) : undefined);
   if (admission.kind === "refused") return sendRefusal(req, res, admission.refusal);
-  const { target, path, prefix, framing, maskedHost, upstream, explainBreak } = admission;
-  if (gone.signal.aborted) {
-    upstream.destroy();
-    return;
-  }
-  let explained = false;
+  const { target, path, prefix, framing, explainBreak } = admission;
   const onFault = (error: unknown) => failConnection(deps.logger, req.socket, error);
-  const onBroken = (err: Error) => {
-    if (explained) return;
-    explained = true;
+  const exchange = { req, res, path, prefix, framing, maxHeaderBytes: limits.maxHeaderBytes, onFault };
+  const explain = async (err: Error) => {
     deps.logger.info({ err, sandbox_id: target.sandboxId, port: target.port }, "the sandbox closed the connection before it responded");
-    explainBreak()
-      .then((refusal) => sendRefusal(req, res, refusal))
-      .catch(onFault);
+    sendRefusal(req, res, await explainBreak());
   };
-  forward({ req, res, upstream, path, prefix, framing, maskedHost, maxHeaderBytes: limits.maxHeaderBytes, onBroken, onFault });
+  const send = ({ stream: upstream, maskedHost, keep, reopen }: Opened) => {
+    if (gone.signal.aborted) {
+      upstream.destroy();
+      return;
+    }
+    let isOver = false;
+    const onBroken = (err: Error, isSilent: boolean) => {
+      if (isOver) return;
+      isOver = true;
+      (reopen && isSilent ? sendAgain(reopen) : explain(err)).catch(onFault);
+    };
+    forward({ ...exchange, upstream, maskedHost, keep, onBroken });
+  };
+  // The server may close a kept connection at the moment at which the next request is sent.
+  const sendAgain = async (reopen: () => Promise<Upstream>) => {
+    const opened = await reopen();
+    if (opened.kind === "open") send(opened);
+    else sendRefusal(req, res, opened.refusal);
+  };
+  send({ ...admission, kind: "open", stream: admission.upstream });
+}
+
+/** Only requests that may be sent twice, and not the last one of the client. */
+function mayUseKept(req: IncomingMessage, res: ServerResponse): boolean {
+  return (req.method === "GET" || req.method === "HEAD") && req.headers.expect === undefined && res.shouldKeepAlive;
 }
 
 export async function serveUpgrade(
@@ -52,7 +75,7 @@ export async function serveUpgrade(
 ): Promise<void> {
   const gone = new AbortController();
   client.on("error", () => {});
-  client.once("close", () => gone.abort());
+  client.once("close", () => gone.abort(LEFT));
   const admission = await admit(deps, headOf(deps, req), gone.signal);
   if (client.destroyed) {
     if (admission.kind === "admitted") admission.upstream.destroy();

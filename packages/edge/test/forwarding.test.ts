@@ -166,16 +166,20 @@ describe.each<Reach>(["direct", "connect"])("forwarding over a %s dial", (reach)
     expect(await no.untilClosed()).toMatch(/^HTTP\/1\.1 417 .*connection: close/is);
   });
 
-  test("one client connection serves many requests, each on a sandbox connection of its own", async () => {
-    await using world = await createWorld(reach);
+  test.each([
+    ["each on a sandbox connection of its own", 0, 4],
+    ["which share a sandbox connection from the second one on", 60_000, 2],
+  ])("one client connection serves many requests, %s", async (_name, upstreamIdleMs, dials) => {
+    await using world = await createWorld(reach, { upstreamIdleMs });
     await world.serve(3000, (_req, res) => res.end("ok"));
     const client = new RawClient(world.port);
-    for (let n = 1; n <= 3; n++) {
+    for (let n = 1; n <= 4; n++) {
       client.send(`GET /${n} HTTP/1.1\r\nHost: ${hostOf(3000)}\r\n\r\n`);
       await waitFor(() => (client.received.split("HTTP/1.1 200").length - 1 === n ? true : undefined), `answer ${n}`);
     }
-    expect(world.sandboxes.dials).toBe(3);
+    expect(world.sandboxes.dials).toBe(dials);
     client.socket.destroy();
+    await waitFor(() => (world.sandboxes.sockets.size === 0 ? true : undefined), "the sandbox's connections to close");
   });
 
   test("an HTTP/1.0 client gets an answer that ends with the connection", async () => {

@@ -56,24 +56,32 @@ test("an upgrade behind a request that was answered is served", async () => {
   expect(await client.send(UPGRADE).untilClosed()).toContain("ok");
 });
 
-test("requests of one connection take turns: one stream to the sandbox, answers in order, all closed with the client", async () => {
-  using faults = new Faults();
-  await using world = await createWorld("direct");
-  let most = 0;
-  await world.serve(3000, (req, res) => {
-    most = Math.max(most, world.sandboxes.sockets.size);
-    if (req.url !== "/hang") setTimeout(() => res.end(`<${req.url}>`), 2);
-  });
-  const paths = Array.from({ length: 50 }, (_, n) => `/${n}`);
-  const client = new RawClient(world.port);
-  for (const path of [...paths, "/hang", "/never"]) client.send(`GET ${path} HTTP/1.1\r\n${HOST}\r\n`);
-  await client.until("</49>");
-  expect(client.received.match(/<[^>]*>/g)).toEqual(paths.map((path) => `<${path}>`));
-  await waitFor(() => (world.sandboxes.dials === 51 ? true : undefined), "the request that hangs");
-  client.socket.destroy();
-  await waitFor(() => (world.sandboxes.sockets.size === 0 ? true : undefined), "the sandbox's connections to close");
-  expect([most, world.sandboxes.dials, faults.seen]).toEqual([1, 51, []]);
-});
+test.each([
+  [0, 51],
+  [60_000, 2],
+])(
+  "requests of one connection take turns: one stream to the sandbox (kept for %i ms), answers in order, all closed with the client",
+  async (upstreamIdleMs, dials) => {
+    using faults = new Faults();
+    await using world = await createWorld("direct", { upstreamIdleMs });
+    let hangs = false;
+    let most = 0;
+    await world.serve(3000, (req, res) => {
+      most = Math.max(most, world.sandboxes.sockets.size);
+      hangs ||= req.url === "/hang";
+      if (req.url !== "/hang") setTimeout(() => res.end(`<${req.url}>`), 2);
+    });
+    const paths = Array.from({ length: 50 }, (_, n) => `/${n}`);
+    const client = new RawClient(world.port);
+    for (const path of [...paths, "/hang", "/never"]) client.send(`GET ${path} HTTP/1.1\r\n${HOST}\r\n`);
+    await client.until("</49>");
+    expect(client.received.match(/<[^>]*>/g)).toEqual(paths.map((path) => `<${path}>`));
+    await waitFor(() => (hangs ? true : undefined), "the request that hangs");
+    client.socket.destroy();
+    await waitFor(() => (world.sandboxes.sockets.size === 0 ? true : undefined), "the sandbox's connections to close");
+    expect([most, world.sandboxes.dials, faults.seen]).toEqual([1, dials, []]);
+  },
+);
 
 test("a connection on which too many requests wait is reset", async () => {
   await using world = await createWorld("direct");

@@ -76,6 +76,8 @@ export interface WorldConfig extends Partial<EdgeConfig> {
   readonly findSigner?: FindSigner;
   /** By default, there are no links. */
   readonly findLink?: FindLink;
+  /** The limit group of a sandbox. By default, none has one. */
+  readonly groups?: (sandboxId: string) => string;
 }
 
 export async function createWorld(reach: Reach, options: WorldConfig = {}): Promise<World> {
@@ -84,6 +86,7 @@ export async function createWorld(reach: Reach, options: WorldConfig = {}): Prom
     findSigner = async () => undefined,
     findLink = async () => undefined,
     logger = createLogger({ name: "edge", level: "error" }),
+    groups,
     ...config
   } = options;
   const stack = new AsyncDisposableStack();
@@ -98,7 +101,7 @@ export async function createWorld(reach: Reach, options: WorldConfig = {}): Prom
   }
   const routes = control
     ? noting(await control.tableOver(reach, stack))
-    : noting(tableOf(sandboxes, () => ({ nodeId: "node-1", nodeUrl, run: "1" })));
+    : noting(tableOf(sandboxes, (id) => ({ nodeId: "node-1", nodeUrl, run: "1", ...(groups && { group: groups(id) }) })));
   control?.attach(sandboxes, nodeUrl);
   const edge = createEdge({ host: "127.0.0.1", port: 0, ...config }, { routes, findSigner, findLink, dial, logger });
   const { port } = await edge.listen();
@@ -125,10 +128,10 @@ export async function createWorld(reach: Reach, options: WorldConfig = {}): Prom
   };
 }
 
-function tableOf(sandboxes: Sandboxes, route: () => Route): RouteTable {
+function tableOf(sandboxes: Sandboxes, route: (sandboxId: string) => Route): RouteTable {
   return {
     find: async (sandboxId) =>
-      sandboxes.ports.has(sandboxId) ? { kind: "running", route: route() } : { kind: "absent", absence: { state: "unknown" } },
+      sandboxes.ports.has(sandboxId) ? { kind: "running", route: route(sandboxId) } : { kind: "absent", absence: { state: "unknown" } },
     forget: () => {},
   };
 }

@@ -112,7 +112,7 @@ test("no spelling leads to the agent, to another sandbox or out of the prefix", 
     expect([name, answer.slice(9, 12)]).toEqual([name, "400"]);
   }
   expect([scene.seen, scene.world.sandboxes.dials]).toEqual([[], 0]);
-  const full = new RawClient(scene.world.port).send(get(`http://${HOST}${PREFIX}/full`) + "Connection: close\r\n\r\n");
+  const full = new RawClient(scene.world.port).send(`${get(`http://${HOST}${PREFIX}/full`)}Connection: close\r\n\r\n`);
   expect(await full.untilClosed()).toMatch(/^HTTP\/1\.1 200 /);
   expect(scene.seen.map(({ url }) => url)).toEqual(["/full"]);
 });

@@ -1,6 +1,7 @@
 import { createServer, type RequestListener } from "node:http";
 import { expect, test } from "vitest";
 import { fetchThrough } from "./client.ts";
+import { Http2Client } from "./http2-client.ts";
 import { listen } from "./parts.ts";
 import { createTlsWorld } from "./tls-world.ts";
 
@@ -30,6 +31,21 @@ test("requests for api.{domain} go to the API, which learns how the client came"
     "x-forwarded-for": "127.0.0.1",
     "x-forwarded-proto": "https",
   });
+});
+
+test("the API is reached over HTTP/2, and sees who asks", async () => {
+  await using stack = new AsyncDisposableStack();
+  const api = await serveApi(stack, async (req, res) => {
+    let text = "";
+    for await (const chunk of req) text += chunk;
+    res.end(JSON.stringify([req.method, req.url, text, req.headers["x-forwarded-proto"], req.headers["x-forwarded-for"]]));
+  });
+  await using tls = await createTlsWorld({ api });
+  using client = await Http2Client.open(tls);
+  const asked = { ":method": "POST", ":authority": "api.skerry.test:4443", ":path": "/sandboxes", "x-forwarded-for": "6.6.6.6" };
+  const { headers, body } = await client.fetch(asked, "{}");
+  expect([headers[":status"], JSON.parse(body.toString())]).toEqual([200, ["POST", "/sandboxes", "{}", "https", "127.0.0.1"]]);
+  expect((await client.fetch({ ":authority": "api.skerry.example" })).headers[":status"]).toBe(400);
 });
 
 test("no other name, and no plain request, reaches the API", async () => {

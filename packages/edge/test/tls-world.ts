@@ -22,6 +22,8 @@ export interface TlsWorld extends AsyncDisposable {
   /** Puts a certificate in place that is none. */
   installRubbish(): void;
   connect(options?: ConnectionOptions): Promise<TlsClient>;
+  /** What a client needs in order to reach and trust the listener. */
+  trusting(): ConnectionOptions;
   fetch(guestPort: number, options?: RequestOptions & { body?: Buffer }): Promise<Answer>;
 }
 
@@ -62,6 +64,7 @@ export async function createTlsWorld(options: TlsWorldConfig = {}): Promise<TlsW
     make,
     install,
     installRubbish: () => copyFileSync(at("first-key"), at("current")),
+    trusting: () => ({ host: "127.0.0.1", port, ...trust() }),
     connect: (more) => TlsClient.open({ host: "127.0.0.1", port, ...trust(), ...more }),
     async fetch(guestPort, { body, headers, ...rest } = {}) {
       const request = httpsRequest({

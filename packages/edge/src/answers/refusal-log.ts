@@ -5,6 +5,9 @@ import { LRUCache } from "lru-cache";
 /** Minimum interval between two lines for one sandbox and one reason. */
 const INTERVAL_MS = 10_000;
 
+/** Maximum number of lines in this interval altogether: a flood may name ever other sandboxes, which need not exist. */
+const MAX_LINES = 100;
+
 /** Maximum number of sandboxes and reasons that are counted. */
 const MAX_COUNTED = 10_000;
 
@@ -15,12 +18,19 @@ export type RefusalReason =
   | "link method"
   | "link limited"
   | "agent by path"
+  /** A request names its sandbox or port in a way that is not valid, or in two ways. */
+  | "target invalid"
+  | "path reserved"
+  | "signature invalid"
+  | "signature limited"
   | "wake denied"
   | "too many connections"
-  | "too many requests";
+  | "too many requests"
+  | "too many connections of the team"
+  | "too many requests of the team";
 
-/** What a refused request asked for. */
-export interface Refused extends Target {
+/** What a refused request asked for. Without a sandbox: it named none, or nobody has looked it up. */
+export interface Refused extends Partial<Target> {
   /** The id in the link's token, which need not exist. */
   readonly linkId?: string;
 }
@@ -30,10 +40,14 @@ interface Counted {
   unlogged: number;
 }
 
-/** Leaves a trace of refused requests in the log, without their tokens. A flood of them causes a line every ten seconds, with their number. */
+/**
+ * Leaves a trace of refused requests in the log, without their tokens, signatures and paths. A flood of them causes a line every ten seconds
+ * for each sandbox and reason, with their number, and a hundred lines at most.
+ */
 export class RefusalLog {
   readonly #logger: Logger;
   readonly #now: () => number;
+  #window = { startedAt: Number.NEGATIVE_INFINITY, lines: 0 };
   readonly #counted = new LRUCache<string, Counted>({ max: MAX_COUNTED });
 
   constructor(logger: Logger, now: () => number = () => performance.now()) {
@@ -42,14 +56,13 @@ export class RefusalLog {
   }
 
   note({ sandboxId, port, linkId }: Refused, reason: RefusalReason, clientAddress: string): void {
-    const key = `${sandboxId} ${reason}`;
+    const key = `${sandboxId ?? ""} ${reason}`;
     const counted = this.#counted.get(key) ?? { loggedAt: Number.NEGATIVE_INFINITY, unlogged: 0 };
     this.#counted.set(key, counted);
     counted.unlogged++;
-    if (this.#now() - counted.loggedAt < INTERVAL_MS) return;
+    if (this.#now() - counted.loggedAt < INTERVAL_MS || !this.#hasRoom()) return;
     const facts = {
-      sandbox_id: sandboxId,
-      port,
+      ...(sandboxId && { sandbox_id: sandboxId, port }),
       reason,
       client_address: clientAddress,
       requests: counted.unlogged,
@@ -58,5 +71,12 @@ export class RefusalLog {
     this.#logger.warn(facts, "traffic to a sandbox was refused");
     counted.loggedAt = this.#now();
     counted.unlogged = 0;
+  }
+
+  /** Counts a line, if there may be another one. What is not logged is part of the number in a later line. */
+  #hasRoom(): boolean {
+    if (this.#now() - this.#window.startedAt >= INTERVAL_MS) this.#window = { startedAt: this.#now(), lines: 0 };
+    this.#window.lines++;
+    return this.#window.lines <= MAX_LINES;
   }
 }

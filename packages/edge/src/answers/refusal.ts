@@ -1,4 +1,5 @@
 import type { Target } from "@skerry/wire";
+import type { Excess } from "../connections/traffic-limits.ts";
 import type { Absence } from "../ports.ts";
 
 /** The page that a browser gets instead of the JSON. `detail` is plain text; the renderer escapes it. */
@@ -115,28 +116,21 @@ export function tooManyLinks(): Refusal {
   return tooManyAttempts("Too many links that are not valid. Try again in a moment.");
 }
 
-/** The sandbox has as many open requests as the edge permits. The id is absent for a request that did not name the sandbox. */
-export function tooManyConnections(limit: number, sandboxId?: string): Refusal {
-  const message = `The sandbox has too many concurrent incoming connections (limit: ${limit})`;
+/** A sandbox, or its team, has as much traffic as the edge permits. The id is absent for a request that did not name the sandbox. */
+export function tooMuchTraffic({ scope, of, limit }: Excess, sandboxId?: string): Refusal {
+  const who = scope === "group" ? "The team of the sandbox" : "The sandbox";
+  const isOpen = of === "connections";
+  const message = isOpen
+    ? `${who} has too many concurrent incoming connections (limit: ${limit})`
+    : `${who} has too many incoming requests (limit: ${limit} per second)`;
+  const id = sandboxId === undefined ? {} : { sandboxId };
   return {
     kind: "json",
     status: 429,
-    body: { ...(sandboxId === undefined ? {} : { sandboxId }), message, connectionLimit: limit, code: 429 },
-    page: { title: "Too Many Connections", detail: message },
-    retryAfterSeconds: RETRY_AFTER_SECONDS,
-  };
-}
-
-/** The sandbox has had more requests than its rate permits. The id is absent for a request that did not name the sandbox. */
-export function tooManyRequests(perSecond: number, sandboxId?: string): Refusal {
-  const message = `The sandbox has too many incoming requests (limit: ${perSecond} per second)`;
-  return {
-    kind: "json",
-    status: 429,
-    body: { ...(sandboxId === undefined ? {} : { sandboxId }), message, requestLimit: perSecond, code: 429 },
-    page: { title: "Too Many Requests", detail: message },
-    // A second refills half the bucket.
-    retryAfterSeconds: 1,
+    body: { ...id, message, [isOpen ? "connectionLimit" : "requestLimit"]: limit, code: 429 },
+    page: { title: isOpen ? "Too Many Connections" : "Too Many Requests", detail: message },
+    // A second refills half of a bucket of requests.
+    retryAfterSeconds: isOpen ? RETRY_AFTER_SECONDS : 1,
   };
 }
 

@@ -3,6 +3,7 @@
 import type { Server } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Logger } from "@skerry/base";
+import { refusedConnections } from "../metrics.ts";
 import { reset } from "./reset.ts";
 
 /** Minimum interval between two log lines about refused connections. */
@@ -27,6 +28,7 @@ export function guardAccept(server: Server, limits: AcceptLimits, logger: Logger
   let evictedAt = Number.NEGATIVE_INFINITY;
   server.on("drop", () => {
     refused++;
+    refusedConnections.inc();
     const now = performance.now();
     if (now - evictedAt >= EVICT_INTERVAL_MS) {
       evictedAt = now;

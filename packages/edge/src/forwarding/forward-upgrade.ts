@@ -1,16 +1,17 @@
 // Requests that change the protocol, such as WebSocket. The edge rewrites both heads. After a 101, it joins the two connections to
 // one byte stream. Any other response is forwarded as usual, and then the client's connection closes.
 
-import { type ClientRequest, request as httpRequest, type IncomingMessage, STATUS_CODES } from "node:http";
+import { type IncomingMessage, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import { asError } from "@skerry/base";
 import { responseOn } from "../answers/response-on.ts";
 import { guard } from "../connections/guard.ts";
 import { reset } from "../connections/reset.ts";
 import { framingOf } from "../routing/route-request.ts";
-import { fields, requestHeaders, responseHeaders, upgradeResponseHeaders } from "./headers.ts";
+import { fields, responseHeaders, upgradeResponseHeaders } from "./headers.ts";
 import { responseForPath } from "./path-form.ts";
 import { retire } from "./retire.ts";
+import { sendHead } from "./send-head.ts";
 import { splice } from "./splice.ts";
 import { isBodiless, statusLine } from "./status-line.ts";
 
@@ -41,8 +42,8 @@ export function isUpgrade(req: IncomingMessage): boolean {
 }
 
 export function forwardUpgrade(exchange: UpgradeExchange): void {
-  const { client, clientHead, onBroken } = exchange;
-  const outgoing = sendHead(exchange);
+  const { req, client, clientHead, onBroken } = exchange;
+  const outgoing = sendHead({ ...exchange, method: req.method ?? "", rawHeaders: req.rawHeaders, framing: "none", isUpgrade: true });
   const onFault = (error: unknown) => {
     outgoing.destroy();
     exchange.onFault(error);
@@ -87,19 +88,6 @@ export function forwardUpgrade(exchange: UpgradeExchange): void {
   outgoing.on("error", broken);
   outgoing.once("close", () => broken(new Error("the connection closed without a response")));
   outgoing.end();
-}
-
-function sendHead({ req, upstream, path, prefix, maskedHost, maxHeaderBytes }: UpgradeExchange): ClientRequest {
-  const outgoing = httpRequest({
-    createConnection: () => upstream,
-    method: req.method,
-    path,
-    headers: requestHeaders(req.rawHeaders, { framing: "none", upgrade: true, maskedHost, prefix }),
-    setHost: false,
-    maxHeaderSize: maxHeaderBytes,
-  });
-  outgoing.maxHeadersCount = 0;
-  return outgoing;
 }
 
 /** Returns an error for a response that cannot be forwarded. */

@@ -4,18 +4,19 @@
 // - If the response breaks off, the edge resets the client's connection.
 // - If the client disconnects, the edge closes the upstream connection at once. A FIN from the client counts as a disconnect, as
 //   in nginx and Go.
-// - An upstream connection carries one request only.
+// - An upstream connection carries one request only, unless the exchange has `keep` (see kept-upstream.ts).
 
-import { type ClientRequest, request as httpRequest, type IncomingMessage, type ServerResponse } from "node:http";
+import type { ClientRequest, IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { asError } from "@skerry/base";
 import { guard } from "../connections/guard.ts";
 import { reset } from "../connections/reset.ts";
 import { framingOf } from "../routing/route-request.ts";
-import { type Framing, type RawHeaders, requestHeaders, responseHeaders, trailerFields } from "./headers.ts";
+import { type Framing, type RawHeaders, responseHeaders, trailerFields } from "./headers.ts";
 import { responseForPath } from "./path-form.ts";
 import { isLarge, pourAnswer } from "./pour-answer.ts";
 import { retire } from "./retire.ts";
+import { sendHead } from "./send-head.ts";
 import { isBodiless, type StatusLine, statusLine } from "./status-line.ts";
 
 export interface Exchange {
@@ -31,8 +32,13 @@ export interface Exchange {
   readonly maxHeaderBytes: number;
   /** Fields that are added to the request. */
   readonly extraHeaders?: readonly string[];
-  /** Called if the upstream connection breaks before a response. Nothing has been sent to the client by then. */
-  readonly onBroken: (error: Error) => void;
+  /** Takes over the upstream connection after a complete response. Absent: it closes. Only for requests without a body. */
+  readonly keep?: ((upstream: Duplex) => void) | undefined;
+  /**
+   * Called if the upstream connection breaks before a response. Nothing has been sent to the client by then. `isSilent`: nor has
+   * anything come from the server.
+   */
+  readonly onBroken: (error: Error, isSilent: boolean) => void;
   /** Called on an internal error. Closes the client's connection. */
   readonly onFault: (error: unknown) => void;
 }
@@ -45,21 +51,23 @@ export interface Answer {
 
 interface Progress {
   answered: boolean;
+  /** Something has come from the server. */
+  heard: boolean;
+  /** Something has come from it after the end of its response. */
+  overlong: boolean;
   /** The whole response has been written to the client's connection. */
   whole: boolean;
 }
 
-/** Methods whose requests need `Content-Length: 0` when they have no body (RFC 9110, 8.6). */
-const BODY_IS_USUAL: ReadonlySet<string> = new Set(["POST", "PUT", "PATCH"]);
-
 export function forward(exchange: Exchange): void {
   const { req, res } = exchange;
-  const outgoing = sendHead(exchange);
+  const keepAlive = exchange.keep !== undefined;
+  const outgoing = sendHead({ ...exchange, method: req.method ?? "", rawHeaders: req.rawHeaders, keepAlive });
   const onFault = (error: unknown) => {
     outgoing.destroy();
     exchange.onFault(error);
   };
-  const progress: Progress = { answered: false, whole: false };
+  const progress: Progress = { answered: false, heard: false, overlong: false, whole: false };
 
   res.once("close", () => {
     if (!res.writableFinished) outgoing.destroy();
@@ -85,29 +93,34 @@ export function forward(exchange: Exchange): void {
     // forwarded: the parser fails on extra bytes that arrive in one packet with the end of the response.
     if (progress.whole || answer?.complete || res.destroyed) return;
     if (res.headersSent) reset(req.socket);
-    else exchange.onBroken(error);
+    else exchange.onBroken(error, !progress.heard);
   };
   outgoing.on("error", broken);
   // Node emits no error when it drops a response that changes the protocol without a request for it.
   outgoing.once("close", () => {
     if (!progress.answered) broken(new Error("the connection closed without a response"));
   });
+  if (keepAlive) watch(exchange.upstream, { outgoing, progress, isComplete: () => answer?.complete ?? false });
   sendBody(exchange, outgoing);
 }
 
-function sendHead({ req, upstream, path, prefix, framing, maskedHost, maxHeaderBytes, extraHeaders = [] }: Exchange): ClientRequest {
-  const headers = [...requestHeaders(req.rawHeaders, { framing, upgrade: false, maskedHost, prefix }), ...extraHeaders];
-  if (framing === "none" && BODY_IS_USUAL.has(req.method ?? "")) headers.push("Content-Length", "0");
-  const outgoing = httpRequest({
-    createConnection: () => upstream,
-    method: req.method,
-    path,
-    headers,
-    setHost: false,
-    maxHeaderSize: maxHeaderBytes,
-  });
-  outgoing.maxHeadersCount = 0;
-  return outgoing;
+interface Watched {
+  readonly outgoing: ClientRequest;
+  readonly progress: Progress;
+  readonly isComplete: () => boolean;
+}
+
+/** Notes what comes over a connection that may be kept. The parser stops looking at the end of the response. */
+function watch(upstream: Duplex, { outgoing, progress, isComplete }: Watched): void {
+  let ended = false;
+  // Called after the parser, which has read the same bytes.
+  const onData = () => {
+    progress.heard = true;
+    progress.overlong ||= ended;
+    ended = isComplete();
+  };
+  outgoing.once("socket", () => upstream.on("data", onData));
+  outgoing.once("close", () => upstream.off("data", onData));
 }
 
 function sendBody({ req, framing }: Exchange, outgoing: ClientRequest): void {
@@ -136,7 +149,7 @@ function answerClient(exchange: Exchange, answer: Answer): void {
   } catch (error) {
     incoming.on("error", () => {});
     outgoing.destroy();
-    onBroken(asError(error));
+    onBroken(asError(error), false);
     return;
   }
   writeHead(exchange, { line, rawHeaders: incoming.rawHeaders, framing: isBodiless(line.status) ? "none" : framing });
@@ -147,7 +160,8 @@ function answerClient(exchange: Exchange, answer: Answer): void {
     progress.whole = true;
     if (res.chunkedEncoding && incoming.rawTrailers.length > 0) res.addTrailers(trailerFields(incoming.rawTrailers));
     res.end();
-    retire(outgoing);
+    if (exchange.keep && outgoing.shouldKeepAlive && outgoing.writableFinished) keepFree(exchange.keep, exchange.upstream, progress);
+    else retire(outgoing);
   };
   const pipe = () => {
     const onEnd = () => {
@@ -164,6 +178,14 @@ function answerClient(exchange: Exchange, answer: Answer): void {
   // Sends head and body in one packet if both have arrived, and the head at once if not.
   setImmediate(() => {
     if (!incoming.readableDidRead && !res.writableEnded && !res.destroyed) res.flushHeaders();
+  });
+}
+
+/** The parser lets go of the connection in the next tick. */
+function keepFree(keep: (upstream: Duplex) => void, upstream: Duplex, progress: Progress): void {
+  upstream.once("free", () => {
+    if (progress.overlong) upstream.destroy();
+    else keep(upstream);
   });
 }
 

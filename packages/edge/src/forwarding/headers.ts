@@ -67,10 +67,15 @@ export interface RequestRewrite {
   readonly maskedHost?: string | undefined;
   /** Sent as `X-Forwarded-Prefix`, unless it is empty. */
   readonly prefix?: string | undefined;
+  /** The server may keep the connection for another request. */
+  readonly keepAlive?: boolean;
 }
 
-/** Returns the fields for the server in the sandbox. Without `upgrade`, the connection closes after the request. */
-export function requestHeaders(raw: RawHeaders, { framing, upgrade, maskedHost, prefix = "" }: RequestRewrite): string[] {
+/** Returns the fields for the server in the sandbox. Without `upgrade` and `keepAlive`, the connection closes after the request. */
+export function requestHeaders(
+  raw: RawHeaders,
+  { framing, upgrade, maskedHost, prefix = "", keepAlive = false }: RequestRewrite,
+): string[] {
   const takesTrailers = listOf(raw, "te").includes("trailers");
   const isOurs = (lower: string) => FORWARDING.has(lower) || OURS.has(lower) || (lower === "host" && maskedHost !== undefined);
   const out = withoutLinkCookies(endToEnd(raw, (lower) => isOurs(lower) || (lower === "trailer" && framing !== "chunked")));
@@ -86,7 +91,8 @@ export function requestHeaders(raw: RawHeaders, { framing, upgrade, maskedHost, 
   }
   if (takesTrailers) out.push("TE", "trailers");
   if (framing === "chunked") out.push("Transfer-Encoding", "chunked");
-  out.push("Connection", takesTrailers ? "close, TE" : "close");
+  const connection = keepAlive ? "keep-alive" : "close";
+  out.push("Connection", takesTrailers ? `${connection}, TE` : connection);
   return out;
 }
 

@@ -16,7 +16,7 @@ export function isLarge({ req, res, upstream }: Exchange, incoming: Answer["inco
 
 /**
  * Sends the part of the body that the parser has, then copies the remaining bytes from socket to socket. The parser never sees the
- * end of the response. This is safe because an upstream connection carries one request only.
+ * end of the response. This is safe because the upstream connection closes afterwards.
  */
 export function pourAnswer(exchange: Exchange, answer: Answer & { finish: () => void; pipe: () => void }): void {
   const { res, req } = exchange;

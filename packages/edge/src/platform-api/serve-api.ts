@@ -3,13 +3,15 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { TLSSocket } from "node:tls";
 import { type Logger, RelaySocket } from "@skerry/base";
+import { hostNameOf } from "@skerry/wire";
 import { apiUnreachable, badRequest } from "../answers/refusal.ts";
 import { sendRefusal } from "../answers/send-refusal.ts";
 import { failConnection } from "../connections/fail-connection.ts";
 import { forward } from "../forwarding/forward.ts";
 import { valuesOf } from "../forwarding/headers.ts";
-import { messageOf } from "../routing/route-request.ts";
+import { messageOf, type RequestHead } from "../routing/route-request.ts";
 import type { Limits } from "../serve.ts";
+import type { Sender } from "../signatures/client-address.ts";
 
 const CONNECT_TIMEOUT_MS = 10_000;
 
@@ -24,33 +26,37 @@ export interface ApiRoute {
 export interface ServeApiDeps {
   readonly api: ApiRoute;
   readonly logger: Logger;
-  readonly clientAddressOf: (req: IncomingMessage) => string;
+  readonly clientAddressOf: (req: Sender) => string;
 }
 
 /** Returns whether a request came over TLS and names the API. */
 export function isForApi(api: ApiRoute, req: IncomingMessage): boolean {
   if (!(req.socket instanceof TLSSocket)) return false;
   const [host = ""] = valuesOf(req.rawHeaders, "host");
-  return nameOf(host) === `api.${nameOf(api.domain)}`;
+  return isApiHost(api, host);
 }
 
-const nameOf = (host: string): string => host.split(":", 1)[0]?.toLowerCase().replace(/\.$/, "") ?? "";
+export function isApiHost(api: ApiRoute, host: string): boolean {
+  return hostNameOf(host) === `api.${hostNameOf(api.domain)}`;
+}
+
+/** Reads the path and the framing of a request, or refuses it. */
+export function readApiRequest(head: Pick<RequestHead, "url" | "rawHeaders">): ReturnType<typeof messageOf> {
+  const hosts = valuesOf(head.rawHeaders, "host");
+  if (hosts.length > 1) return { kind: "refused", refusal: badRequest("Invalid host") };
+  return messageOf(head, hosts[0]);
+}
 
 export async function serveApi(
   deps: ServeApiDeps,
   limits: Limits,
   { req, res }: { req: IncomingMessage; res: ServerResponse },
 ): Promise<void> {
-  const { api, logger } = deps;
+  const { logger } = deps;
   res.on("error", () => {});
-  const hosts = valuesOf(req.rawHeaders, "host");
-  if (hosts.length > 1) return sendRefusal(req, res, badRequest("Invalid host"));
-  const message = messageOf({ url: req.url ?? "", rawHeaders: req.rawHeaders }, hosts[0]);
+  const message = readApiRequest({ url: req.url ?? "", rawHeaders: req.rawHeaders });
   if (message.kind === "refused") return sendRefusal(req, res, message.refusal);
-  const upstream = await connectTo(api).catch((err: unknown) => {
-    logger.warn({ err }, "the edge can't reach the API");
-    return undefined;
-  });
+  const upstream = await connectToApi(deps);
   if (!upstream) return sendRefusal(req, res, apiUnreachable());
   if (res.destroyed) {
     upstream.destroy();
@@ -65,6 +71,16 @@ export async function serveApi(
   const extraHeaders = ["X-Forwarded-Proto", "https", "X-Forwarded-For", deps.clientAddressOf(req)];
   const { path, framing } = message;
   forward({ req, res, upstream, path, framing, extraHeaders, maxHeaderBytes: limits.maxHeaderBytes, onBroken, onFault });
+}
+
+/** Returns undefined if the API cannot be reached. */
+export async function connectToApi({ api, logger }: Pick<ServeApiDeps, "api" | "logger">): Promise<RelaySocket | undefined> {
+  try {
+    return await connectTo(api);
+  } catch (err) {
+    logger.warn({ err }, "the edge can't reach the API");
+    return undefined;
+  }
 }
 
 function connectTo({ host, port }: ApiRoute): Promise<RelaySocket> {

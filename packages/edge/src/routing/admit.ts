@@ -3,12 +3,14 @@ import { untilAborted } from "@skerry/base";
 import { AGENT_PORT, type Target } from "@skerry/wire";
 import { invalidSignature, type Refusal, tooManySignatures, unroutable } from "../answers/refusal.ts";
 import { type Framing, valuesOf } from "../forwarding/headers.ts";
+import type { KeptUpstream } from "../forwarding/kept-upstream.ts";
 import { trafficTokenIn } from "../ingress/traffic-token.ts";
 import { enterByLink } from "../links/enter.ts";
 import type { LinkLookup } from "../links/link-lookup.ts";
+import { admissionDuration, admissions } from "../metrics.ts";
 import type { SignedFile } from "../signatures/signed-request.ts";
 import type { SignerLookup } from "../signatures/signer-lookup.ts";
-import { type Call, explainFailure, type OpenDeps, openUpstream } from "./open-upstream.ts";
+import { type Call, explainFailure, type OpenDeps, type Opened, openUpstream } from "./open-upstream.ts";
 import { type RequestHead, type Routing, routeRequest } from "./route-request.ts";
 import { ANONYMOUS_REFUSALS, refusalsNaming } from "./upstream-refusals.ts";
 
@@ -24,6 +26,8 @@ export type Admission =
       readonly maskedHost: string | undefined;
       /** An open connection, which the caller owns. */
       readonly upstream: Duplex;
+      readonly keep: Opened["keep"];
+      readonly reopen: Opened["reopen"];
       /** Returns the response for the client if the connection breaks before the sandbox responds. */
       readonly explainBreak: () => Promise<Refusal>;
     }
@@ -46,17 +50,31 @@ export interface AdmitDeps extends OpenDeps {
  * 6. the rate of the sandbox's requests, and the number of its open ones (429)
  * 7. whether its port answers (502)
  */
-export async function admit(deps: AdmitDeps, head: RequestHead, signal: AbortSignal): Promise<Admission> {
+export async function admit(deps: AdmitDeps, head: RequestHead, signal: AbortSignal, kept?: KeptUpstream): Promise<Admission> {
+  const startedAt = performance.now();
+  let outcome = "failed";
+  try {
+    const admission = await decide(deps, head, signal, kept);
+    outcome = signal.aborted ? "gone" : admission.kind === "admitted" ? "admitted" : String(admission.refusal.status);
+    return admission;
+  } finally {
+    admissions.inc({ outcome });
+    admissionDuration.observe((performance.now() - startedAt) / 1000);
+  }
+}
+
+async function decide(deps: AdmitDeps, head: RequestHead, signal: AbortSignal, kept?: KeptUpstream): Promise<Admission> {
   const routing = routeRequest(head, deps.pathHost);
   if (routing.kind === "refused") {
-    if (routing.agentOf) deps.refusalLog.note(routing.agentOf, "agent by path", head.clientAddress());
+    if (routing.trace) deps.refusalLog.note(routing.named ?? {}, routing.trace, head.clientAddress());
     return { kind: "refused", refusal: routing.refusal };
   }
   const { path, framing } = routing;
   const found =
     routing.kind === "signed" ? await findSigned(deps, routing.file, { head, signal }) : await callOf(deps, routing, { head, signal });
   if ("kind" in found) return found;
-  const upstream = await openUpstream(deps, found);
+  const mayKeep = framing === "none" && found.target.port !== AGENT_PORT;
+  const upstream = await openUpstream(deps, mayKeep ? { ...found, kept } : found);
   if (upstream.kind === "refused") return upstream;
   const explainBreak = () => explainFailure(deps, found);
   return {
@@ -67,6 +85,8 @@ export async function admit(deps: AdmitDeps, head: RequestHead, signal: AbortSig
     framing,
     maskedHost: upstream.maskedHost,
     upstream: upstream.stream,
+    keep: upstream.keep,
+    reopen: upstream.reopen,
     explainBreak,
   };
 }
@@ -98,8 +118,11 @@ async function findSigned(
 ): Promise<Call | { readonly kind: "refused"; readonly refusal: Refusal }> {
   try {
     const answer = await untilAborted(deps.signers.find(file, head.clientAddress()), signal);
-    if (answer.kind === "unknown") return { kind: "refused", refusal: invalidSignature() };
-    if (answer.kind === "limited") return { kind: "refused", refusal: tooManySignatures() };
+    if (answer.kind !== "found") {
+      const isLimited = answer.kind === "limited";
+      deps.refusalLog.note({}, isLimited ? "signature limited" : "signature invalid", head.clientAddress());
+      return { kind: "refused", refusal: isLimited ? tooManySignatures() : invalidSignature() };
+    }
     return { ...commonOf(head, signal), target: { sandboxId: answer.sandboxId, port: AGENT_PORT }, refusals: ANONYMOUS_REFUSALS };
   } catch (err) {
     if (!signal.aborted) deps.logger.warn({ err }, "finding the sandbox of a signature failed");

@@ -3,9 +3,10 @@ import { type Logger, PlatformError, untilAborted } from "@skerry/base";
 import type { Target } from "@skerry/wire";
 import { type Refusal, unroutable } from "../answers/refusal.ts";
 import type { RefusalLog } from "../answers/refusal-log.ts";
-import type { RequestRate } from "../connections/request-rate.ts";
-import type { SandboxConnections } from "../connections/sandbox-connections.ts";
+import type { SandboxTraffic } from "../connections/sandbox-traffic.ts";
+import type { TrafficLimits } from "../connections/traffic-limits.ts";
 import type { DialErrorCode } from "../errors.ts";
+import type { KeptUpstream } from "../forwarding/kept-upstream.ts";
 import { maskedHost } from "../ingress/masked-host.ts";
 import { openTls, speaksTls } from "../ingress/open-tls.ts";
 import { type TokenFault, tokenFault } from "../ingress/traffic-token.ts";
@@ -20,8 +21,8 @@ export interface UpstreamDeps {
 }
 
 export interface OpenDeps extends UpstreamDeps {
-  readonly connections: SandboxConnections;
-  readonly rate: RequestRate;
+  readonly traffic: SandboxTraffic;
+  readonly limits: TrafficLimits;
   readonly refusalLog: RefusalLog;
 }
 
@@ -37,13 +38,23 @@ export interface Call {
   /** Absent when the request may wake no sandbox. */
   readonly visitor?: Visitor;
   readonly refusals: UpstreamRefusals;
+  /** What the client's connection has kept. Absent when the request may not use it. */
+  readonly kept?: KeptUpstream | undefined;
   /** Aborted when the client has gone away, or has its response. */
   readonly signal: AbortSignal;
 }
 
-export type Upstream =
-  | { readonly kind: "open"; readonly stream: Duplex; readonly maskedHost: string | undefined }
-  | { readonly kind: "refused"; readonly refusal: Refusal };
+export type Upstream = Opened | { readonly kind: "refused"; readonly refusal: Refusal };
+
+export interface Opened {
+  readonly kind: "open";
+  readonly stream: Duplex;
+  readonly maskedHost: string | undefined;
+  /** Takes the connection back after the response. Absent: it carries this request alone. */
+  readonly keep?: ((stream: Duplex) => void) | undefined;
+  /** Opens another connection, if this one was kept from an earlier request and breaks before the server says anything. */
+  readonly reopen?: (() => Promise<Upstream>) | undefined;
+}
 
 /**
  * Looks up the sandbox's node, wakes the sandbox if the visitor may do so, and opens a stream to the port. If the dial fails, the
@@ -51,28 +62,52 @@ export type Upstream =
  * sent by then, so no sandbox receives it twice.
  */
 export async function openUpstream(deps: OpenDeps, call: Call): Promise<Upstream> {
-  const { target, refusals, signal } = call;
   try {
     const answer = await findOpenRoute(deps, call);
     if (answer.kind !== "running") return refuseRoute(deps, call, answer);
-    const barred = bar(deps, call, answer.route) ?? count(deps, call);
+    const barred = bar(deps, call, answer.route) ?? count(deps, call, answer.route);
     if (barred) return refused(barred);
-    const first = await tryDial(deps, answer.route, call);
-    if (first.kind === "open") return first;
-
-    deps.routes.forget(target.sandboxId);
-    const fresh = await findRoute(deps, call);
-    if (fresh.kind !== "running") return refuseRoute(deps, call, fresh);
-    // A node that refused the sandbox may accept it now, because a pause may have failed. Other failures would repeat in the same run.
-    if (first.code !== "sandbox_gone" && isSame(fresh.route, answer.route)) return refused(refusals.forDial(first.code));
-    const barredNow = bar(deps, call, fresh.route);
-    if (barredNow) return refused(barredNow);
-    const second = await tryDial(deps, fresh.route, call);
-    return second.kind === "open" ? second : refused(refusals.forDial(second.code));
+    return (await takeKept(deps, call, answer.route)) ?? (await dialTwice(deps, call, answer.route));
   } catch (err) {
-    if (!signal.aborted) deps.logger.warn({ err, sandbox_id: target.sandboxId }, "route lookup failed");
-    return refused(unroutable());
+    return lookupFailed(deps, call, err);
   }
+}
+
+async function dialTwice(deps: OpenDeps, call: Call, route: Route): Promise<Upstream> {
+  const { target, refusals } = call;
+  const first = await tryDial(deps, route, call);
+  if (first.kind === "open") return first;
+
+  deps.routes.forget(target.sandboxId);
+  const fresh = await findRoute(deps, call);
+  if (fresh.kind !== "running") return refuseRoute(deps, call, fresh);
+  // A node that refused the sandbox may accept it now, because a pause may have failed. Other failures would repeat in the same run.
+  if (first.code !== "sandbox_gone" && isSame(fresh.route, route)) return refused(refusals.forDial(first.code));
+  const barredNow = bar(deps, call, fresh.route);
+  if (barredNow) return refused(barredNow);
+  const second = await tryDial(deps, fresh.route, call);
+  return second.kind === "open" ? second : refused(refusals.forDial(second.code));
+}
+
+/** The connection that was kept from the last request of this client to the same port, if it is still open. */
+async function takeKept(deps: OpenDeps, call: Call, route: Route): Promise<Opened | undefined> {
+  const { kept, target } = call;
+  if (kept === undefined || speaksTls(route.ingress, target)) return undefined;
+  const leadsTo = destinationOf(route, target);
+  const stream = await kept.take(leadsTo);
+  if (stream === undefined) return undefined;
+  const reopen = () => dialTwice(deps, call, route).catch((err: unknown) => lookupFailed(deps, call, err));
+  return { kind: "open", stream, maskedHost: maskedHost(route.ingress, target), keep: keepFor(kept, leadsTo), reopen };
+}
+
+/** Equal for the same port of the same run of a sandbox. */
+function destinationOf({ nodeId, nodeUrl, run }: Route, { sandboxId, port }: Target): string {
+  return [nodeId, nodeUrl, run, sandboxId, port].join(" ");
+}
+
+function lookupFailed({ logger }: UpstreamDeps, { target, signal }: Call, err: unknown): Upstream {
+  if (!signal.aborted) logger.warn({ err, sandbox_id: target.sandboxId }, "route lookup failed");
+  return refused(unroutable());
 }
 
 function refuseRoute(deps: OpenDeps, call: Call, answer: Exclude<RouteAnswer, { kind: "running" }>): Upstream {
@@ -98,15 +133,13 @@ function entryFault({ target, trafficToken, link }: Call, { ingress }: Route): T
   return link?.kind === "open" ? undefined : tokenFault(ingress, target, trafficToken);
 }
 
-/** Counts the request towards the limits of its sandbox, or refuses it. */
-function count({ connections, rate, refusalLog }: OpenDeps, { target, refusals, signal, clientAddress }: Call): Refusal | undefined {
-  if (!rate.take(target)) {
-    refusalLog.note(target, "too many requests", clientAddress());
-    return refusals.forRate(rate.perSecond);
-  }
-  if (connections.take(target, signal)) return undefined;
-  refusalLog.note(target, "too many connections", clientAddress());
-  return refusals.forConnections(connections.limit);
+/** Counts the request towards the limits of its sandbox and of its group, or refuses it. */
+function count({ limits, refusalLog }: OpenDeps, { target, refusals, signal, clientAddress }: Call, { group }: Route): Refusal | undefined {
+  const excess = limits.take(target, group, signal);
+  if (excess === undefined) return undefined;
+  const who = excess.scope === "group" ? " of the team" : "";
+  refusalLog.note(target, `too many ${excess.of}${who}`, clientAddress());
+  return refusals.forExcess(excess);
 }
 
 /** Returns the response for a client whose stream broke before the sandbox responded. Wakes nothing: the sandbox may have the request. */
@@ -137,14 +170,15 @@ function findRoute({ routes }: UpstreamDeps, { target, visitor, signal }: Call):
   return untilAborted(routes.find(target.sandboxId, visitor), signal);
 }
 
-type Dialled = Extract<Upstream, { kind: "open" }> | { kind: "failed"; code: DialErrorCode };
+type Dialled = Opened | { kind: "failed"; code: DialErrorCode };
 
-async function tryDial(deps: UpstreamDeps, route: Route, call: Call): Promise<Dialled> {
+async function tryDial(deps: OpenDeps, route: Route, call: Call): Promise<Dialled> {
   const { target, signal } = call;
   try {
     const stream = await deps.dial(route, target, signal);
+    deps.traffic.follow(stream);
     const masked = maskedHost(route.ingress, target);
-    if (!speaksTls(route.ingress, target)) return { kind: "open", stream, maskedHost: masked };
+    if (!speaksTls(route.ingress, target)) return { kind: "open", stream, maskedHost: masked, keep: keepLater(call, route, stream) };
     return { kind: "open", stream: await secured(deps, stream, { ...call, host: masked ?? call.host }), maskedHost: masked };
   } catch (err) {
     const code = err instanceof PlatformError ? err.code : undefined;
@@ -154,6 +188,26 @@ async function tryDial(deps: UpstreamDeps, route: Route, call: Call): Promise<Di
     }
     return { kind: "failed", code: "node_unreachable" };
   }
+}
+
+/** Undefined unless the client has just asked the same. */
+function keepLater({ kept, target, signal }: Call, route: Route, stream: Duplex): Opened["keep"] {
+  const leadsTo = destinationOf(route, target);
+  if (kept === undefined) return undefined;
+  if (!kept.isAskedAgain(leadsTo)) {
+    signal.addEventListener("abort", () => kept.noteAnswer(leadsTo), { once: true });
+    return undefined;
+  }
+  // While the connection passes from one request to the next, nobody else listens.
+  stream.on("error", () => {});
+  return keepFor(kept, leadsTo);
+}
+
+function keepFor(kept: KeptUpstream, leadsTo: string): (used: Duplex) => void {
+  return (used) => {
+    kept.noteAnswer(leadsTo);
+    kept.put(used, leadsTo);
+  };
 }
 
 /** A server that does not complete the handshake counts as a closed port. */

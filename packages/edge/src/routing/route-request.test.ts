@@ -98,5 +98,10 @@ test("a request leads where exactly one of host, headers and path says, whatever
 test("an attempt on the agent by path names whose agent it was", () => {
   const [sandboxId] = IDS;
   const routing = route(`/s/${sandboxId}/${AGENT_PORT}/files`, ["Host", PATH_HOST]);
-  expect(routing).toMatchObject({ kind: "refused", refusal: { status: 400 }, agentOf: { sandboxId, port: AGENT_PORT } });
+  expect(routing).toMatchObject({
+    kind: "refused",
+    refusal: { status: 400 },
+    trace: "agent by path",
+    named: { sandboxId, port: AGENT_PORT },
+  });
 });

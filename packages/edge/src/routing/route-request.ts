@@ -2,6 +2,7 @@
 
 import { AGENT_PORT, hostNameOf, parsePathTarget, parseTarget, type Target } from "@skerry/wire";
 import { badRequest, invalidSignature, methodNotAllowed, preflightAnswer, type Refusal, reservedPath } from "../answers/refusal.ts";
+import type { RefusalReason } from "../answers/refusal-log.ts";
 import { type Framing, listOf, type RawHeaders, valuesOf } from "../forwarding/headers.ts";
 import { readLink, type ShownLink } from "../links/shown-link.ts";
 import { readSignedUrl, type SignedFile } from "../signatures/signed-request.ts";
@@ -29,8 +30,8 @@ export type Routing =
     }
   /** The request does not name a sandbox, but its URL has a signature. */
   | { readonly kind: "signed"; readonly file: SignedFile; readonly path: string; readonly framing: Framing }
-  /** `agentOf`: the sandbox whose agent somebody tried to reach by path. */
-  | { readonly kind: "refused"; readonly refusal: Refusal; readonly agentOf?: Target };
+  /** `trace`: why the refusal is logged. `named`: the sandbox in question, which need not exist. */
+  | { readonly kind: "refused"; readonly refusal: Refusal; readonly trace?: RefusalReason; readonly named?: Target };
 
 const ABSOLUTE_FORM = /^https?:\/\/([^/?#]*)(.*)$/i;
 
@@ -41,19 +42,19 @@ const ABSOLUTE_FORM = /^https?:\/\/([^/?#]*)(.*)$/i;
 export function routeRequest(head: RequestHead, pathHost?: string): Routing {
   const hosts = valuesOf(head.rawHeaders, "host");
   // With two hosts, the edge could use one of them and the server in the sandbox the other.
-  if (hosts.length > 1) return refused(badRequest("Invalid host"));
+  if (hosts.length > 1) return invalidTarget("Invalid host");
   const headers = {
     sandboxId: single(valuesOf(head.rawHeaders, "e2b-sandbox-id")),
     port: single(valuesOf(head.rawHeaders, "e2b-sandbox-port")),
   };
   if (pathHost !== undefined && hostNameOf(hosts[0] ?? "") === pathHost) {
-    if (headers.sandboxId !== undefined || headers.port !== undefined) return refused(badRequest("This host takes no routing headers"));
+    if (headers.sandboxId !== undefined || headers.port !== undefined) return invalidTarget("This host takes no routing headers");
     return routeByPath(head, hosts[0]);
   }
   const parsed = parseTarget(hosts[0], headers);
   switch (parsed.kind) {
     case "invalid":
-      return refused(badRequest(parsed.message));
+      return invalidTarget(parsed.message);
     case "unnamed":
       return routeBySignature(head, hosts[0], parsed.message);
     case "target":
@@ -64,7 +65,9 @@ export function routeRequest(head: RequestHead, pathHost?: string): Routing {
 function routeToTarget(head: RequestHead, host: string | undefined, target: Target): Routing {
   const message = messageOf(head, host);
   if (message.kind === "refused") return message;
-  if (isReservedPath(target, message.path)) return refused(reservedPath(message.path.split("?", 1)[0] ?? message.path));
+  if (isReservedPath(target, message.path)) {
+    return { ...refused(reservedPath(message.path.split("?", 1)[0] ?? message.path)), trace: "path reserved", named: target };
+  }
   // The agent has a token of its own, and no link opens its port.
   const { link, path } = target.port === AGENT_PORT ? { path: message.path } : readLink(head.rawHeaders, message.path);
   return { kind: "routed", target, prefix: "", path, framing: message.framing, link };
@@ -77,12 +80,14 @@ function routeByPath(head: RequestHead, host: string | undefined): Routing {
   const parsed = parsePathTarget(message.path);
   switch (parsed.kind) {
     case "invalid":
-      return refused(badRequest(parsed.message));
+      return invalidTarget(parsed.message);
     case "unslashed":
       return refused({ kind: "empty", status: 308, headers: ["Location", parsed.slashed, "Content-Length", "0"] });
     case "target": {
       const { target, prefix } = parsed;
-      if (target.port === AGENT_PORT) return { ...refused(badRequest("The port of the agent is not served by path")), agentOf: target };
+      if (target.port === AGENT_PORT) {
+        return { ...refused(badRequest("The port of the agent is not served by path")), trace: "agent by path", named: target };
+      }
       return { kind: "routed", target, prefix, framing: message.framing, ...readLink(head.rawHeaders, parsed.path) };
     }
   }
@@ -97,7 +102,7 @@ function routeBySignature(head: RequestHead, host: string | undefined, text: str
     case "other_method":
       return refused(answerToOtherMethod(head));
     case "malformed":
-      return refused(invalidSignature());
+      return { ...refused(invalidSignature()), trace: "signature invalid" };
     case "signed": {
       const message = messageOf(head, host);
       return message.kind === "refused" ? message : { ...message, kind: "signed", file: url.file };
@@ -111,9 +116,9 @@ type Message = { readonly kind: "message"; readonly path: string; readonly frami
 export function messageOf(
   head: Pick<RequestHead, "url" | "rawHeaders">,
   host: string | undefined,
-): Message | { readonly kind: "refused"; readonly refusal: Refusal } {
+): Message | Extract<Routing, { kind: "refused" }> {
   const path = originForm(head.url, host);
-  if (path === undefined) return refused(badRequest("Invalid request target"));
+  if (path === undefined) return invalidTarget("Invalid request target");
   const framing = framingOf(head.rawHeaders);
   if (framing === undefined) return refused({ kind: "text", status: 501, text: "Unsupported transfer coding" });
   return { kind: "message", path, framing };
@@ -128,6 +133,10 @@ function answerToOtherMethod({ method, rawHeaders }: RequestHead): Refusal {
   const isPreflight = method === "OPTIONS" && requestedMethod !== undefined && valuesOf(rawHeaders, "origin").length > 0;
   if (!isPreflight) return methodNotAllowed(["GET", "POST"]);
   return preflightAnswer(["GET", "POST"], valuesOf(rawHeaders, "access-control-request-headers"));
+}
+
+function invalidTarget(text: string): Extract<Routing, { kind: "refused" }> {
+  return { ...refused(badRequest(text)), trace: "target invalid" };
 }
 
 function refused(refusal: Refusal): { readonly kind: "refused"; readonly refusal: Refusal } {

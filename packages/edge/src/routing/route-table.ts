@@ -121,8 +121,12 @@ async function readAnswer(
 ): Promise<RouteAnswer> {
   try {
     const shown = visitor ? shownBy(visitor) : {};
-    const { nodeId, nodeUrl, run, ingress } = await client.findRoute({ sandboxId, obeysIngress: true, ...shown }, { timeoutMs });
-    return { kind: "running", route: { nodeId, nodeUrl, run, ...(ingress && { ingress: ingressFrom(ingress) }) } };
+    const { nodeId, nodeUrl, run, limitGroup, ingress } = await client.findRoute(
+      { sandboxId, obeysIngress: true, ...shown },
+      { timeoutMs },
+    );
+    const group = limitGroup === "" ? {} : { group: limitGroup };
+    return { kind: "running", route: { nodeId, nodeUrl, run, ...group, ...(ingress && { ingress: ingressFrom(ingress) }) } };
   } catch (error) {
     const answer = answerFrom(ConnectError.from(error));
     if (!answer) throw error;

@@ -7,12 +7,12 @@ import {
   sandboxLimitReached,
   sandboxNotFound,
   stillTransitioning,
-  tooManyConnections,
-  tooManyRequests,
+  tooMuchTraffic,
   trafficTokenRequired,
   unroutable,
   wakeDenied,
 } from "../answers/refusal.ts";
+import type { Excess } from "../connections/traffic-limits.ts";
 import type { DialErrorCode } from "../errors.ts";
 import type { TokenFault } from "../ingress/traffic-token.ts";
 import { type LinkFault, refusalFor } from "../links/enter.ts";
@@ -24,8 +24,7 @@ export interface UpstreamRefusals {
   forDial(code: DialErrorCode): Refusal;
   forToken(fault: TokenFault): Refusal;
   forLink(fault: LinkFault): Refusal;
-  forConnections(limit: number): Refusal;
-  forRate(perSecond: number): Refusal;
+  forExcess(excess: Excess): Refusal;
 }
 
 /** For requests that name the sandbox. */
@@ -57,8 +56,7 @@ export function refusalsNaming(target: Target): UpstreamRefusals {
     },
     forToken: (fault) => trafficTokenRequired(target, fault),
     forLink: (fault) => refusalFor(target, fault),
-    forConnections: (limit) => tooManyConnections(limit, target.sandboxId),
-    forRate: (perSecond) => tooManyRequests(perSecond, target.sandboxId),
+    forExcess: (excess) => tooMuchTraffic(excess, target.sandboxId),
   };
 }
 
@@ -71,6 +69,5 @@ export const ANONYMOUS_REFUSALS: UpstreamRefusals = {
   forDial: (code) => (code === "sandbox_gone" ? invalidSignature() : unroutable()),
   forToken: invalidSignature,
   forLink: invalidSignature,
-  forConnections: (limit) => tooManyConnections(limit),
-  forRate: (perSecond) => tooManyRequests(perSecond),
+  forExcess: (excess) => tooMuchTraffic(excess),
 };

@@ -2,18 +2,21 @@ import type { IncomingMessage } from "node:http";
 import { TLSSocket } from "node:tls";
 import proxyAddr from "@fastify/proxy-addr";
 
+/** What tells who sent a request. */
+export type Sender = Pick<IncomingMessage, "socket" | "headers">;
+
 /**
  * Returns a function that determines the client address of a request: the peer of the connection or, behind trusted proxies, the
  * last address in `X-Forwarded-For` that is not a trusted proxy. Throws for a text that is neither an address nor a network.
  */
-export function clientAddresses(trustedProxies: readonly string[]): (req: IncomingMessage) => string {
+export function clientAddresses(trustedProxies: readonly string[]): (req: Sender) => string {
   const trusts = trustIn(trustedProxies);
   // A closed connection has no address.
-  return (req) => (req.socket.remoteAddress === undefined ? "" : proxyAddr(req, trusts));
+  return (req) => (req.socket.remoteAddress === undefined ? "" : proxyAddr(req as IncomingMessage, trusts));
 }
 
 /** Returns a function that tells whether the client of a request uses TLS: to the edge itself, or to a trusted proxy in front of it. */
-export function secureClients(trustedProxies: readonly string[]): (req: IncomingMessage) => boolean {
+export function secureClients(trustedProxies: readonly string[]): (req: Sender) => boolean {
   const trusts = trustIn(trustedProxies);
   return ({ socket, headers }) => {
     if (socket instanceof TLSSocket) return true;

@@ -19,8 +19,8 @@ export interface HandshakeLimits {
 export interface TlsListenerOptions extends HandshakeLimits {
   readonly certificate: CertificateFiles;
   readonly highWaterMark: number;
-  /** Returns whether another connection may be accepted beside `open` others. */
-  readonly hasRoom: (open: number) => boolean;
+  /** Returns whether another connection may be accepted. */
+  readonly hasRoom: () => boolean;
   /** Told the number of connections, including those in a handshake, whenever it changes. */
   readonly onCount: (open: number) => void;
   /** Receives each connection after its handshake. */
@@ -61,7 +61,7 @@ export class TlsListener {
 
   #accept(raw: Socket): void {
     raw.on("error", () => {});
-    if (!this.#options.hasRoom(this.#open.size)) {
+    if (!this.#options.hasRoom()) {
       raw.resetAndDestroy();
       return;
     }
@@ -74,7 +74,7 @@ export class TlsListener {
     });
     this.#limit(raw);
     const { certificate, highWaterMark, onConnection } = this.#options;
-    const options = { isServer: true, secureContext: certificate.context, ALPNProtocols: ["http/1.1"], highWaterMark };
+    const options = { isServer: true, secureContext: certificate.context, ALPNProtocols: ["h2", "http/1.1"], highWaterMark };
     const socket = new TLSSocket(raw, options);
     carriedBy(socket, raw);
     socket.on("error", (err) => {
