@@ -244,13 +244,10 @@ describe("the agent survives", () => {
 
   it("streams that are opened and left at once", async () => {
     const envelope = text('\0\0\0\0\x4a{"process":{"cmd":"/bin/sleep","args":["0.2"]},"stdin":false,"tag":"left"}'.padEnd(5 + 0x4a));
-    const request = Buffer.concat([
-      text(
-        `POST /process.Process/Start HTTP/1.1\r\nHost: a\r\nContent-Type: application/connect+json\r\nContent-Length: ${envelope.length}\r\n\r\n`,
-      ),
-      envelope,
-    ]);
-    const started = await exchangeBytes(agent.port, [request], "stay", 100);
+    const head = `POST /process.Process/Start HTTP/1.1\r\nHost: a\r\nContent-Type: application/connect+json\r\nContent-Length: ${envelope.length}\r\n`;
+    const request = Buffer.concat([text(`${head}\r\n`), envelope]);
+    // The agent ends this connection after its answer.
+    const started = await exchangeBytes(agent.port, [text(`${head}Connection: close\r\n\r\n`), envelope], "answered", 60_000);
     expect(started.toString("latin1")).toMatch(/"start"/);
     for (let round = 0; round < 10; round += 1) {
       await Promise.all(Array.from({ length: 20 }, () => exchangeBytes(agent.port, [request], "reset", 5)));

@@ -53,7 +53,7 @@ describe("HTTP", () => {
     session.destroy();
     const offer =
       "GET /health HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n\r\n";
-    expect((await exchangeBytes(agent.port, [Buffer.from(offer)], "stay")).toString()).toMatch(/^HTTP\/1\.1 204 /);
+    expect((await exchangeBytes(agent.port, [Buffer.from(offer)], "answered")).toString()).toMatch(/^HTTP\/1\.1 204 /);
   });
 
   it.each(["49983-ID-00000000.127.0.0.1", "1.2.3", "[::", "%", "a_b:port", ""])(
@@ -61,7 +61,7 @@ describe("HTTP", () => {
     async (host) => {
       const send = async (path: string, type: string, body: Uint8Array) => {
         const head = `POST ${path} HTTP/1.1\r\nHost: ${host}\r\nContent-Type: ${type}\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n`;
-        return (await exchangeBytes(agent.port, [Buffer.from(head), body], "stay", 5_000)).toString();
+        return (await exchangeBytes(agent.port, [Buffer.from(head), body], "answered", 5_000)).toString();
       };
       expect(await send(LIST, "application/json", Buffer.from("{}"))).toMatch(/^HTTP\/1\.1 200 /);
       const started = await send(START, "application/connect+json", envelope(quick));
@@ -71,7 +71,7 @@ describe("HTTP", () => {
   );
 
   it("keeps idle connections open for longer than any proxy", async () => {
-    const answer = await exchangeBytes(agent.port, [Buffer.from("GET /health HTTP/1.1\r\nHost: a\r\n\r\n")], "stay");
+    const answer = await exchangeBytes(agent.port, [Buffer.from("GET /health HTTP/1.1\r\nHost: a\r\n\r\n")], "answered");
     expect(answer.toString()).toMatch(/^Keep-Alive: timeout=640\r$/m);
   });
 
@@ -314,7 +314,7 @@ describe("an upload", () => {
     const path = "/tmp/skerry-wire-metadata";
     const head = `POST /files?path=${encodeURIComponent(path)} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Type: application/octet-stream\r\n`;
     const request = `${head}X-Metadata-Key: first\r\nx-metadata-KEY: second\r\nContent-Length: 1\r\n\r\nx`;
-    const answer = (await exchangeBytes(agent.port, [Buffer.from(request)], "stay", 1_000)).toString();
+    const answer = (await exchangeBytes(agent.port, [Buffer.from(request)], "answered", 1_000)).toString();
     expect(answer).toContain('"metadata":{"key":"first"}');
     await run(agent, "rm", [path]);
   });

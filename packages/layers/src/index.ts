@@ -14,7 +14,15 @@ export {
   type NewArea,
   openDiskAreas,
 } from "./area/disk-areas.privileged.ts";
-export { reserveBytesOf } from "./area/free-space.ts";
+export {
+  DiskFileMaker,
+  isMountPoint,
+  mountDiskFile,
+  removeDiskFile,
+  syncDiskFile,
+  unmountDiskFile,
+} from "./area/disk-file.privileged.ts";
+export { assertFreeSpace, reserveBytesOf } from "./area/free-space.ts";
 export { flattenLayers, mergedBytes, mergeUppers } from "./area/merge-uppers.privileged.ts";
 export { hasSplitLinks, linkUp } from "./hard-links.privileged.ts";
 export type { OciImageConfig } from "./oci-image/config.ts";

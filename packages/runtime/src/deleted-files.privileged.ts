@@ -5,6 +5,7 @@ import { lstatSync, readdirSync, readlinkSync, type Stats, statfsSync, statSync 
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { errnoOf } from "@skerry/base";
+import type { SurveyTarget, VolumePlan } from "./runtime.ts";
 
 const DELETED = " (deleted)";
 /** Path of the guest's root for gVisor's file server. */
@@ -24,25 +25,39 @@ export interface DeletedFile {
   readonly storedBytes: number;
 }
 
-/** Lists each file once. `rootDir` is the root of the sandbox on the host. Throws when the process has ended. */
-export async function deletedFilesOf(pid: number, rootDir: string): Promise<DeletedFile[]> {
+/** Lists each file once. Throws when the process has ended. */
+export async function deletedFilesOf({ pid, rootDir, volumes }: SurveyTarget): Promise<DeletedFile[]> {
+  const places: Places = { rootDir, volumes: new Map(volumes.flatMap((volume) => deviceOf(volume))) };
   const dir = `/proc/${pid}/fd`;
   const found = new Map<string, DeletedFile>();
   const names = readdirSync(dir);
   for (let first = 0; first < names.length; first += AT_ONCE) {
-    for (const name of names.slice(first, first + AT_ONCE)) addIfDeleted(join(dir, name), rootDir, found);
+    for (const name of names.slice(first, first + AT_ONCE)) addIfDeleted(join(dir, name), places, found);
     await nextTurn();
   }
   return [...found.values()];
 }
 
-function addIfDeleted(descriptor: string, rootDir: string, found: Map<string, DeletedFile>): void {
+/** None of a volume that was deleted. */
+function deviceOf(volume: VolumePlan): [number, VolumePlan][] {
+  const about = statSync(volume.dir, { throwIfNoEntry: false });
+  return about ? [[about.dev, volume]] : [];
+}
+
+interface Places {
+  readonly rootDir: string;
+  /** By the number of their device: a volume is a file system of its own. */
+  readonly volumes: ReadonlyMap<number, VolumePlan>;
+}
+
+function addIfDeleted(descriptor: string, { rootDir, volumes }: Places, found: Map<string, DeletedFile>): void {
   try {
     const link = targetOf(descriptor);
     if (link !== undefined && !link.endsWith(DELETED)) return;
     const about = statSync(descriptor);
-    if (statfsSync(descriptor).type !== OVERLAY_MAGIC) return;
-    if (link === undefined ? about.nlink > 0 : isThere(about, join(rootDir, inGuest(link)))) return;
+    const volume = volumes.get(about.dev);
+    if (!volume && statfsSync(descriptor).type !== OVERLAY_MAGIC) return;
+    if (link === undefined ? about.nlink > 0 : isThere(about, onHost(inGuest(link), volume, rootDir))) return;
     const path = link === undefined ? "" : inGuest(link.slice(0, -DELETED.length));
     found.set(`${about.dev}:${about.ino}`, { path, kind: kindOf(about), bytes: about.size, storedBytes: about.blocks * 512 });
   } catch (error) {
@@ -70,6 +85,11 @@ function isThere(about: Stats, path: string): boolean {
   } catch {
     return false;
   }
+}
+
+/** The volume is mounted in the namespace of gVisor only: on the host, it has its own path. */
+function onHost(path: string, volume: VolumePlan | undefined, rootDir: string): string {
+  return volume && path.startsWith(`${volume.path}/`) ? join(volume.dir, path.slice(volume.path.length)) : join(rootDir, path);
 }
 
 function inGuest(path: string): string {

@@ -1,4 +1,5 @@
 export { cgroupProcesses, cgroupRoots, destroyCgroup, limitProcesses, listCgroups, setMemoryLimit } from "./cgroup.privileged.ts";
+export { CpuGroup } from "./cpu-group.privileged.ts";
 export { createRuncRuntime } from "./driver/runc.privileged.ts";
 export { createRunscRuntime } from "./driver/runsc.privileged.ts";
 export { notSavable } from "./driver/saving-needs.ts";
@@ -14,7 +15,8 @@ export {
   setProxies,
   unrestrictTraffic,
 } from "./network/firewall.privileged.ts";
-export type { ProxyAddress, Restriction } from "./network/firewall.ts";
+export { CLOSED_RANGES, type EgressPorts, type ProxyAddress, type Redirection, type Restriction } from "./network/firewall.ts";
+export { COUNTER_SETS, type CounterSet } from "./network/firewall-log.ts";
 export { type NetworkNames, networkNames } from "./network/names.ts";
 export {
   createSlot,
@@ -40,6 +42,7 @@ export type {
   SavingNeeds,
   StartedContainer,
   UserNamespace,
+  VolumePlan,
 } from "./runtime.ts";
 export { buildSpec, type HostFacts } from "./spec/build-spec.ts";
 export { AGENT_MOUNT_POINT } from "./spec/mounts.ts";

@@ -21,10 +21,10 @@ export interface Runtime {
   freeze(target: ContainerRef): Promise<void>;
   thaw(target: ContainerRef): Promise<void>;
   /**
-   * The additional memory and disk space for a checkpoint and a restore of a frozen sandbox. `rootDir` is its root on the host.
+   * The additional memory and disk space for a checkpoint and a restore of a frozen sandbox.
    * Throws PlatformError("state_not_savable"), with a public message, when the sandbox cannot be saved in its current state.
    */
-  survey(target: { readonly pid: number; readonly rootDir: string }): Promise<SavingNeeds>;
+  survey(target: SurveyTarget): Promise<SavingNeeds>;
   /**
    * Writes the processes and memory of a frozen sandbox to an empty directory. The sandbox stays frozen, also after a failure.
    * Throws PlatformError("runtime_failed"), or "state_not_savable" like `survey`.
@@ -43,6 +43,13 @@ export interface Runtime {
   list(): Promise<string[]>;
   /** Removes the state folder. Preconditions: no sandbox is left. */
   cleanUp(): Promise<void>;
+}
+
+export interface SurveyTarget {
+  readonly pid: number;
+  /** The root of the sandbox on the host. */
+  readonly rootDir: string;
+  readonly volumes: readonly VolumePlan[];
 }
 
 export type RuntimeName = "gvisor" | "runc";
@@ -69,6 +76,15 @@ export interface ContainerPlan {
   /** Absolute path within the cgroup hierarchy, such as `/skerry-1a2b/<id>`. */
   readonly cgroupPath: string;
   readonly limits: ContainerLimits;
+  /** Directories that it shares with other sandboxes. */
+  readonly volumes?: readonly VolumePlan[];
+}
+
+export interface VolumePlan {
+  /** In the sandbox: absolute, and no other one is below it. Created if it is missing. */
+  readonly path: string;
+  /** On the host, without symbolic links. Others may change its files at any time. */
+  readonly dir: string;
 }
 
 export interface UserNamespace {

@@ -17,6 +17,7 @@ const apply = (...restricted: Restriction[]) =>
     proxies: [{ address: "10.0.0.9", port: 3128 }],
     restricted,
     adopted: [],
+    egress: { proxy: 61_998, dns: 61_999 },
   });
 
 const list = (...what: string[]) => execFileSync("nft", ["list", ...what], { encoding: "utf8" });
@@ -81,4 +82,21 @@ it("the restrictions of running sandboxes are part of the whole table", async ()
 it("without a table there is nothing to remove", async () => {
   await removeFirewall(names);
   await unrestrictTraffic(names, names.hostInterface(1));
+});
+
+it("a redirection is made and removed with its restriction, and leads nowhere else", async () => {
+  const before = table();
+  const redirected = { tcp: [80, 443], dns: true, except: ["198.51.100.0-198.51.100.9"] };
+  await restrictTraffic(names, { ...restriction(1, ["192.0.2.1"]), redirected });
+  const via = () => list("chain", "inet", names.table, `via_${names.hostInterface(1)}`);
+  const rules = via();
+  expect(rules).toContain("ip daddr 198.51.100.0-198.51.100.9 return");
+  expect(rules).toContain("meta l4proto { tcp, udp } th dport 53 goto to_resolver");
+  expect(rules).toContain("tcp dport { 80, 443 } goto to_proxy");
+  await restrictTraffic(names, { ...restriction(1, ["192.0.2.1"]), redirected: { tcp: "all", dns: false, except: [] } });
+  expect(via()).toContain("meta l4proto tcp goto to_proxy");
+  await apply({ ...restriction(1, ["192.0.2.1"]), redirected });
+  expect(via()).toBe(rules);
+  await unrestrictTraffic(names, names.hostInterface(1));
+  expect(table()).toBe(before);
 });

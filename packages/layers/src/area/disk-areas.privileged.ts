@@ -12,6 +12,7 @@
 // Calls for the same area run one after another; calls for different areas run at the same time.
 
 import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, renameSync, rmdirSync } from "node:fs";
+import { statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { asError, errnoOf, KeyedLock, PlatformError } from "@skerry/base";
 import { hasIndex, removeIndex } from "../hard-links.privileged.ts";
@@ -73,6 +74,11 @@ export interface DiskAreasOptions {
   readonly onFailure?: (error: Error) => void;
 }
 
+export interface AreaSpace {
+  readonly totalBytes: number;
+  readonly usedBytes: number;
+}
+
 export interface DiskAreas {
   readonly limit: DiskLimit;
   /**
@@ -125,6 +131,8 @@ export interface DiskAreas {
   list(): string[];
   /** Bytes that an area takes on the host's disk; undefined for a plain tree, which is not measured. */
   hostBytes(id: string): Promise<number | undefined>;
+  /** What the file system of an open area has, and what is used of it. For a plain tree it is the host's file system. */
+  space(id: string): Promise<AreaSpace>;
   /** Prepares areas of this size ahead. `create` calls this itself. */
   prepare(sizeMb: number): void;
   /** Resolves when enough areas are prepared. */
@@ -309,6 +317,11 @@ class Areas implements DiskAreas {
   async hostBytes(id: string): Promise<number | undefined> {
     const { diskFile } = this.#placeOf(id);
     return existsSync(diskFile) ? diskFileHostBytes(diskFile) : undefined;
+  }
+
+  async space(id: string): Promise<AreaSpace> {
+    const { blocks, bavail, bsize } = await statfs(this.#placeOf(id).target);
+    return { totalBytes: blocks * bsize, usedBytes: (blocks - bavail) * bsize };
   }
 
   prepare(sizeMb: number): void {

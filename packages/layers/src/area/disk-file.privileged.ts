@@ -12,6 +12,7 @@ import {
   ioctlInBackground,
   MS_BIND,
   MS_NODEV,
+  MS_NOSUID,
   MS_RDONLY,
   MS_REMOUNT,
   mount,
@@ -78,25 +79,26 @@ async function writeInPlace(fd: number, subject: string): Promise<void> {
   await ioctlInBackground({ fd, request: FS_IOC_SETFLAGS, argument: flags, subject });
 }
 
+export interface DiskFileMount {
+  readonly diskFile: string;
+  readonly target: string;
+  readonly readOnly: boolean;
+  /** Set-user-id programs do not work. */
+  readonly noSetId?: boolean;
+}
+
 /**
  * Mounts a disk file, unless it is mounted. Device nodes do not work in it; set-user-id programs do, as everywhere in a sandbox. If the kernel
  * made the file system read-only after an error of the host's disk, it is mounted again for writing.
  */
-export async function mountDiskFile({
-  diskFile,
-  target,
-  readOnly,
-}: {
-  diskFile: string;
-  target: string;
-  readOnly: boolean;
-}): Promise<void> {
+export async function mountDiskFile(options: DiskFileMount): Promise<void> {
+  const { target, readOnly } = options;
   if (isMountPoint(target)) {
-    setMount(target, { readOnly });
+    setMount(target, options);
     if (readOnly || isWritable(target)) return;
     await unmountInBackground(target, { detach: true });
   }
-  await mountAnew({ diskFile, target, readOnly });
+  await mountAnew(options);
 }
 
 /** Mounts it again for writing. Data that could not be written while the host's disk was full is lost. */
@@ -109,10 +111,11 @@ export async function remountDiskFile({ diskFile, target }: { diskFile: string; 
  * A process of the host that is just starting may hold a copy of the old mount for a moment. Until it releases the copy, the read-only file
  * system stays: the kernel refuses to mount the device for writing (EBUSY), or shows the read-only file system again.
  */
-async function mountAnew({ diskFile, target, readOnly }: { diskFile: string; target: string; readOnly: boolean }): Promise<void> {
+async function mountAnew(options: DiskFileMount): Promise<void> {
+  const { target, readOnly } = options;
   for (let attempt = 1; ; attempt += 1) {
     try {
-      await mountDevice({ diskFile, target, readOnly });
+      await mountDevice(options);
       if (readOnly || attempt === ATTEMPTS || isWritable(target)) return;
       await unmountInBackground(target, { detach: true });
     } catch (error) {
@@ -122,24 +125,28 @@ async function mountAnew({ diskFile, target, readOnly }: { diskFile: string; tar
   }
 }
 
-async function mountDevice({ diskFile, target, readOnly }: { diskFile: string; target: string; readOnly: boolean }): Promise<void> {
+async function mountDevice({ diskFile, target, readOnly, noSetId = false }: DiskFileMount): Promise<void> {
   const device = await attachLoopDevice(diskFile);
   const options = { source: device.path, target, type: "ext4", data: MOUNT_DATA };
   try {
-    await mountInBackground({ ...options, flags: MS_NODEV | (readOnly ? MS_RDONLY : 0) });
+    await mountInBackground({ ...options, flags: flagsOf({ readOnly, noSetId }) });
   } catch (error) {
     if (!readOnly || errnoOf(error) !== "EBUSY") throw error;
     // The file system is still mounted for writing somewhere, because another process holds an old mount. This mount shares it.
-    await mountInBackground({ ...options, flags: MS_NODEV });
-    setMount(target, { readOnly });
+    await mountInBackground({ ...options, flags: flagsOf({ readOnly: false, noSetId }) });
+    setMount(target, { readOnly, noSetId });
   } finally {
     device.close();
   }
 }
 
 /** Sets whether this mount is read-only. Earlier writes may not be on the disk yet. */
-export function setMount(target: string, { readOnly }: { readOnly: boolean }): void {
-  mount({ source: "none", target, type: "none", flags: MS_REMOUNT | MS_BIND | MS_NODEV | (readOnly ? MS_RDONLY : 0) });
+export function setMount(target: string, about: Pick<DiskFileMount, "readOnly" | "noSetId">): void {
+  mount({ source: "none", target, type: "none", flags: MS_REMOUNT | MS_BIND | flagsOf(about) });
+}
+
+function flagsOf({ readOnly, noSetId = false }: Pick<DiskFileMount, "readOnly" | "noSetId">): number {
+  return MS_NODEV | (readOnly ? MS_RDONLY : 0) | (noSetId ? MS_NOSUID : 0);
 }
 
 /** Unmounts, after everything is in the disk file and the disk file is on the disk. */
@@ -219,7 +226,7 @@ function isWritable(path: string): boolean {
   }
 }
 
-function isMountPoint(path: string): boolean {
+export function isMountPoint(path: string): boolean {
   const own = statSync(path, { throwIfNoEntry: false });
   return own !== undefined && own.dev !== statSync(dirname(path)).dev;
 }

@@ -11,7 +11,7 @@ import { raisingMemoryLimit } from "../spec/memory-hook.ts";
 import { moveSpec, withoutPlace } from "../spec/move-spec.ts";
 import type { OciSpec } from "../spec/oci.ts";
 import { binaryOf, bringUp, control, type OciDriver } from "./oci-driver.privileged.ts";
-import { refusalIn } from "./saving-needs.ts";
+import { refusalIn, shown } from "./saving-needs.ts";
 
 /** The specification of a sandbox on gVisor, for a boot and for a restore. */
 export function runscSpec(plan: ContainerPlan, host: HostFacts): OciSpec {
@@ -61,8 +61,19 @@ export async function restoreContainer(driver: OciDriver, plan: ContainerPlan, i
   } catch (error) {
     // A timeout does not mean that the image is unusable, and must not cost the sandbox its memory.
     if (isTimeout(error)) throw error;
-    throw new PlatformError("image_unusable", `the runtime could not bring it back: ${asError(error).message}`, { cause: asError(error) });
+    const why = missingFileIn(asError(error).message) ?? `the runtime could not bring it back: ${asError(error).message}`;
+    throw new PlatformError("image_unusable", why, { cause: asError(error) });
   }
+}
+
+/**
+ * What is missing in a volume, if a restore failed for that reason: other sandboxes may have removed or replaced what a process had open.
+ * `message` has the message of the runtime as JSON.
+ */
+export function missingFileIn(message: string): string | undefined {
+  const match = /failed to walk \\"((?:[^"\\]|\\.){0,4096})\\" of type 0\d+ in mount \\"[^"\\]*:(\/[^"\\]*)\\"/.exec(message);
+  if (!match) return undefined;
+  return `a process had ${shown(`${match[2]}/${match[1]}`)} open, which was removed from its volume or replaced meanwhile`;
 }
 
 function isTimeout(error: unknown): boolean {

@@ -55,7 +55,7 @@ export function createRunscRuntime(options: {
     capabilities: { checkpoint: true, userNamespace: false },
     start: (plan) => bringUp(driver, plan, { args: ["run"], binary: driver.binary, spec: runscSpec(plan, driver.host) }),
     restore: (plan, image) => restoreContainer(driver, plan, image),
-    survey: async ({ pid, rootDir }) => savingNeeds(await deletedFilesOf(pid, rootDir)),
+    survey: async (target) => savingNeeds(await deletedFilesOf(target)),
     reduceMemory: ({ id }) => reduceMemory(options.stateDir, id),
     freeze: (target) => control(driver, target, ["pause"]),
     thaw: (target) => control(driver, target, ["resume"]),

@@ -52,7 +52,7 @@ export function notSavable(why: string): PlatformError {
 }
 
 /** A path for messages, without characters that could mislead a reader. The guest chose the path. */
-function shown(path: string): string {
+export function shown(path: string): string {
   if (path === "") return "(a path of more than 4,095 bytes)";
   const clean = path.replace(/[\p{C}"'\\]/gu, "?");
   return clean.length > MAX_SHOWN ? `"…${clean.slice(-MAX_SHOWN)}"` : `"${clean}"`;

@@ -3,10 +3,15 @@
 //
 //   sandbox -> host              only replies in connections that the host opened, except a configured proxy
 //   sandbox -> sandbox           no
-//   sandbox -> private ranges    no (other hosts of the site, cloud metadata), except the configured resolvers and proxies
+//   sandbox -> private ranges    no (other hosts of the site, cloud metadata), except the configured resolvers, proxies and networks
 //   sandbox -> public internet   yes, with the address of the host, except what the chain of its interface in `restricted` closes
 //   others  -> sandbox           no; only root on the host opens connections to sandbox addresses
+//   sandbox -> egress proxy      only what its redirection sends there; nobody else may connect to the proxy
+//
+// What it refuses and lets out is counted for each interface. Of both, a limited number for each interface is reported: refused packets to a group
+// of the kernel's log, connections as events of connection tracking. So a sandbox that floods has no influence on what others leave.
 
+import { refusalChains, trafficChains, trafficSets } from "./firewall-log.ts";
 import type { NetworkNames } from "./names.ts";
 
 export interface ReasonedRange {
@@ -40,62 +45,115 @@ export interface FirewallOptions {
   readonly pool: string;
   /** Name servers. They may have private addresses. */
   readonly resolvers: readonly string[];
+  /** Addresses and prefixes that are open although their range is closed. Other sandboxes and the host stay closed. */
+  readonly privateNetworks?: readonly string[];
   /** Proxies of the site. They may have private addresses, or one of the host's own. */
   readonly proxies: readonly ProxyAddress[];
   /** The restrictions of running sandboxes. */
   readonly restricted: readonly Restriction[];
   /** Addresses of running sandboxes, which may be from an earlier pool. */
   readonly adopted: readonly string[];
+  /** Where the node's egress proxy listens, on every address of the host. */
+  readonly egress: EgressPorts;
+}
+
+export interface EgressPorts {
+  /** TCP. */
+  readonly proxy: number;
+  /** DNS over UDP and TCP. */
+  readonly dns: number;
+}
+
+/** The connections of a sandbox that go to the egress proxy instead of their destination. */
+export interface Redirection {
+  /** Ports of TCP connections. */
+  readonly tcp: "all" | readonly number[];
+  /** Port 53 of UDP and TCP goes to the proxy's name server. */
+  readonly dns: boolean;
+  /** Destinations to which connections go directly. The form is that of `closed`. */
+  readonly except: readonly string[];
+  /** Ports of TCP connections that go to the proxy whatever `except` has. */
+  readonly always?: readonly number[];
 }
 
 /**
- * What one sandbox may not reach in addition to what no sandbox can reach. Addresses and ranges have the form "192.0.2.1" or
- * "192.0.2.1-192.0.2.9", and do not overlap.
+ * What one sandbox may not reach in addition to what no sandbox can reach, and which of its connections the egress proxy decides. Addresses
+ * and ranges have the form "192.0.2.1" or "192.0.2.1-192.0.2.9", and do not overlap.
  */
 export interface Restriction {
   readonly hostInterface: string;
   readonly closed: "everything" | readonly string[];
+  readonly redirected?: Redirection;
   /** The addresses at which it may reach a proxy all the same. Others are closed: a proxy would lead to what is closed. */
   readonly proxiesAt: readonly string[];
 }
 
 /** Makes the restriction of an interface this one, in one transaction, whether or not it had one before. */
 export function restrictRules({ table }: NetworkNames, restriction: Restriction): string {
-  const chain = `inet ${table} ${chainOf(restriction)}`;
-  return [
-    `add chain ${chain}`,
-    `flush chain ${chain}`,
-    ...restrictionRules(restriction).map((rule) => `add rule ${chain} ${rule}`),
-    `add element inet ${table} restricted { ${restrictedElement(restriction)} }`,
-    "",
-  ].join("\n");
+  const lines = CHAINS.flatMap(({ map, nameOf, rulesOf }) => {
+    const chain = `inet ${table} ${nameOf(restriction)}`;
+    return [
+      `add chain ${chain}`,
+      `flush chain ${chain}`,
+      ...rulesOf(restriction).map((rule) => `add rule ${chain} ${rule}`),
+      `add element inet ${table} ${map} { ${elementOf(restriction, nameOf)} }`,
+    ];
+  });
+  return `${lines.join("\n")}\n`;
 }
 
 /** Removes the restriction of an interface. What it removes is added first, because nft fails for what does not exist. */
 export function unrestrictRules({ table }: NetworkNames, hostInterface: string): string {
-  const chain = `inet ${table} ${chainOf({ hostInterface })}`;
+  const lines = CHAINS.flatMap(({ map, nameOf }) => {
+    const chain = `inet ${table} ${nameOf({ hostInterface })}`;
+    return [
+      `add chain ${chain}`,
+      `add element inet ${table} ${map} { ${elementOf({ hostInterface }, nameOf)} }`,
+      `delete element inet ${table} ${map} { "${hostInterface}" }`,
+      `flush chain ${chain}`,
+      `delete chain ${chain}`,
+    ];
+  });
+  return `${lines.join("\n")}\n`;
+}
+
+type OfInterface = Pick<Restriction, "hostInterface">;
+
+/** The chains that a restricted interface has, and the maps that lead to them. */
+const CHAINS = [
+  {
+    map: "restricted",
+    nameOf: ({ hostInterface }: OfInterface) => `only_${hostInterface}`,
+    rulesOf: restrictionRules,
+  },
+  {
+    map: "redirected",
+    nameOf: ({ hostInterface }: OfInterface) => `via_${hostInterface}`,
+    rulesOf: redirectionRules,
+  },
+] as const;
+
+function elementOf(restriction: OfInterface, nameOf: (of: OfInterface) => string): string {
+  return `"${restriction.hostInterface}" : jump ${nameOf(restriction)}`;
+}
+
+function redirectionRules({ redirected }: Restriction): string[] {
+  if (!redirected) return [];
+  const { tcp, dns, except, always = [] } = redirected;
+  const ports = tcp === "all" ? "meta l4proto tcp" : `tcp dport { ${tcp.join(", ")} }`;
   return [
-    `add chain ${chain}`,
-    `add element inet ${table} restricted { ${restrictedElement({ hostInterface })} }`,
-    `delete element inet ${table} restricted { "${hostInterface}" }`,
-    `flush chain ${chain}`,
-    `delete chain ${chain}`,
-    "",
-  ].join("\n");
-}
-
-function chainOf({ hostInterface }: Pick<Restriction, "hostInterface">): string {
-  return `only_${hostInterface}`;
-}
-
-function restrictedElement(restriction: Pick<Restriction, "hostInterface">): string {
-  return `"${restriction.hostInterface}" : jump ${chainOf(restriction)}`;
+    ...(always.length > 0 ? [`tcp dport { ${always.join(", ")} } goto to_proxy`] : []),
+    ...(except.length > 0 ? [`ip daddr { ${except.join(", ")} } return`] : []),
+    ...(dns ? ["meta l4proto { tcp, udp } th dport 53 goto to_resolver"] : []),
+    ...(tcp.length > 0 ? [`${ports} goto to_proxy`] : []),
+  ];
 }
 
 /** They match what the sandbox sends, and what it receives in connections that it opened. */
 function restrictionRules({ hostInterface, closed, proxiesAt }: Restriction): string[] {
   const [sent, received] = [`iifname "${hostInterface}"`, `oifname "${hostInterface}"`];
   if (closed === "everything") return [`${sent} goto cut`, `${received} goto cut`];
+  if (closed.length === 0) return [];
   const ranges = `{ ${closed.join(", ")} }`;
   const elsewhere = proxiesAt.length > 0 ? `ip daddr != { ${proxiesAt.join(", ")} } ` : "";
   return [
@@ -110,7 +168,16 @@ export function proxyElements(proxies: readonly ProxyAddress[]): string {
   return proxies.map(({ address, port }) => `${address} . ${port}`).join(", ");
 }
 
-export function firewallRules({ names, pool, resolvers, proxies, restricted, adopted }: FirewallOptions): string {
+export function firewallRules({
+  names,
+  pool,
+  resolvers,
+  privateNetworks = [],
+  proxies,
+  restricted,
+  adopted,
+  egress,
+}: FirewallOptions): string {
   const sandbox = `"${names.interfacePrefix}*"`;
   const closed = CLOSED_RANGES.map(({ range }) => range).join(", ");
   const resolverRules = resolvers.flatMap((address) =>
@@ -123,25 +190,37 @@ table inet ${names.table} {
   set proxies {
     type ipv4_addr . inet_service
 ${proxies.length > 0 ? `    elements = { ${proxyElements(proxies)} }\n` : ""}  }
-  chain cut {
+${trafficSets()}${refusalChains(names)}  chain cut {
+    iifname ${sandbox} jump note_address_closed
     meta l4proto tcp ct state established reject with tcp reset
     drop
   }
-${restricted.map(restrictionChain).join("")}  map restricted {
-    type ifname : verdict
-${restricted.length > 0 ? `    elements = { ${restricted.map(restrictedElement).join(", ")} }\n` : ""}  }
+  chain to_proxy {
+    meta l4proto tcp redirect to :${egress.proxy}
+  }
+  chain to_resolver {
+    meta l4proto { tcp, udp } redirect to :${egress.dns}
+  }
+${CHAINS.map((kind) => chainsAndMap(kind, restricted)).join("")}  chain redirected_here {
+    type nat hook prerouting priority dstnat; policy accept;
+    iifname vmap @redirected
+  }
   chain spoofed {
     type filter hook prerouting priority raw; policy accept;
-    iifname ${sandbox} meta nfproto ipv6 drop
-    iifname ${sandbox} fib saddr . iif oif missing drop
+    iifname ${sandbox} meta nfproto ipv6 goto refuse_no_ipv6
+    iifname ${sandbox} fib saddr . iif oif missing goto refuse_spoofed_address
   }
   chain to_host {
     type filter hook input priority filter; policy accept;
+    iifname != ${sandbox} ct state new meta l4proto { tcp, udp } th dport { ${egress.proxy}, ${egress.dns} } drop
     iifname != ${sandbox} accept
+    ct status dnat update @sent { iifname counter }
+    ct status dnat tcp dport { ${egress.proxy}, ${egress.dns} } accept
+    ct status dnat udp dport ${egress.dns} accept
     ct direction original iifname vmap @restricted
     ct state established,related accept
     ip daddr . tcp dport @proxies accept
-    drop
+    goto refuse_own_network
   }
   chain from_host {
     type filter hook output priority filter; policy accept;
@@ -150,7 +229,7 @@ ${restricted.length > 0 ? `    elements = { ${restricted.map(restrictedElement).
   chain through_host {
     type filter hook forward priority filter; policy accept;
     iifname != ${sandbox} oifname != ${sandbox} accept
-    iifname ${sandbox} oifname ${sandbox} drop
+    iifname ${sandbox} oifname ${sandbox} goto refuse_own_network
     iifname vmap @restricted
     oifname vmap @restricted
     oifname ${sandbox} ct state established,related accept
@@ -158,11 +237,11 @@ ${restricted.length > 0 ? `    elements = { ${restricted.map(restrictedElement).
     ct state established,related accept
 ${resolverRules.join("\n")}
     ip daddr . tcp dport @proxies accept
-    ip daddr { ${closed} } drop
-    meta nfproto ipv6 drop
+${privateNetworks.map((network) => `    ip daddr ${network} accept\n`).join("")}    ip daddr { ${closed} } goto refuse_own_network
+    meta nfproto ipv6 goto refuse_no_ipv6
     accept
   }
-  chain behind_host {
+${trafficChains(sandbox)}  chain behind_host {
     type nat hook postrouting priority srcnat; policy accept;
 ${[pool, ...adopted].map((from) => `    ip saddr ${from} oifname != ${sandbox} masquerade`).join("\n")}
   }
@@ -170,8 +249,14 @@ ${[pool, ...adopted].map((from) => `    ip saddr ${from} oifname != ${sandbox} m
 `;
 }
 
-function restrictionChain(restriction: Restriction): string {
-  return `  chain ${chainOf(restriction)} {\n${restrictionRules(restriction)
-    .map((rule) => `    ${rule}\n`)
-    .join("")}  }\n`;
+function chainsAndMap({ map, nameOf, rulesOf }: (typeof CHAINS)[number], restricted: readonly Restriction[]): string {
+  const chains = restricted.map((one) => {
+    const rules = rulesOf(one).map((rule) => `    ${rule}\n`);
+    return `  chain ${nameOf(one)} {\n${rules.join("")}  }\n`;
+  });
+  const elements = restricted.map((one) => elementOf(one, nameOf)).join(", ");
+  return `${chains.join("")}  map ${map} {
+    type ifname : verdict
+${elements === "" ? "" : `    elements = { ${elements} }\n`}  }
+`;
 }

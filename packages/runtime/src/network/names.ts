@@ -6,6 +6,8 @@ export interface NetworkNames {
   readonly table: string;
   /** Prefix of the host-side interfaces of slots. */
   readonly interfacePrefix: string;
+  /** Group of the kernel's log to which the firewall writes what it refuses. */
+  readonly logGroup: number;
   namespace(slot: number): string;
   hostInterface(slot: number): string;
   /** The slot number of a namespace; undefined when the namespace does not belong to this instance. */
@@ -18,6 +20,7 @@ export function networkNames(instance: string): NetworkNames {
   return {
     table: `skerry_${instance}`,
     interfacePrefix: `sk${instance}v`,
+    logGroup: Number.parseInt(instance, 16),
     namespace: (slot) => `sk${instance}-${slot}`,
     hostInterface: (slot) => `sk${instance}v${slot}`,
     slotOf: (namespace) => {

@@ -3,9 +3,10 @@
 import type { ContainerPlan } from "../runtime.ts";
 import { CAPABILITIES } from "./capabilities.ts";
 import { MASKED_PATHS, READONLY_PATHS } from "./kernel-paths.ts";
-import { baseMounts, OWN_KERNEL_MOUNTS, SHARED_KERNEL_MOUNTS } from "./mounts.ts";
+import { baseMounts, OWN_KERNEL_MOUNTS, SHARED_KERNEL_MOUNTS, volumeMounts } from "./mounts.ts";
 import type { OciSpec } from "./oci.ts";
 import { seccompFilter } from "./seccomp.ts";
+import { sharedMountHints } from "./shared-mounts.ts";
 import { SYSCTLS } from "./sysctls.ts";
 
 const CPU_PERIOD_US = 100_000;
@@ -50,7 +51,9 @@ export function buildSpec(plan: ContainerPlan, host: HostFacts): OciSpec {
     mounts: [
       ...baseMounts({ agentDir: plan.agentDir, memoryBytes: plan.limits.memoryBytes }),
       ...(plan.userNamespace ? SHARED_KERNEL_MOUNTS : OWN_KERNEL_MOUNTS),
+      ...volumeMounts(plan.volumes ?? [], { ownKernel: !plan.userNamespace }),
     ].map(({ why: _why, ...mount }) => mount),
+    ...(plan.volumes && !plan.userNamespace ? { annotations: sharedMountHints(plan.volumes) } : {}),
     linux: {
       namespaces: [
         { type: "pid" },

@@ -1,3 +1,4 @@
+import type { VolumePlan } from "../runtime.ts";
 import type { OciMount } from "./oci.ts";
 
 export interface ReasonedMount extends OciMount {
@@ -52,6 +53,22 @@ export function baseMounts(options: { agentDir: string; memoryBytes: number }): 
       why: "the agent with its own Node.js and libraries, so that any image works; read-only and shared by all sandboxes",
     },
   ];
+}
+
+/** Options of a volume: other sandboxes write to it too, so nothing in it may give anybody more rights. */
+export const VOLUME_OPTIONS = ["bind", "rw", "nosuid", "nodev"] as const;
+
+/** gVisor would keep files open that nobody uses any more. The space of a file that another sandbox has deleted would not be free then. */
+const NO_CACHED_ENTRIES = "dcache=0";
+
+export function volumeMounts(volumes: readonly VolumePlan[], { ownKernel }: { ownKernel: boolean }): readonly ReasonedMount[] {
+  return volumes.map(({ path, dir }) => ({
+    destination: path,
+    type: "bind",
+    source: dir,
+    options: ownKernel ? [...VOLUME_OPTIONS, NO_CACHED_ENTRIES] : VOLUME_OPTIONS,
+    why: "a volume that the caller named; shared with other sandboxes",
+  }));
 }
 
 /** For sandboxes with their own kernel (gVisor). */

@@ -1,7 +1,7 @@
 import type { OciSpec } from "./oci.ts";
 
 /** The specification for an image: without the paths of this host. `moveSpec` puts in those of the host that restores it. */
-export function withoutPlace({ hooks: _hooks, ...spec }: OciSpec): OciSpec {
+export function withoutPlace({ hooks: _hooks, annotations: _annotations, ...spec }: OciSpec): OciSpec {
   return {
     ...spec,
     root: { ...spec.root, path: "" },
@@ -21,10 +21,11 @@ export function withoutPlace({ hooks: _hooks, ...spec }: OciSpec): OciSpec {
 export function moveSpec(ran: OciSpec, now: OciSpec): OciSpec {
   const sources = new Map(now.mounts.map((mount) => [mount.destination, mount.source]));
   const networkPath = now.linux.namespaces.find(({ type }) => type === "network")?.path;
-  const { hooks: _hooks, ...rest } = ran;
+  const { hooks: _hooks, annotations: _annotations, ...rest } = ran;
   return {
     ...rest,
     ...(now.hooks ? { hooks: now.hooks } : {}),
+    ...(now.annotations ? { annotations: now.annotations } : {}),
     root: now.root,
     mounts: ran.mounts.map((mount) => ({ ...mount, source: sources.get(mount.destination) ?? mount.source })),
     linux: {

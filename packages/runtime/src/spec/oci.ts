@@ -14,6 +14,7 @@ export interface OciSpec {
   readonly root: { readonly path: string; readonly readonly: false };
   readonly hostname: string;
   readonly mounts: readonly OciMount[];
+  readonly annotations?: Readonly<Record<string, string>>;
   readonly hooks?: { readonly createRuntime: readonly OciHook[] };
   readonly linux: {
     readonly namespaces: readonly { readonly type: string; readonly path?: string }[];

@@ -15,6 +15,7 @@ import { type InitRequest, parseInit } from "./init-request.ts";
 const MAX_BODY_BYTES = 4 * 1024 * 1024;
 
 export async function init({ req, res, state }: Exchange): Promise<void> {
+  const startedAt = performance.now();
   res.setHeader("X-Envd-Version", AGENT_VERSION);
   const request = parseInit(await readBody(req, MAX_BODY_BYTES));
   if (!request) throw new HttpError(400, "", "empty");
@@ -31,6 +32,8 @@ export async function init({ req, res, state }: Exchange): Promise<void> {
   // A restored agent that knows no site has nothing to take back. After a boot, the disk may have the certificates of a former site.
   if (request.site !== undefined && !(wasTold && state.site === undefined && isEmpty(request.site))) await changeSite(state, request.site);
   const finishTrust = request.caBundle ? await trust(state, request.caBundle) : undefined;
+  // For the node's trace. The agent itself sends none.
+  if (req.headers.traceparent !== undefined) res.setHeader("Server-Timing", `init;dur=${(performance.now() - startedAt).toFixed(2)}`);
   if (state.generation?.isBusy) sendAccepted(res);
   else sendNothing(res);
   // Still in the same round of the event loop, so the next request finds it done.

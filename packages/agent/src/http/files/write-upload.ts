@@ -27,7 +27,7 @@ export interface UploadTarget {
 export async function writeUpload(target: UploadTarget, content: AsyncIterable<Buffer>): Promise<Metadata> {
   await makeParents(target.path, target.owner);
   const isNew = await prepareExisting(target);
-  await using file = await openTarget(target);
+  await using file = await openTarget(target, isNew);
   if (isNew) await file.chown(target.owner.uid, target.owner.gid);
   // The kernel merges two equal unread events: here the truncation and the new write. So wait until the first one is read.
   else await currentHub()?.settle();
@@ -59,14 +59,29 @@ async function touchOwner(path: string, owner: Credentials): Promise<void> {
   await file.chown(owner.uid, owner.gid);
 }
 
-async function openTarget({ path }: UploadTarget): Promise<FileHandle> {
+/** O_NONBLOCK: opening a FIFO without a reader fails instead of blocking a thread for ever. */
+const WRITE = constants.O_WRONLY | constants.O_TRUNC | constants.O_NONBLOCK;
+
+/**
+ * An existing file is opened without O_CREAT: where `fs.protected_regular` is set, as it is on most hosts, Linux refuses O_CREAT for a file of
+ * another user in a folder such as /tmp, also to root.
+ */
+async function openTarget({ path }: UploadTarget, isNew: boolean): Promise<FileHandle> {
   try {
-    // O_NONBLOCK: opening a FIFO without a reader fails instead of blocking a thread for ever.
-    return await open(path, constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NONBLOCK, 0o666);
+    if (!isNew) {
+      // Undefined: it was removed a moment ago.
+      const existing = await open(path, WRITE).catch(ignoreMissing);
+      if (existing) return existing;
+    }
+    return await open(path, WRITE | constants.O_CREAT, 0o666);
   } catch (error) {
     if (errnoOf(error) === "ENOSPC") throw new HttpError(507, `not enough inodes available: ${asError(error).message}`);
     throw new HttpError(500, `error opening file: ${asError(error).message}`);
   }
+}
+
+function ignoreMissing(error: unknown): undefined {
+  if (errnoOf(error) !== "ENOENT") throw error;
 }
 
 async function writeContent(target: UploadTarget, file: FileHandle, content: AsyncIterable<Buffer>): Promise<void> {
