@@ -20,6 +20,7 @@ import { readDiskSpace } from "./disk/disk-space.privileged.ts";
 import { ImageStore } from "./images/image-store.privileged.ts";
 import { lockInstance } from "./instance-lock.privileged.ts";
 import { nodePaths } from "./paths.ts";
+import { volumesOfLastStart } from "./volumes/sandbox-volumes.privileged.ts";
 
 /** Numbers of resources that were found and removed. */
 export interface NodeCleanUp {
@@ -62,6 +63,7 @@ export async function cleanUpNode(config: NodeConfig, logger: Logger): Promise<N
     await untilRoom(config.dir);
     for (const area of areas.list()) await attempt(`area ${area}`, () => areas.close(area), onFailure);
   }
+  await attempt("volumes", () => volumesOfLastStart(config, logger).unmountAll(), onFailure);
   for (const runtime of config.runtimes) await attempt(`what ${runtime.name} keeps`, () => runtime.cleanUp(), onFailure);
   let tables = 0;
   await attempt(

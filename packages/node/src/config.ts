@@ -11,6 +11,8 @@ export interface NodeConfig {
   readonly instance: string;
   /** The node's own folder, a real path. */
   readonly dir: string;
+  /** The folder of volumes, a real path. Default: `volumes` in `dir`. */
+  readonly volumesDir?: string;
   /** The runtimes that are set up. The first one is the default. */
   readonly runtimes: readonly Runtime[];
   readonly layers: LayerStore;
@@ -25,6 +27,8 @@ export interface NodeConfig {
   readonly networkPool: string | undefined;
   /** IPv4 addresses of the name servers that sandboxes use. */
   readonly resolvers: readonly string[];
+  /** Addresses and prefixes of private networks that sandboxes may reach. */
+  readonly allowPrivate?: readonly string[];
   /** Proxies and certificate authorities of the operator's site, for sandboxes. The URLs of proxies may contain credentials. */
   readonly site?: Secret<SiteNetwork>;
   /** How images are pulled for builds. */

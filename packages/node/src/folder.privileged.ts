@@ -3,6 +3,17 @@
 import { readdirSync, rmSync } from "node:fs";
 import { errnoOf } from "@skerry/base";
 import { nodePaths } from "./paths.ts";
+
+export { isAtRest, type StoredImage, storedImages } from "./stored-images.privileged.ts";
+export {
+  copiedVolumesIn,
+  makeVolumePlace,
+  removeVolumes,
+  type StoredVolume,
+  storedVolumes,
+  volumesElsewhere,
+} from "./stored-volumes.privileged.ts";
+
 import { type ClusterRecord, readClusterRecord } from "./records/cluster-record.ts";
 import { parseImageRecord } from "./records/image-record.ts";
 import { readRecordFile } from "./records/record-file.privileged.ts";

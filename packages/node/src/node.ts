@@ -26,10 +26,14 @@ import {
 import { DiskReserve } from "./disk/disk-reserve.privileged.ts";
 import { readDiskSpace } from "./disk/disk-space.privileged.ts";
 import { startDiskGuard } from "./disk/start-disk-guard.ts";
+import { EgressProxy } from "./egress/egress-proxy.ts";
+import { EgressLog } from "./egress-log/egress-log.ts";
 import { ImageStore } from "./images/image-store.privileged.ts";
 import { ImageUses } from "./images/image-uses.ts";
 import { ImageWriter } from "./images/image-writer.ts";
 import { keepOutEarlierVersions, lockInstance } from "./instance-lock.privileged.ts";
+import { interceptTls } from "./interception/intercept-tls.ts";
+import { Interceptions } from "./interception/interceptions.ts";
 import { UnusedLayers } from "./layers/unused-layers.privileged.ts";
 import { NetworkPolicy } from "./network/network-policy.ts";
 import { chooseAddressPool } from "./network/pool-choice.privileged.ts";
@@ -37,6 +41,7 @@ import type { PoolReservation } from "./network/pool-reservation.ts";
 import { siteKey } from "./network/site-network.ts";
 import { SiteProxies } from "./network/site-proxies.ts";
 import { SlotPool } from "./network/slot-pool.privileged.ts";
+import { observeNode } from "./observe-node.ts";
 import { nodePaths } from "./paths.ts";
 import { TemplateImages } from "./pool/template-images.ts";
 import { WarmPool } from "./pool/warm-pool.ts";
@@ -45,11 +50,14 @@ import { ClusterIdentity, forOwnCluster } from "./rpc/cluster-identity.privilege
 import { dialSandbox } from "./rpc/dial.ts";
 import { listenNodeServer } from "./rpc/server.ts";
 import { nodeService } from "./rpc/service.ts";
+import { traceCalls } from "./rpc/trace-calls.ts";
 import { Keeper } from "./sandboxes/keeper.privileged.ts";
 import { Sandboxes } from "./sandboxes/sandboxes.ts";
 import { Snapshots } from "./sandboxes/snapshots.ts";
 import { StartGate } from "./sandboxes/start-gate.ts";
 import { Starter } from "./sandboxes/starter.ts";
+import { UsageMeter } from "./usage/usage-meter.ts";
+import { findUsers, startVolumes, volumesOf } from "./volumes/sandbox-volumes.privileged.ts";
 
 /** Space that records, the database and the log need on a full disk, while the node pauses the sandboxes that filled it. */
 const RESERVE_BYTES = 64 * 1024 * 1024;
@@ -73,12 +81,24 @@ export interface Node {
 export async function createNode(config: NodeConfig, logger: Logger): Promise<Node> {
   const paths = nodePaths(config.dir);
   const names = networkNames(config.instance);
-  const deps = { config, paths, names, policy: new NetworkPolicy(names), areas: areasOf(config, logger), logger };
+  const certificates = config.site?.reveal().certificates ?? "";
+  const interceptions = new Interceptions(certificates);
+  const egressLog = new EgressLog({ names, file: paths.egress, logger });
+  const egress = new EgressProxy({
+    resolvers: config.resolvers,
+    certificates,
+    intercept: interceptTls(interceptions),
+    onRecord: (address, record) => egressLog.record(address, record),
+    logger,
+  });
+  const policy = new NetworkPolicy(names, { proxy: egress, interceptions, egressLog });
+  const deps = { config, paths, names, policy, areas: areasOf(config, logger), volumes: volumesOf(config, logger), logger };
   makeNodeFolders(paths, config.dir);
   if (config.diskLimitMissing !== undefined) logger.warn({ why: config.diskLimitMissing }, "the sizes of sandbox disks are not limited");
   const lock = lockInstance(config.dir);
   const images = new ImageStore(paths);
   const journal = readRecords(paths, images, lock);
+  startVolumes(deps, lock);
   // The first change. Whatever refuses to start has done so by now.
   keepOutEarlierVersions(config.dir);
   const reserve = new DiskReserve(paths.reserve, RESERVE_BYTES);
@@ -90,23 +110,44 @@ export async function createNode(config: NodeConfig, logger: Logger): Promise<No
   const adopted = await recover(deps, { images, journal }, logger);
   const proxies = new SiteProxies({ site: config.site, logger });
   const { pools, reservation } = await openNetwork(deps, { images, adopted: allOf(adopted), proxies, logger });
-  const { containers, sandboxes, warmPool, layers, buildHost, builds } = await assemble(deps, { images, pools, adopted, logger });
+  const { containers, sandboxes, warmPool, layers, buildHost, builds, gate } = await assemble(deps, {
+    images,
+    pools,
+    adopted,
+    egressLog,
+    logger,
+  });
 
   const holdsAnything = () =>
-    sandboxes.list().length > 0 || builds.isBusy || images.damaged.size > 0 || images.list().some(({ kind }) => kind !== "template");
+    sandboxes.list().length > 0 ||
+    builds.isBusy ||
+    deps.volumes.holdsAnything ||
+    images.damaged.size > 0 ||
+    images.list().some(({ kind }) => kind !== "template");
   const onChange = (change: { from: string; to: string }) => layers.changeCluster(change);
   const identity = new ClusterIdentity({ file: paths.cluster, holdsAnything, onChange, logger });
   // A change to another cluster that a crash cut off left a hold on the layers of this one.
   layers.changeCluster({ from: "", to: identity.id });
-  const service = forOwnCluster(nodeService({ config, sandboxes, images, layers, builds }), identity);
+  const usage = new UsageMeter({ containers, areas: deps.areas, logger });
+  const service = forOwnCluster(
+    traceCalls(nodeService({ config, sandboxes, images, layers, builds, usage, egressLog, volumes: deps.volumes })),
+    identity,
+  );
+  usage.start();
   const diskGuard = startDiskGuard({ deps, containers, reserve, onShort: (user, facts) => sandboxes.pauseForDisk(user, facts), logger });
+  const endObserving = observeNode({ config, sandboxes, images, pools, warmPool, gate, builds });
   async function close(): Promise<void> {
+    endObserving();
     await builds.close();
+    await usage.close();
     proxies.close();
     await diskGuard.close();
     await warmPool.close();
     await sandboxes.close();
+    await egress.close();
+    egressLog.close();
     await layers.settled();
+    await deps.volumes.stop();
     await Promise.all([pools.plain.close(), pools.withUserNamespace.close(), deps.areas.stop()]);
     await reservation?.release();
     lock.release();
@@ -154,7 +195,13 @@ async function openNetwork(
     isInUse,
   });
   const known = await proxies.look();
-  await policy.adopt({ pool: addresses.pool, resolvers: config.resolvers, proxies: known, sandboxes: adopted });
+  await policy.adopt({
+    pool: addresses.pool,
+    resolvers: config.resolvers,
+    privateNetworks: config.allowPrivate ?? [],
+    proxies: known,
+    sandboxes: adopted,
+  });
   proxies.follow(known, (changed) => policy.setProxies(changed));
   if (config.runtimes.some((runtime) => runtime.capabilities.userNamespace)) raiseHostLimits();
   limitProcesses(`/skerry-${config.instance}`, (error) =>
@@ -180,6 +227,11 @@ async function openNetwork(
   return { pools, reservation };
 }
 
+interface AssembleOptions extends Pick<ContainersOptions, "images" | "pools" | "logger"> {
+  readonly adopted: Adopted;
+  readonly egressLog: EgressLog;
+}
+
 interface Assembled {
   readonly containers: Containers;
   readonly sandboxes: Sandboxes;
@@ -187,16 +239,15 @@ interface Assembled {
   readonly layers: UnusedLayers;
   readonly buildHost: NodeBuildHost;
   readonly builds: Builds;
+  readonly gate: StartGate;
 }
 
-async function assemble(
-  deps: HostDeps,
-  { images, pools, adopted, logger }: { images: ImageStore; pools: ContainersOptions["pools"]; adopted: Adopted; logger: Logger },
-): Promise<Assembled> {
+async function assemble(deps: HostDeps, { images, pools, adopted, egressLog, logger }: AssembleOptions): Promise<Assembled> {
   const { config, policy } = deps;
   const cores = availableParallelism();
   const gate = new StartGate({ limit: { min: cores, max: 8 * cores }, maxWaiting: MAX_WAITING_STARTS, maxWaitMs: MAX_WAIT_MS });
-  const containers = new Containers({ deps, images, pools, logger, emptyTrashAfterMs: config.emptyTrashAfterMs });
+  const containers = new Containers({ deps, images, pools, egressLog, logger, emptyTrashAfterMs: config.emptyTrashAfterMs });
+  findUsers(deps.volumes, { containers, images });
   const uses = new ImageUses();
   const starter = new Starter({ deps, images, containers, pools, uses, logger });
   const writer = new ImageWriter({ deps, images, containers, logger });
@@ -213,7 +264,7 @@ async function assemble(
     logger,
   });
   const { current: agent } = config.agents;
-  const warmPool = new WarmPool({ ...config.pool, policy, containers, images, starter, templateImages, gate, agent, logger });
+  const warmPool = new WarmPool({ ...config.pool, config, policy, containers, images, starter, templateImages, gate, agent, logger });
   const sandboxes = new Sandboxes({ deps, containers, images, starter, writer, snapshots, keeper, uses, pool: warmPool, gate, logger });
   for (const record of adopted.running) sandboxes.bringUp(containers.add(record));
   for (const record of adopted.interrupted) sandboxes.continueSnapshot(containers.add(record));
@@ -228,5 +279,5 @@ async function assemble(
   const cachedLayers = () => builder?.cache.layers() ?? new Set<string>();
   const layers = new UnusedLayers({ config, paths: deps.paths, containers, images, pool: warmPool, cachedLayers, logger });
   layers.sweep();
-  return { containers, sandboxes, warmPool, layers, buildHost, builds };
+  return { containers, sandboxes, warmPool, layers, buildHost, builds, gate };
 }

@@ -6,6 +6,8 @@ export interface ContainerPaths {
   readonly record: string;
   readonly bundle: string;
   readonly root: string;
+  /** Mount points of its volumes, for a runtime with a user namespace. */
+  readonly volumes: string;
 }
 
 export interface ImagePaths {
@@ -25,8 +27,13 @@ export interface NodePaths {
   readonly trash: string;
   readonly userns: string;
   readonly network: string;
+  readonly volumes: string;
+  /** Names the folder of volumes that the last start used, if that was another one. */
+  readonly volumesFolder: string;
   /** Disk space that is released on a full disk. */
   readonly reserve: string;
+  /** What sandboxes reached, from the end of a process to the next start. */
+  readonly egress: string;
   /** The record of the cluster that the sandboxes belong to. */
   readonly cluster: string;
   container(id: string): ContainerPaths;
@@ -44,11 +51,20 @@ export function nodePaths(dir: string): NodePaths {
     trash: join(dir, "trash"),
     userns: join(dir, "userns"),
     network: join(dir, "network.json"),
+    volumes: join(dir, "volumes"),
+    volumesFolder: join(dir, "volumes-folder"),
     reserve: join(dir, "reserve"),
+    egress: join(dir, "egress.json"),
     cluster: join(dir, "cluster.json"),
     container(id) {
       const own = below("sandboxes", id);
-      return { dir: own, record: join(own, "sandbox.json"), bundle: join(own, "bundle"), root: join(own, "root") };
+      return {
+        dir: own,
+        record: join(own, "sandbox.json"),
+        bundle: join(own, "bundle"),
+        root: join(own, "root"),
+        volumes: join(own, "volumes"),
+      };
     },
     image(id) {
       const own = below("images", id);

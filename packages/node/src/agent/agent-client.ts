@@ -8,6 +8,7 @@ import { asError, errnoOf, PlatformError, type Secret } from "@skerry/base";
 import { AGENT_GENERATION_PATH, GENERATION_PROGRAMS_LIMIT_MS, type SiteNetwork } from "@skerry/wire";
 import { processLimit } from "../limits/process-limit.ts";
 import { type AgentRequest, connectAgent, exchange } from "./exchange.ts";
+import { tracedExchange } from "./traced-exchange.ts";
 
 export interface AgentIdentity {
   readonly sandboxId: string;
@@ -63,12 +64,25 @@ export async function initialiseAgent(handshake: Handshake): Promise<Initialised
   const lifecycleId = randomUUID();
   let status = 0;
   await whenListening(handshake, async (socket) => {
-    ({ status } = await exchange(socket, initRequest(identity, { currentToken, lifecycleId, site }), { timeoutMs: ANSWER_TIMEOUT_MS }));
+    ({ status } = await tracedExchange(socket, initRequest(identity, { currentToken, lifecycleId, site }), {
+      timeoutMs: ANSWER_TIMEOUT_MS,
+    }));
     if (!INITIALISED.includes(status))
       throw new PlatformError("agent_failed", `the agent at ${address} refused its identity with status ${status}`);
   });
   if (!isAlive()) throw new PlatformError("agent_failed", "the sandbox ended as soon as its agent answered");
   return { hooksRun: status === HOOKS_RUN };
+}
+
+/** Tells a running agent how its sandbox reaches the internet. Rejects when it does not accept that. */
+export async function tellSite(
+  address: string,
+  { accessToken, site }: { readonly accessToken: string; readonly site: Secret<SiteNetwork> },
+) {
+  const body = JSON.stringify({ accessToken, ...siteField(site) });
+  const asked: AgentRequest = { method: "POST", path: "/init", body, token: accessToken };
+  const { status } = await exchange(await connectAgent(address), asked, { timeoutMs: ANSWER_TIMEOUT_MS });
+  if (!INITIALISED.includes(status)) throw new PlatformError("agent_failed", `the agent at ${address} answered ${status}`);
 }
 
 /** Waits until the generation programs of a sandbox have ended or reached their time limit. Never throws. */

@@ -22,6 +22,7 @@ export interface AgentAnswer {
   readonly status: number;
   /** The body, read as Latin-1. */
   readonly text: string;
+  readonly serverTiming?: string | undefined;
 }
 
 /** Connects to the agent's port, or rejects with the error of the system call. */
@@ -56,7 +57,7 @@ export function exchange(socket: Socket, asked: AgentRequest, { timeoutMs }: { t
       });
       response.once("error", reject);
       response.once("end", () => {
-        resolve({ status: response.statusCode ?? 0, text });
+        resolve({ status: response.statusCode ?? 0, text, serverTiming: String(response.headers["server-timing"] ?? "") });
         outgoing.destroy();
       });
     });

@@ -57,8 +57,13 @@ export class Builds {
     for (const holder of layers.holders()) if (holder.startsWith(holderOfBuild(""))) layers.release(holder);
   }
 
+  /** Builds that have not ended. */
+  get runningCount(): number {
+    return [...this.#builds.values()].filter(({ events }) => !events.isOver).length;
+  }
+
   get isBusy(): boolean {
-    return this.#runningCount() > 0;
+    return this.runningCount > 0;
   }
 
   /** Throws PlatformError("invalid_argument" | "capacity_unavailable"). Does nothing for a build that is here already. */
@@ -68,7 +73,7 @@ export class Builds {
     if (this.#builds.has(buildId)) return;
     const { builder, most } = this.#options;
     if (!builder) throw new PlatformError("invalid_argument", "this node builds no templates");
-    const running = this.#runningCount();
+    const running = this.runningCount;
     if (running >= most || this.#isClosed) throw new PlatformError("capacity_unavailable", `${running} builds run on this node already`);
     const events = new BuildEvents();
     const cancel = new AbortController();
@@ -111,10 +116,6 @@ export class Builds {
     }
     await Promise.all([...this.#builds.values()].map(({ ended }) => ended));
     this.#options.builder?.close();
-  }
-
-  #runningCount(): number {
-    return [...this.#builds.values()].filter(({ events }) => !events.isOver).length;
   }
 
   async #run(

@@ -38,6 +38,9 @@ const NOT_KEPT: readonly PlatformErrorCode[] = ["state_not_savable", "image_not_
 type PrepareOptions = Parameters<BuildHost["prepareTemplate"]>[0];
 type StartOptions = Parameters<BuildHost["startSandbox"]>[0];
 
+/** The sandboxes of all builds are one group at the gate. The API lets teams take turns with builds. */
+const BUILDS = "builds";
+
 export class NodeBuildHost implements BuildHost {
   readonly #options: NodeBuildHostOptions;
 
@@ -53,7 +56,7 @@ export class NodeBuildHost implements BuildHost {
     const containerId = containers.newId();
     const makeup = this.#makeupOf(options);
     const plan = { containerId, sandboxId: "", makeup, identity: identityOf(makeup), options: {}, withMemory: false, isBuild: true };
-    await gate.run(() => starter.start(plan));
+    await gate.run(BUILDS, () => starter.start(plan));
     const live = containers.get(containerId);
     if (!live) throw new Error(`container ${containerId} was released as soon as it had started`);
     const sandbox = new NodeBuildSandbox({ deps, containers, live, logger });

@@ -5,6 +5,7 @@ import { randomBytes } from "node:crypto";
 import { asError, errnoOf, isOutOfSpace, type Logger, PlatformError } from "@skerry/base";
 import { setMemoryLimit } from "@skerry/runtime";
 import { crashPoint } from "../crash-points.ts";
+import type { EgressLog } from "../egress-log/egress-log.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
 import { ExtraMemory } from "../limits/extra-memory.ts";
 import { memoryPlan } from "../limits/memory-plan.ts";
@@ -66,6 +67,8 @@ export interface ContainersOptions {
   readonly deps: HostDeps;
   readonly images: ImageStore;
   readonly pools: { readonly plain: SlotPool; readonly withUserNamespace: SlotPool };
+  /** Is told whose containers are at the addresses of slots. */
+  readonly egressLog: EgressLog;
   readonly logger: Logger;
   readonly emptyTrashAfterMs: number | undefined;
 }
@@ -127,6 +130,7 @@ export class Containers {
       fatal: undefined,
     };
     this.#live.set(record.containerId, live);
+    this.#options.egressLog.arrive(record.slot, record.sandboxId);
     this.#guardLimits(live);
     return live;
   }
@@ -140,6 +144,7 @@ export class Containers {
     const before = live?.record;
     if (live) live.record = record;
     if (record.state === "running") this.unaskedEnds.delete(record.sandboxId);
+    this.#options.egressLog.own(record.slot, record.sandboxId);
     if (live) this.#guardLimits(live);
     try {
       writeRecord(this.#options.deps.paths, record);

@@ -18,6 +18,8 @@ import type { NetworkPolicy } from "../network/network-policy.ts";
 import type { NodePaths } from "../paths.ts";
 import type { SandboxRecord } from "../records/sandbox-record.ts";
 import { moveToTrash } from "../trash.privileged.ts";
+import { mountVolumes, unmountVolumes } from "../volumes/sandbox-volumes.privileged.ts";
+import type { VolumeStore } from "../volumes/volume-store.privileged.ts";
 import { writeRecord } from "./journal.privileged.ts";
 import { mountRoot } from "./root.privileged.ts";
 import { markTmp, writeRootFiles } from "./root-files.privileged.ts";
@@ -31,6 +33,7 @@ export interface HostDeps {
   readonly names: NetworkNames;
   readonly policy: NetworkPolicy;
   readonly areas: DiskAreas;
+  readonly volumes: VolumeStore;
   readonly logger: Logger;
 }
 
@@ -75,9 +78,11 @@ export async function takeAndStart(deps: HostDeps, { record, area, isDue = false
   else if (!memory) areas.withRoom(record.area, () => markTmp(upper, ownerId));
   await mountRoot(deps, record, own.root);
   crashPoint("start.mounted");
+  const volumes = await mountVolumes(deps, record);
+  crashPoint("start.volumes-mounted");
   await policy.apply(record.slot, record.options);
   const runtime = runtimeOf(config, record.runtime);
-  const plan = planOf(deps, record);
+  const plan: ContainerPlan = { ...planOf(deps, record), ...(volumes.length > 0 ? { volumes } : {}) };
   const started = memory ? await runtime.restore(plan, memory) : await runtime.start(plan);
   crashPoint("start.started");
   return started;
@@ -119,6 +124,7 @@ export async function release(deps: ReleaseDeps, containerId: string, runtimeNam
   const known = config.runtimes.filter((runtime) => runtime.name === runtimeName);
   for (const runtime of known.length > 0 ? known : config.runtimes) await runtime.destroy({ id: containerId, cgroupPath });
   crashPoint("release.processes-ended");
+  unmountVolumes(own);
   removeRootFilesystem(own.root);
   crashPoint("release.unmounted");
   moveToTrash(paths, own.dir);

@@ -113,7 +113,11 @@ export class ImageWriter {
   async #writeMemory(runtime: Runtime, record: SandboxRecord, dir: string) {
     const { bundle, root } = this.#deps.paths.container(record.containerId);
     const target = { ...refOf(record), bundleDir: bundle };
-    const needs = await runtime.survey({ pid: record.process?.pid ?? 0, rootDir: root });
+    const needs = await runtime.survey({
+      pid: record.process?.pid ?? 0,
+      rootDir: root,
+      volumes: this.#deps.volumes.plansOf(record.volumes),
+    });
     if (needs.diskBytes > readDiskSpace(root).freeBytes) throw notSavable(`${needs.cause}, for which its disk has no room`);
     const written = await this.#withExtraMemory(record, needs, () => runtime.checkpoint(target, dir));
     crashPoint("write.checkpointed");
@@ -144,7 +148,7 @@ export class ImageWriter {
 /** The record of an image of a sandbox, whose topmost area is `area`. */
 export function imageOf(request: ImageRequest, memory: ImageRecord["memory"], area: string): ImageRecord {
   const { record, imageId, kind, agentUnresponsive, kept } = request;
-  const { runtime, templateId, buildId, size, layers, agent, start, options, identity, slot } = record;
+  const { runtime, templateId, buildId, size, layers, agent, start, volumes, options, identity, slot } = record;
   const frozenAreas = request.frozenAreas ?? record.frozenAreas;
   return {
     version: 2,
@@ -162,6 +166,7 @@ export function imageOf(request: ImageRequest, memory: ImageRecord["memory"], ar
     createdAtMs: Date.now(),
     ...(memory ? { memory } : {}),
     ...(start && request.filesOnly !== true ? { start } : {}),
+    ...(volumes ? { volumes } : {}),
     ...(kept === undefined ? {} : { kept }),
     local:
       kind === "pause"

@@ -1,7 +1,8 @@
-// The network policy of sandboxes: what each one may reach. Only this module turns the options of a sandbox into rules of the host's firewall,
-// and only this module removes them. The rules refer to the host interface of a network slot, so they hold until the slot is released.
+// The network policy of sandboxes: what each one may reach. Only this module turns the options of a sandbox into rules of the host's firewall
+// and of the egress proxy, and only this module removes them. The rules refer to the host interface and the address of a network slot, so they
+// hold until the slot is released.
 
-import { PlatformError } from "@skerry/base";
+import { PlatformError, Secret } from "@skerry/base";
 import {
   applyFirewall,
   forgetConnections,
@@ -14,33 +15,75 @@ import {
   unrestrictTraffic,
 } from "@skerry/runtime";
 import { ALL_IPV4, type Ipv4Range, ipv4RangeText, parseIpv4Range, withoutRanges } from "@skerry/wire";
-import type { SandboxOptions } from "@skerry/wire/node";
+import { headerRulesOf, outgoingProxyOf, type SandboxOptions, type SandboxSecrets } from "@skerry/wire/node";
+import type { EgressProxy } from "../egress/egress-proxy.ts";
+import { hostName, NameRules } from "../egress/names.ts";
+import type { EgressPolicy } from "../egress/policy.ts";
+import { STAND_INS } from "../egress/stand-ins.ts";
+import type { EgressLog } from "../egress-log/egress-log.ts";
+import type { Interceptions } from "../interception/interceptions.ts";
 
 export interface AdoptedNetwork {
   /** Address prefix of the slots. */
   readonly pool: string;
   readonly resolvers: readonly string[];
+  /** Those that the operator opened to sandboxes. */
+  readonly privateNetworks: readonly string[];
   readonly proxies: readonly ProxyAddress[];
   /** The sandboxes that run already. */
   readonly sandboxes: readonly { readonly slot: NetworkSlot; readonly options: SandboxOptions }[];
 }
 
+export interface NetworkPolicyDeps {
+  readonly proxy: EgressProxy;
+  readonly interceptions: Interceptions;
+  readonly egressLog: EgressLog;
+}
+
+/** Ports of the connections that name a host, and that the egress proxy can therefore judge. */
+const NAMED_PORTS = [80, 443];
+const HTTPS_PORTS = [443];
+
+/** Rules of one sandbox, for the firewall and for the proxy. */
+interface Rules {
+  readonly restriction: Restriction;
+  readonly egress: EgressPolicy;
+}
+
+/** What a sandbox may do that has no rules: it is never redirected to the proxy, and what passed through it before may go on. */
+const OPEN: EgressPolicy = { names: new NameRules([]), closed: [], isAllDenied: false, hasHeaderRules: false, proxy: undefined };
+
 export class NetworkPolicy {
   readonly #names: NetworkNames;
+  readonly #proxy: EgressProxy;
+  readonly #interceptions: Interceptions;
+  readonly #egressLog: EgressLog;
   /** Host interfaces for which the firewall has rules. */
   readonly #restricted = new Set<string>();
 
-  constructor(names: NetworkNames) {
+  constructor(names: NetworkNames, { proxy, interceptions, egressLog }: NetworkPolicyDeps) {
     this.#names = names;
+    this.#proxy = proxy;
+    this.#interceptions = interceptions;
+    this.#egressLog = egressLog;
   }
 
   /** Replaces the rules of a former daemon in one step. The policies of the sandboxes that run already hold without a gap. */
-  async adopt({ pool, resolvers, proxies, sandboxes }: AdoptedNetwork): Promise<void> {
+  async adopt({ pool, resolvers, privateNetworks, proxies, sandboxes }: AdoptedNetwork): Promise<void> {
     this.#restricted.clear();
-    const restricted = sandboxes.map(({ slot, options }) => restrictionOf(slot, options)).filter((one) => one !== undefined);
-    for (const { hostInterface } of restricted) this.#restricted.add(hostInterface);
     const adopted = sandboxes.map(({ slot }) => slot.addresses.guest);
-    await applyFirewall({ names: this.#names, pool, resolvers, proxies, restricted, adopted });
+    const egress = await this.#proxy.listen(withoutRanges(rangesOf(privateNetworks), rangesOf([pool, ...adopted])));
+    const restricted: Restriction[] = [];
+    for (const { slot, options } of sandboxes) {
+      const rules = rulesOf(slot, options);
+      if (!rules) continue;
+      this.#restricted.add(slot.hostInterface);
+      this.#proxy.set(slot.addresses.guest, rules.egress);
+      this.#interceptions.setRules(slot.addresses.guest, headerRulesOf(options));
+      restricted.push(rules.restriction);
+    }
+    await applyFirewall({ names: this.#names, pool, resolvers, privateNetworks, proxies, restricted, adopted, egress });
+    this.#egressLog.start([pool, ...adopted]);
   }
 
   /**
@@ -48,11 +91,44 @@ export class NetworkPolicy {
    * former rules hold; a slot that was to get the first rules of its sandbox must then be released.
    */
   async apply(slot: NetworkSlot, options: SandboxOptions): Promise<void> {
-    const restriction = restrictionOf(slot, options);
-    if (!restriction) return await this.#lift(slot);
-    // Noted first, so that a release also removes a rule whose creation was reported as failed.
-    this.#restricted.add(slot.hostInterface);
-    await restrictTraffic(this.#names, restriction);
+    const rules = rulesOf(slot, options);
+    const { guest } = slot.addresses;
+    const before = this.#proxy.policyAt(guest);
+    // The proxy first: what is redirected to it must find its rules. It decides only what is redirected.
+    if (rules || before) this.#proxy.set(guest, rules?.egress ?? OPEN);
+    const headersBefore = this.#interceptions.rulesAt(guest);
+    this.#interceptions.setRules(guest, headerRulesOf(options));
+    try {
+      if (!rules) return await this.#lift(slot);
+      // Noted first, so that a release also removes a rule whose creation was reported as failed.
+      this.#restricted.add(slot.hostInterface);
+      await restrictTraffic(this.#names, rules.restriction);
+    } catch (error) {
+      if (before) this.#proxy.set(guest, before);
+      this.#interceptions.setRules(guest, headersBefore);
+      throw error;
+    }
+  }
+
+  /**
+   * Replaces the secrets for the rules and the proxy of a sandbox, which nothing else keeps. Returns whether it must trust another authority
+   * than before.
+   */
+  provide({ addresses }: NetworkSlot, secrets: SandboxSecrets | undefined): boolean {
+    const proxy = secrets?.proxyPassword;
+    this.#proxy.provide(addresses.guest, proxy && { credentialId: proxy.credentialId, password: new Secret(proxy.password) });
+    return this.#interceptions.provide(addresses.guest, secrets);
+  }
+
+  /** PEM of the certificate authority of a sandbox; "" for none. */
+  authorityOf({ addresses }: NetworkSlot): Promise<string> {
+    return this.#interceptions.certificateAt(addresses.guest);
+  }
+
+  /** Undefined when a sandbox needs no secrets; "" when it must get them. */
+  secretsVersionOf({ addresses: { guest } }: NetworkSlot): string | undefined {
+    const isNeeded = this.#interceptions.rulesAt(guest).length > 0 || this.#proxy.policyAt(guest)?.proxy !== undefined;
+    return isNeeded ? this.#interceptions.versionAt(guest) : undefined;
   }
 
   /** Replaces the proxies that every sandbox without restrictions may reach. */
@@ -62,7 +138,10 @@ export class NetworkPolicy {
 
   /** Removes the rules of a slot whose sandbox has ended, and its connections. Throws when the slot must not be used again. */
   async release(slot: NetworkSlot): Promise<void> {
+    this.#proxy.remove(slot.addresses.guest);
+    this.#interceptions.remove(slot.addresses.guest);
     await forgetConnections(slot.addresses.guest);
+    this.#egressLog.leave(slot);
     await this.#lift(slot);
   }
 
@@ -74,20 +153,63 @@ export class NetworkPolicy {
 }
 
 /** Undefined when the sandbox may reach everything that any sandbox can. IPv6 needs no rule, because no sandbox has it. */
-function restrictionOf({ hostInterface }: NetworkSlot, options: SandboxOptions): Restriction | undefined {
+function rulesOf({ hostInterface }: NetworkSlot, options: SandboxOptions): Rules | undefined {
   const { allowInternetAccess = true, allowOut = [], denyOut = [] } = options;
-  const allowed = rangesOf(allowOut);
-  const closed = withoutRanges(
+  const names = new NameRules(allowOut.filter((entry) => isName(entry)));
+  // Undefined: the node's own.
+  const nameServers = options.dnsServers && (options.dnsServers.addresses ?? []);
+  const openServers = names.isEmpty ? [] : (nameServers ?? []);
+  const allowed = rangesOf([...allowOut.filter((entry) => !isName(entry)), ...openServers]);
+  const denied = withoutRanges(
     [...rangesOf(denyOut.filter((entry) => !entry.includes(":"))), ...(allowInternetAccess ? [] : [ALL_IPV4])],
-    allowed,
+    [],
   );
-  if (closed.length === 0) return undefined;
-  const isEverything = closed.length === 1 && closed[0]?.first === ALL_IPV4.first && closed[0].last === ALL_IPV4.last;
+  const closed = withoutRanges(denied, allowed);
+  const proxy = outgoingProxyOf(options);
+  const hasHeaderRules = headerRulesOf(options).length > 0;
+  if (closed.length === 0 && !hasHeaderRules && !proxy) return undefined;
+  const isAllDenied = isEverything(denied);
+  const egress = { names, closed, isAllDenied, hasHeaderRules, proxy };
+  // The egress proxy decides about every TCP connection and every question for names. Nothing else leaves the sandbox.
+  if (proxy) {
+    // What stands for a name is judged by the name.
+    const judged = isAllDenied ? closed : withoutRanges(closed, STAND_INS);
+    // Names are looked up by the proxy, whichever name server is asked.
+    const redirected = { tcp: "all", dns: nameServers?.length !== 0, except: [] } as const;
+    return { restriction: { hostInterface, closed: "everything", proxiesAt: [], redirected }, egress: { ...egress, closed: judged } };
+  }
+  const open = withoutRanges(allowed, []).map(ipv4RangeText);
   return {
-    hostInterface,
-    closed: isEverything ? "everything" : closed.map(ipv4RangeText),
-    proxiesAt: withoutRanges(allowed, []).map(ipv4RangeText),
+    restriction: {
+      hostInterface,
+      closed: isEverything(closed) ? "everything" : closed.map(ipv4RangeText),
+      proxiesAt: open,
+      ...redirectionOf({ hasNames: !names.isEmpty, hasHeaders: hasHeaderRules, dns: nameServers === undefined, open }),
+    },
+    egress,
   };
+}
+
+function isEverything([first, ...more]: readonly Ipv4Range[]): boolean {
+  return more.length === 0 && first?.first === ALL_IPV4.first && first.last === ALL_IPV4.last;
+}
+
+/** Requests that get headers pass through the proxy, also those to addresses that are open. */
+function redirectionOf(rules: {
+  readonly hasNames: boolean;
+  readonly hasHeaders: boolean;
+  /** Whether the node's name server answers for the names. */
+  readonly dns: boolean;
+  readonly open: readonly string[];
+}) {
+  const { hasNames, hasHeaders, dns, open } = rules;
+  if (!hasNames && !hasHeaders) return {};
+  return { redirected: { tcp: hasNames ? NAMED_PORTS : [], dns: hasNames && dns, except: open, always: hasHeaders ? HTTPS_PORTS : [] } };
+}
+
+/** Entries are checked by the API. What is neither a name nor an address is refused below. */
+function isName(entry: string): boolean {
+  return entry === "*" || hostName(entry.replace(/^\*\./, "")) !== undefined;
 }
 
 /** Throws PlatformError("invalid_argument") for what is no address: nothing may be left out of the rules. */

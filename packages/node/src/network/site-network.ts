@@ -1,5 +1,6 @@
 // Decides which sandboxes are told how the operator's site reaches the internet. The settings are in no layer and in no record. A sandbox
-// gets them when it boots, and again when it comes from an image, because the operator may have changed them since.
+// gets them when it boots, and again when it comes from an image, because the operator may have changed them since. A sandbox with header rules
+// is told of its own certificate authority in the same way.
 
 import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -13,15 +14,31 @@ const NONE = new Secret(NO_SITE);
 
 type Sited = Pick<NodeConfig, "site">;
 
+export interface SiteOf {
+  readonly image: Pick<ImageRecord, "kind"> | undefined;
+  readonly isRestored: boolean;
+  /** PEM of the sandbox's own authority; "" for none. */
+  readonly authority: string;
+}
+
 /** The settings for a sandbox that boots from layers, comes from `image`, or is restored with the memory of `image`. */
-export function siteFor(
-  { site }: Sited,
-  { image, isRestored }: { readonly image: Pick<ImageRecord, "kind"> | undefined; readonly isRestored: boolean },
-): Secret<SiteNetwork> | undefined {
+export function siteFor({ site }: Sited, { image, isRestored, authority }: SiteOf): Secret<SiteNetwork> | undefined {
+  if (authority !== "") return withAuthority(site, authority);
   if (!image) return site;
   // Its agent was told before the image was taken. The settings are part of the image's key.
   if (image.kind === "template" && isRestored) return undefined;
   return site ?? NONE;
+}
+
+/** The settings for a sandbox that runs, whatever it knows. */
+export function siteNow({ site }: Sited, authority: string): Secret<SiteNetwork> {
+  return authority === "" ? (site ?? NONE) : withAuthority(site, authority);
+}
+
+function withAuthority(site: Secret<SiteNetwork> | undefined, authority: string): Secret<SiteNetwork> {
+  const known = (site ?? NONE).reveal();
+  const certificates = [known.certificates.trimEnd(), authority].filter((pem) => pem !== "").join("\n");
+  return new Secret({ ...known, certificates });
 }
 
 /** Changes with the settings; "" when there are none. */

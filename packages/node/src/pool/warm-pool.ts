@@ -4,14 +4,18 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { asError, type Logger, PlatformError } from "@skerry/base";
+import { untraced } from "@skerry/telemetry";
 import { initialiseAgent } from "../agent/agent-client.ts";
 import { agentWaitOf } from "../agent/agent-wait.ts";
+import type { NodeConfig } from "../config.ts";
 import type { Containers } from "../containers/containers.ts";
 import { isSameProcess } from "../containers/process-identity.ts";
 import { crashPoint } from "../crash-points.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
 import { hasHostMemory } from "../limits/host-memory.ts";
+import { poolClaims } from "../metrics.ts";
 import type { NetworkPolicy } from "../network/network-policy.ts";
+import { siteFor } from "../network/site-network.ts";
 import type { ImageRecord } from "../records/image-record.ts";
 import type { SandboxMakeup, SandboxRecord } from "../records/sandbox-record.ts";
 import type { Owner } from "../sandboxes/owner.ts";
@@ -39,6 +43,7 @@ export interface WarmPoolOptions {
   readonly size: number;
   readonly memoryBudgetBytes: number;
   readonly policy: NetworkPolicy;
+  readonly config: Pick<NodeConfig, "site">;
   readonly containers: Containers;
   readonly images: ImageStore;
   readonly starter: Starter;
@@ -91,16 +96,22 @@ export class WarmPool {
     this.#fill();
   }
 
-  /** Assigns a ready sandbox to its owner. Returns undefined when there is none. Marks the template as used. */
+  /**
+   * Assigns a ready sandbox to its owner. Returns undefined when there is none. Marks the template as used. A sandbox with volumes is booted: a
+   * ready sandbox can get no mount, and gVisor restores an image only with the mounts that it was made with.
+   */
   async claim(makeup: SandboxMakeup, owner: Owner): Promise<Started | undefined> {
-    if (this.#options.size === 0 && !makeup.start) return undefined;
+    if ((this.#options.size === 0 && !makeup.start) || makeup.volumes) return undefined;
     const entry = this.#entryOf(makeup);
     entry.lastUsedMs = performance.now();
     try {
       for (let record = entry.ready.shift(); record; record = entry.ready.shift()) {
         const claimed = await this.#hand(record, owner, makeup);
-        if (claimed) return { ...claimed, kind: "claim", memoryLostReason: "" };
+        if (!claimed) continue;
+        poolClaims.inc({ result: "hit" });
+        return { ...claimed, kind: "claim", memoryLostReason: "" };
       }
+      poolClaims.inc({ result: "miss" });
       return undefined;
     } finally {
       this.#fill();
@@ -120,7 +131,7 @@ export class WarmPool {
 
   /** The image from which a sandbox of this template can be restored; undefined when there is none. */
   imageFor(makeup: SandboxMakeup): ImageRecord | undefined {
-    if (this.#options.size === 0 && !makeup.start) return undefined;
+    if ((this.#options.size === 0 && !makeup.start) || makeup.volumes) return undefined;
     return this.#options.templateImages.of(makeup);
   }
 
@@ -139,10 +150,10 @@ export class WarmPool {
 
   async #hand(
     record: SandboxRecord,
-    { identity, options }: Owner,
+    { identity, options, secrets }: Owner,
     makeup: SandboxMakeup,
   ): Promise<Pick<Started, "record" | "hooksRun"> | undefined> {
-    const { containers, policy, logger } = this.#options;
+    const { containers, policy, config, logger } = this.#options;
     const owned: SandboxRecord = {
       ...record,
       sandboxId: identity.sandboxId,
@@ -156,12 +167,14 @@ export class WarmPool {
     try {
       if (!isSameProcess(record.process)) throw new PlatformError("sandbox_gone", "a ready sandbox has ended");
       await policy.apply(record.slot, options);
+      policy.provide(record.slot, secrets);
+      const authority = await policy.authorityOf(record.slot);
       const { hooksRun } = await initialiseAgent({
         ...agentWaitOf(record, { isRestored: true }),
         timeoutMs: CLAIM_TIMEOUT_MS,
         identity,
         currentToken: "",
-        site: undefined,
+        site: siteFor(config, { image: { kind: "template" }, isRestored: true, authority }),
       });
       crashPoint("claim.agent-told");
       containers.set(owned);
@@ -193,7 +206,7 @@ export class WarmPool {
 
   #fill(): void {
     if (this.#isClosed) return;
-    this.#filling ??= this.#work()
+    this.#filling ??= untraced(() => this.#work())
       .catch(async (error: unknown) => {
         this.#complain(error);
         await this.#rest(RETRY_MS);

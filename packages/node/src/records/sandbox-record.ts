@@ -5,6 +5,8 @@ import { type EarlierRecord, type RecordKind, type RecordOf, recordParser } from
 import { parseOptions, type SandboxOptions } from "@skerry/wire/node";
 import { type Static, Type } from "typebox";
 
+const VOLUMES = Type.Array(Type.Object({ volumeId: Type.String(), path: Type.String() }));
+
 /** What every sandbox of a template has running: see the message of spec/node/node.proto. */
 const START = Type.Object({
   command: Type.String(),
@@ -28,6 +30,8 @@ export const MAKEUP = {
   agent: Type.Object({ digest: Type.String(), version: Type.String() }),
   /** Of a template with a start command. Images that hold the files alone, because their caller wanted no memory, have none. */
   start: Type.Optional(START),
+  /** The volumes that it mounts, by their paths. */
+  volumes: Type.Optional(VOLUMES),
 };
 
 export const IDENTITY = Type.Object({

@@ -6,7 +6,7 @@
 import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
 import type { Logger } from "@skerry/base";
 import { CLUSTER_ID_HEADER } from "@skerry/wire";
-import type { NodeService } from "@skerry/wire/node";
+import { NodeService } from "@skerry/wire/node";
 import { type ClusterRecord, readClusterRecord } from "../records/cluster-record.ts";
 import { writeRecordDurably } from "../records/record-file.privileged.ts";
 
@@ -92,19 +92,23 @@ export class ClusterIdentity {
 /** Restricts the service to callers of this node's cluster. GetInfo answers every caller, so that a wrong one can find out. */
 export function forOwnCluster(service: ServiceImpl<typeof NodeService>, identity: ClusterIdentity): ServiceImpl<typeof NodeService> {
   const guarded: Record<string, unknown> = {};
-  for (const [name, method] of Object.entries(service) as [string, Method][]) {
-    guarded[name] = (request: unknown, context: HandlerContext) =>
-      identity.run(context.requestHeader.get(CLUSTER_ID_HEADER) ?? "", () => method.call(service, request, context));
+  const claimedBy = (context: HandlerContext) => context.requestHeader.get(CLUSTER_ID_HEADER) ?? "";
+  for (const { localName, methodKind } of NodeService.methods) {
+    const method = service[localName as keyof typeof service] as Method & StreamingMethod;
+    guarded[localName] =
+      methodKind === "server_streaming"
+        ? async function* (request: unknown, context: HandlerContext) {
+            await identity.run(claimedBy(context), () => undefined);
+            yield* method.call(service, request, context);
+          }
+        : (request: unknown, context: HandlerContext) => identity.run(claimedBy(context), () => method.call(service, request, context));
   }
   const getInfo: ServiceImpl<typeof NodeService>["getInfo"] = async (request, context) => ({
     ...(await service.getInfo(request, context)),
-    clusterId: identity.tell(context.requestHeader.get(CLUSTER_ID_HEADER) ?? ""),
+    clusterId: identity.tell(claimedBy(context)),
   });
-  const watchBuild: ServiceImpl<typeof NodeService>["watchBuild"] = async function* (request, context) {
-    await identity.run(context.requestHeader.get(CLUSTER_ID_HEADER) ?? "", () => undefined);
-    yield* service.watchBuild(request, context);
-  };
-  return { ...(guarded as unknown as ServiceImpl<typeof NodeService>), getInfo, watchBuild };
+  return { ...(guarded as unknown as ServiceImpl<typeof NodeService>), getInfo };
 }
 
 type Method = (request: unknown, context: HandlerContext) => Promise<unknown>;
+type StreamingMethod = (request: unknown, context: HandlerContext) => AsyncIterable<unknown>;

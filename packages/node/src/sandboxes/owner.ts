@@ -1,6 +1,6 @@
 import { PlatformError } from "@skerry/base";
 import { parseSandboxId } from "@skerry/wire";
-import { decodeOptions, type SandboxOptions, type SandboxSpec } from "@skerry/wire/node";
+import { decodeOptions, type SandboxOptions, type SandboxSecrets, type SandboxSpec } from "@skerry/wire/node";
 import type { AgentIdentity } from "../agent/agent-client.ts";
 import { newGeneration } from "../agent/generation.ts";
 import type { ImageRecord } from "../records/image-record.ts";
@@ -11,10 +11,12 @@ export interface Owner {
   readonly identity: AgentIdentity;
   /** What the caller chose for the sandbox. */
   readonly options: SandboxOptions;
+  /** What the options need. Must not be written anywhere. */
+  readonly secrets?: SandboxSecrets;
 }
 
 export function ownerOf(spec: SandboxSpec, image: ImageRecord | undefined): Owner {
-  return { identity: identityOf(spec, image), options: optionsOf(spec) };
+  return { identity: identityOf(spec, image), options: optionsOf(spec), ...(spec.secrets ? { secrets: spec.secrets } : {}) };
 }
 
 /** The identity for the agent: the values of the spec, and those of the image where the spec has none. */

@@ -3,7 +3,7 @@
 
 import { asError, KeyedLock, type Logger, PlatformError, type RelaySocket } from "@skerry/base";
 import { destroyCgroup } from "@skerry/runtime";
-import type { SandboxOptions, SandboxSpec } from "@skerry/wire/node";
+import type { SandboxOptions, SandboxSecrets, SandboxSpec } from "@skerry/wire/node";
 import { isAgentHealthy } from "../agent/agent-client.ts";
 import { guestSilent } from "../agent/guest-silent.ts";
 import { type Containers, type LiveContainer, whileStandingStill } from "../containers/containers.ts";
@@ -21,7 +21,7 @@ import { assertHostMemory } from "../limits/host-memory.ts";
 import type { WarmPool } from "../pool/warm-pool.ts";
 import { type ImageRecord, memoryBytes } from "../records/image-record.ts";
 import type { SandboxMakeup } from "../records/sandbox-record.ts";
-import { changeOptions } from "./change-options.ts";
+import { changeOptions, changeSecrets } from "./change-options.ts";
 import { DiskPauses } from "./disk-pauses.ts";
 import { EndWatch } from "./end-watch.ts";
 import type { Keeper } from "./keeper.privileged.ts";
@@ -73,11 +73,12 @@ export class Sandboxes {
     this.#watch.start();
   }
 
-  list(): { sandboxId: string; state: string; memoryLostReason: string }[] {
-    return this.#options.containers
-      .all()
-      .filter(({ record }) => record.sandboxId !== "")
-      .map(({ record }) => ({ sandboxId: record.sandboxId, state: record.state, memoryLostReason: record.memoryLost ?? "" }));
+  list() {
+    const theirs = this.#options.containers.all().filter(({ record }) => record.sandboxId !== "");
+    return theirs.map(({ record: { sandboxId, state, memoryLost: memoryLostReason = "", slot } }) => {
+      const secretsVersion = this.#options.deps.policy.secretsVersionOf(slot);
+      return { sandboxId, state, memoryLostReason, ...(secretsVersion === undefined ? {} : { secretsVersion }) };
+    });
   }
 
   /** The images that this node wrote of sandboxes that ended without a request. */
@@ -118,11 +119,11 @@ export class Sandboxes {
     // Ready sandboxes need room too: they begin to write.
     await deps.areas.assertRoom();
     assertHostMemory();
-    if (spec.imageId !== "") return gate.run(() => this.#start(spec, this.#imageOf(spec), "sandbox created"));
-    const phases = new Phases();
+    if (spec.imageId !== "") return gate.run(spec.turnGroup, () => this.#start(spec, this.#imageOf(spec), "sandbox created"));
+    const phases = new Phases("claim");
     const makeup = makeupOf(this.#options.deps.config, spec, undefined);
     const claimed = await pool.claim(makeup, ownerOf(spec, undefined));
-    if (!claimed) return gate.run(() => this.#startAnew(spec, makeup));
+    if (!claimed) return gate.run(spec.turnGroup, () => this.#startAnew(spec, makeup));
     const facts = { sandbox_id: spec.sandboxId, template_id: spec.templateId, runtime: makeup.runtime, start_kind: claimed.kind };
     logger.info({ ...facts, ...phases.fields() }, "sandbox created");
     return claimed;
@@ -157,7 +158,7 @@ export class Sandboxes {
       // With less free space the disk guard would pause the sandbox again at once.
       if (image.kept === "disk") assertAboveFloor(this.#options.deps.config.dir);
       await this.#untilGivenBack(image);
-      const started = await this.#options.gate.run(() => this.#start(spec, image, "sandbox resumed"));
+      const started = await this.#options.gate.run(spec.turnGroup, () => this.#start(spec, image, "sandbox resumed"));
       await this.#options.containers.discardImage(image.imageId);
       crashPoint("resume.image-discarded");
       return started;
@@ -174,7 +175,7 @@ export class Sandboxes {
   async #start(spec: SandboxSpec, image: ImageRecord | undefined, message: string): Promise<Started> {
     const { starter, logger } = this.#options;
     const { sandboxId } = spec;
-    const phases = new Phases();
+    const phases = new Phases("start");
     const makeup = makeupOf(this.#options.deps.config, spec, image);
     const facts = { sandbox_id: sandboxId, template_id: spec.templateId, runtime: makeup.runtime };
     try {
@@ -197,8 +198,12 @@ export class Sandboxes {
   }
 
   /** Replaces the options of a running sandbox. After a failure the former ones hold. */
-  async setOptions(sandboxId: string, options: SandboxOptions): Promise<void> {
-    await this.#lock.run(sandboxId, async () => changeOptions(this.#options, this.#running(sandboxId), options));
+  async setOptions(sandboxId: string, options: SandboxOptions, secrets?: SandboxSecrets): Promise<void> {
+    await this.#lock.run(sandboxId, async () => changeOptions(this.#options, this.#running(sandboxId), { options, secrets }));
+  }
+
+  async setSecrets(sandboxId: string, secrets: SandboxSecrets): Promise<void> {
+    await this.#lock.run(sandboxId, async () => changeSecrets(this.#options, this.#running(sandboxId), secrets));
   }
 
   /** Writes a sandbox to an image and ends it. After a failure the sandbox runs as before, and there is no image. */
@@ -224,7 +229,7 @@ export class Sandboxes {
   async #pause({ record, connections }: LiveContainer, request: PauseRequest): Promise<ImageRecord> {
     const { deps, containers, writer, logger } = this.#options;
     const { sandboxId, imageId } = request;
-    const phases = new Phases();
+    const phases = new Phases("pause");
     const withMemory = request.memory && runtimeOf(deps.config, record.runtime).capabilities.checkpoint;
     const isHealthy = await isAgentHealthy(record.slot.addresses.guest, HEALTH_TIMEOUT_MS);
     if (!isHealthy && (request.requireHealthyGuest || !withMemory)) throw guestSilent(sandboxId);
@@ -303,7 +308,7 @@ export class Sandboxes {
       for (const { imageId } of kept) await this.deleteImage(imageId);
       const live = this.#live(sandboxId);
       if (!live) return kept.length > 0;
-      const phases = new Phases();
+      const phases = new Phases("kill");
       await this.#options.containers.giveBack(live.record);
       this.#options.logger.info({ sandbox_id: sandboxId, ...phases.fields() }, "sandbox killed");
       return true;

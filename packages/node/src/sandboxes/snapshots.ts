@@ -71,7 +71,7 @@ export class Snapshots {
   async ofRunning(live: LiveContainer, request: SnapshotRequest): Promise<Taken> {
     const { deps, containers, logger } = this.#options;
     const { record } = live;
-    const phases = new Phases();
+    const phases = new Phases("snapshot");
     const { checkpoint } = runtimeOf(deps.config, record.runtime).capabilities;
     const frozenAreas = await this.#chain.shortened(record);
     phases.mark("chain");
@@ -312,6 +312,7 @@ export class Snapshots {
   async #succeed(live: LiveContainer, before: SandboxRecord, image: ImageRecord, way: Way): Promise<void> {
     const { deps, containers } = this.#options;
     const { areaId, area, memory, memoryLost } = way;
+    const authority = await deps.policy.authorityOf(before.slot);
     const successor = successorOf(before, image, {
       containerId: containers.newId(),
       area: areaId,
@@ -329,7 +330,7 @@ export class Snapshots {
         identity: successor.identity,
         currentToken: memory ? before.identity.accessToken : "",
         // With its memory the agent knows them. They change when the sandbox is resumed.
-        site: memory ? undefined : siteFor(deps.config, { image, isRestored: false }),
+        site: memory ? undefined : siteFor(deps.config, { image, isRestored: false, authority }),
       });
     } catch (error) {
       await this.#end(successor);

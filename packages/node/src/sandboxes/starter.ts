@@ -13,11 +13,15 @@ import { isSameProcess } from "../containers/process-identity.ts";
 import { crashPoint } from "../crash-points.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
 import type { ImageUses } from "../images/image-uses.ts";
+import { starts } from "../metrics.ts";
 import { siteFor } from "../network/site-network.ts";
 import type { ImageRecord } from "../records/image-record.ts";
 import type { SandboxMakeup, SandboxRecord } from "../records/sandbox-record.ts";
+import { withoutMissing } from "../volumes/sandbox-volumes.privileged.ts";
+import { isSameMounts } from "../volumes/volume-mount.ts";
 import { memoryLostBy } from "./keeper.privileged.ts";
 import type { Owner } from "./owner.ts";
+import { Phases } from "./phases.ts";
 
 export interface StartPlan extends Owner {
   readonly containerId: string;
@@ -39,6 +43,7 @@ export interface Started {
 }
 
 type Ready = Pick<Started, "record" | "hooksRun">;
+type Way = "with memory" | { readonly memoryLost: string };
 
 export interface StarterOptions {
   readonly deps: HostDeps;
@@ -57,19 +62,33 @@ export class Starter {
   }
 
   /** Starts a container. After a failure nothing is left of it; the image stays. */
-  async start(plan: StartPlan): Promise<Started> {
-    if (!plan.image?.memory || !plan.withMemory) {
-      const memoryLostReason = plan.image && plan.withMemory ? memoryLostBy(plan.image) : "";
-      return { ...(await this.#attempt(plan, { memoryLost: memoryLostReason })), kind: "boot", memoryLostReason };
+  async start(request: StartPlan): Promise<Started> {
+    const { deps, logger } = this.#options;
+    const plan = request.image ? { ...request, makeup: withoutMissing(deps.volumes, request.makeup, logger) } : request;
+    const isRestorable = plan.image?.memory && plan.withMemory && isSameMounts(plan.image.volumes, plan.makeup.volumes);
+    if (!plan.image || !isRestorable) {
+      const memoryLostReason = plan.image && plan.withMemory ? memoryLostWith(plan.image, plan.makeup) : "";
+      return { ...(await this.#counted("boot", plan, { memoryLost: memoryLostReason })), kind: "boot", memoryLostReason };
     }
     try {
-      return { ...(await this.#attempt(plan, "with memory")), kind: "restore", memoryLostReason: "" };
+      return { ...(await this.#counted("restore", plan, "with memory")), kind: "restore", memoryLostReason: "" };
     } catch (error) {
       if (!isMemoryFault(error)) throw error;
       const memoryLostReason = asError(error).message;
       const facts = { sandbox_id: plan.sandboxId, image_id: plan.image.imageId, err: asError(error) };
       this.#options.logger.error(facts, "the memory could not be restored; the sandbox boots from its disk");
-      return { ...(await this.#attempt(plan, { memoryLost: memoryLostReason })), kind: "boot", memoryLostReason };
+      return { ...(await this.#counted("boot", plan, { memoryLost: memoryLostReason })), kind: "boot", memoryLostReason };
+    }
+  }
+
+  async #counted(kind: "boot" | "restore", plan: StartPlan, how: Way): Promise<Ready> {
+    try {
+      const ready = await this.#attempt(plan, how);
+      starts.inc({ kind, result: "ok" });
+      return ready;
+    } catch (error) {
+      starts.inc({ kind, result: "failed" });
+      throw error;
     }
   }
 
@@ -84,7 +103,8 @@ export class Starter {
         ...agentWaitOf(record, { isRestored: true }),
         identity: record.identity,
         currentToken: record.identity.accessToken,
-        site: siteFor(this.#options.deps.config, { image: { kind: "pause" }, isRestored: true }),
+        // The control plane tells the secrets of the sandbox again, and with them its authority.
+        site: siteFor(this.#options.deps.config, { image: { kind: "pause" }, isRestored: true, authority: "" }),
       });
     } catch (error) {
       if (!isSameProcess(record.process)) throw error;
@@ -93,10 +113,12 @@ export class Starter {
     this.#options.containers.set({ ...record, state: "running" });
   }
 
-  async #attempt(plan: StartPlan, how: "with memory" | { readonly memoryLost: string }): Promise<Ready> {
+  async #attempt(plan: StartPlan, how: Way): Promise<Ready> {
     const { containers } = this.#options;
     const withMemory = how === "with memory";
+    const phases = new Phases(withMemory ? "restore" : "boot");
     const slot = await this.#slotFor(plan);
+    phases.mark("slot");
     if (plan.image && this.#options.images.get(plan.image.imageId) !== plan.image) {
       await containers.poolFor({ slot }).release(slot);
       throw new PlatformError("image_missing", `image ${plan.image.imageId} was deleted`);
@@ -110,7 +132,7 @@ export class Starter {
       ...(extraMemoryBytes > 0 ? { extraMemoryBytes } : {}),
     };
     containers.add(record, { isBuild: plan.isBuild === true });
-    const work = containers.extraMemory.lend(extraMemoryBytes, () => this.#run(plan, record, withMemory));
+    const work = containers.extraMemory.lend(extraMemoryBytes, () => this.#run(plan, record, { withMemory, phases }));
     const imageId = plan.image?.imageId;
     if (imageId !== undefined) this.#options.uses.during(imageId, work);
     try {
@@ -121,13 +143,22 @@ export class Starter {
     }
   }
 
-  async #run({ image, sandboxId, isBuild = false }: StartPlan, record: SandboxRecord, withMemory: boolean): Promise<Ready> {
+  async #run(
+    { image, sandboxId, secrets, isBuild = false }: StartPlan,
+    record: SandboxRecord,
+    { withMemory, phases }: { readonly withMemory: boolean; readonly phases: Phases },
+  ): Promise<Ready> {
     const { containers, images } = this.#options;
     const memory = image && withMemory ? await images.memoryOf(image) : undefined;
+    if (memory) phases.mark("checksums");
     const area = image?.local.area === record.area ? "written" : "new";
     const started = await containers.start({ record, area, ...(memory ? { memory } : {}) });
+    phases.mark("runtime");
     const wait = agentWaitOf(started, { isRestored: memory !== undefined });
-    const site = siteFor(this.#options.deps.config, { image, isRestored: memory !== undefined });
+    const { config, policy } = this.#options.deps;
+    policy.provide(record.slot, secrets);
+    const authority = await policy.authorityOf(record.slot);
+    const site = siteFor(config, { image, isRestored: memory !== undefined, authority });
     let hooksRun = false;
     if (sandboxId === "" && !isBuild) {
       // The start command of a template is limited like any other.
@@ -137,6 +168,7 @@ export class Starter {
       const currentToken = memory ? (image?.identity.accessToken ?? "") : "";
       ({ hooksRun } = await initialiseAgent({ ...wait, identity: record.identity, currentToken, site }));
     }
+    phases.mark("agent");
     crashPoint("start.agent-ready");
     const ready: SandboxRecord = {
       ...started,
@@ -170,6 +202,7 @@ export class Starter {
       layers: makeup.layers,
       agent: makeup.agent,
       ...(makeup.start ? { start: makeup.start } : {}),
+      ...(makeup.volumes ? { volumes: makeup.volumes } : {}),
       area: image?.local.area ?? newAreaId(),
       frozenAreas: image?.local.frozenAreas ?? [],
       slot,
@@ -180,6 +213,12 @@ export class Starter {
       ...(image ? { imageId: image.imageId } : {}),
     };
   }
+}
+
+/** Why a sandbox loses the memory that it should have. */
+function memoryLostWith(image: ImageRecord, { volumes }: SandboxMakeup): string {
+  if (!image.memory || isSameMounts(image.volumes, volumes)) return memoryLostBy(image);
+  return "it does not have the volumes that it had when its memory was saved";
 }
 
 /** Whether the sandbox can still be booted from its disk. */
