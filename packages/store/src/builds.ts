@@ -14,9 +14,13 @@ import {
 } from "./build.ts";
 import { appendLines, type BuildLogLine } from "./build-logs.ts";
 import { type DialectName, lockCluster, lockTeam } from "./dialect/lock-team.ts";
+import { recordBuildEvent, recordTemplateEvent } from "./events/template-events.ts";
 import type { Database } from "./tables.ts";
 import { type ClaimedTemplate, claimTemplate, type TemplateClaim } from "./template-claims.ts";
 import { assignTag, buildRow, type Template } from "./templates.ts";
+
+/** Longest reason of a failure in an event. The log has all of it. */
+const MAX_REASON = 500;
 
 export interface BuildRegistration {
   readonly claim: TemplateClaim;
@@ -82,6 +86,11 @@ export class BuildRepository {
         .execute();
       for (const tag of tags) await assignTag(tx, { templateId: template.id, buildId: build.id, tag, now });
       await tx.updateTable("templates").set({ updated_at: now }).where("id", "=", template.id).execute();
+      if (template.id === claim.newId) {
+        const facts = { name: claim.alias?.alias, buildId: build.id, tags };
+        await recordTemplateEvent(tx, template.id, { type: "template.lifecycle.created", at: now, facts });
+      }
+      await recordBuildEvent(tx, build.id, { type: "build.lifecycle.created", at: now });
       const { buildCount } = await tx
         .selectFrom("builds")
         .where("template_id", "=", template.id)
@@ -117,6 +126,7 @@ export class BuildRepository {
         })
         .where("id", "=", job.id)
         .execute();
+      await recordBuildEvent(tx, job.id, { type: "build.lifecycle.started", at: now });
       return { kind: "started", superseded: replaced };
     });
   }
@@ -140,6 +150,16 @@ export class BuildRepository {
       .orderBy("builds.id")
       .execute();
     return rows.map(entryFrom);
+  }
+
+  /** The number of started builds that wait for a node, and of those that a node carries out. */
+  async countBuilding(): Promise<{ readonly queued: number; readonly running: number }> {
+    const row = await this.#db
+      .selectFrom("builds")
+      .where("status", "=", sql.lit("building"))
+      .select([sql<number>`count(*)`.as("all"), sql<number>`count(began_at)`.as("begun")])
+      .executeTakeFirstOrThrow();
+    return { queued: Number(row.all) - Number(row.begun), running: Number(row.begun) };
   }
 
   /** Builds that have ended, and of which a node may still have something. */
@@ -236,6 +256,7 @@ export class BuildRepository {
       if (!updated) return false;
       await appendLines(tx, id, lines);
       await tx.updateTable("templates").set({ updated_at: now }).where("id", "=", updated.template_id).execute();
+      await recordBuildEvent(tx, id, { type: "build.lifecycle.ready", at: now, actor: "platform" });
       return true;
     });
   }
@@ -300,7 +321,7 @@ function entries(db: Kysely<Database>) {
     .select(["builds.attempts", "builds.events_read", "builds.is_legacy", "templates.team_id", "templates.deleted_at"]);
 }
 
-async function countBuilding(tx: Kysely<Database>, teamId: string): Promise<number> {
+export async function countBuilding(tx: Kysely<Database>, teamId: string): Promise<number> {
   const { count } = await tx
     .selectFrom("builds")
     .innerJoin("templates", "templates.id", "builds.template_id")
@@ -344,5 +365,6 @@ async function fail(
   if (updated.numUpdatedRows !== 1n) return false;
   const last = { at: now, level: "error", step: reason.step ?? "", message: `Build failed: ${reason.message}` } as const;
   await appendLines(tx, id, lines ?? [last]);
+  await recordBuildEvent(tx, id, { type: "build.lifecycle.failed", at: now, reason: reason.message.slice(0, MAX_REASON) });
   return true;
 }

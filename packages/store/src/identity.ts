@@ -1,10 +1,27 @@
 import type { Kysely, Selectable } from "kysely";
+import { recordEvent } from "./events/record-event.ts";
 import type { CredentialTable, Database } from "./tables.ts";
+
+export const ROLES = ["owner", "admin", "developer", "viewer"] as const;
+export type Role = (typeof ROLES)[number];
+
+/** Whether the operator blocked or banned a team. */
+export type TeamStanding = "active" | "blocked" | "banned";
 
 export interface Team {
   readonly id: string;
   readonly slug: string;
   readonly name: string;
+  /** Absent for a team that is being added, which is `active`. */
+  readonly standing?: TeamStanding;
+  readonly standingReason?: string | null;
+}
+
+export const TEAM_COLUMNS = ["teams.id", "teams.slug", "teams.name", "teams.standing", "teams.standing_reason"] as const;
+
+export function teamFrom(row: { id: string; slug: string; name: string; standing: string; standing_reason: string | null }): Team {
+  const { id, slug, name, standing, standing_reason } = row;
+  return { id, slug, name, ...(standing === "active" ? {} : { standing: standing as TeamStanding, standingReason: standing_reason }) };
 }
 
 /** A key or token as it is stored: its hash, and the part that may be shown. */
@@ -18,22 +35,45 @@ export interface Credential {
   readonly expiresAt?: number | null;
   /** Whether it comes from the secrets file of the platform. */
   readonly isSeeded?: boolean;
+  /** Absent or null: everything that its owner may do. */
+  readonly scopes?: readonly string[] | null;
 }
+
+export interface NewApiKey extends Credential {
+  readonly teamId: string;
+  readonly createdBy?: string | undefined;
+  /** The key reaches only sandboxes with this metadata. Absent or null: all of the team. */
+  readonly sandboxMetadata?: Readonly<Record<string, string>> | null;
+  /** The member who signs in with this key. */
+  readonly memberId?: string | undefined;
+}
+
+export type CredentialMask = Credential["mask"];
 
 export interface KeyOwner {
   readonly keyId: string;
+  readonly mask: CredentialMask;
   readonly team: Team;
+  readonly scopes: readonly string[] | null;
+  readonly sandboxMetadata: Readonly<Record<string, string>> | null;
+  /** For the key of a member: the member's role now; undefined when the user has left the team. */
+  readonly member: { readonly userId: string; readonly role: Role | undefined } | undefined;
   readonly lastUsedAt: number | null;
   readonly expiresAt: number | null;
 }
 
 export interface TokenUser {
+  readonly tokenId: string;
+  readonly mask: CredentialMask;
   readonly userId: string;
+  readonly scopes: readonly string[] | null;
+  readonly lastUsedAt: number | null;
   readonly expiresAt: number | null;
 }
 
 export interface Membership {
   readonly team: Team;
+  readonly role: Role;
   readonly isDefault: boolean;
 }
 
@@ -44,38 +84,58 @@ export class IdentityRepository {
     this.#db = db;
   }
 
+  /** Adds a team. One that exists keeps its name. */
   async putTeam(team: Team & { readonly createdAt: number }): Promise<void> {
     await this.#db
       .insertInto("teams")
-      .values({ id: team.id, slug: team.slug, name: team.name, created_at: team.createdAt })
-      .onConflict((conflict) => conflict.column("id").doUpdateSet({ slug: team.slug, name: team.name }))
+      .values({ id: team.id, slug: team.slug, name: team.name, created_at: team.createdAt, deleted_at: null })
+      .onConflict((conflict) => conflict.column("id").doUpdateSet({ slug: team.slug }))
       .execute();
   }
 
+  /** Adds a user. One that exists keeps the name. */
   async putUser(user: { readonly id: string; readonly name: string; readonly createdAt: number }): Promise<void> {
     await this.#db
       .insertInto("users")
-      .values({ id: user.id, name: user.name, created_at: user.createdAt })
-      .onConflict((conflict) => conflict.column("id").doUpdateSet({ name: user.name }))
+      .values({ id: user.id, name: user.name, created_at: user.createdAt, email: null })
+      .onConflict((conflict) => conflict.column("id").doNothing())
       .execute();
   }
 
-  async putMembership(membership: { readonly teamId: string; readonly userId: string; readonly isDefault: boolean }): Promise<void> {
+  /** A user who is a member already keeps the role. */
+  async putMembership(membership: {
+    readonly teamId: string;
+    readonly userId: string;
+    readonly isDefault: boolean;
+    readonly role?: Role;
+  }): Promise<void> {
     const is_default = membership.isDefault ? 1 : 0;
+    const { role = "owner" } = membership;
     await this.#db
       .insertInto("team_members")
-      .values({ team_id: membership.teamId, user_id: membership.userId, is_default })
+      .values({ team_id: membership.teamId, user_id: membership.userId, is_default, role, created_at: 0 })
       .onConflict((conflict) => conflict.columns(["user_id", "team_id"]).doUpdateSet({ is_default }))
       .execute();
   }
 
   /** Adds a key. An existing key with the same hash stays unchanged, also a deleted one of the secrets file. */
-  async addApiKey(key: Credential & { readonly teamId: string; readonly createdBy?: string | undefined }): Promise<void> {
-    await this.#db
-      .insertInto("api_keys")
-      .values({ ...credentialRow(key), team_id: key.teamId, created_by: key.createdBy ?? null })
-      .onConflict((conflict) => conflict.column("hash").doNothing())
-      .execute();
+  async addApiKey(key: NewApiKey): Promise<void> {
+    await this.#db.transaction().execute(async (tx) => {
+      const { numInsertedOrUpdatedRows } = await tx
+        .insertInto("api_keys")
+        .values({
+          ...credentialRow(key),
+          team_id: key.teamId,
+          created_by: key.createdBy ?? null,
+          sandbox_metadata: key.sandboxMetadata ? JSON.stringify(key.sandboxMetadata) : null,
+          member_id: key.memberId ?? null,
+        })
+        .onConflict((conflict) => conflict.column("hash").doNothing())
+        .executeTakeFirstOrThrow();
+      if (numInsertedOrUpdatedRows === 0n || key.isSeeded) return;
+      const { id: subjectId, createdAt: at, name, teamId } = key;
+      await recordEvent(tx, { type: "key.lifecycle.created", teamId, subjectId, at, facts: { name } });
+    });
   }
 
   async addAccessToken(token: Credential & { readonly userId: string }): Promise<void> {
@@ -111,21 +171,35 @@ export class IdentityRepository {
     const row = await this.#db
       .selectFrom("api_keys")
       .innerJoin("teams", "teams.id", "api_keys.team_id")
+      .leftJoin("team_members", (join) =>
+        join.onRef("team_members.user_id", "=", "api_keys.member_id").onRef("team_members.team_id", "=", "api_keys.team_id"),
+      )
       .where("api_keys.hash", "=", hash)
       .where("api_keys.deleted_at", "is", null)
-      .select(["api_keys.id as key_id", "api_keys.last_used_at", "api_keys.expires_at", "teams.id", "teams.slug", "teams.name"])
+      .where("teams.deleted_at", "is", null)
+      .select(["api_keys.id as key_id", "api_keys.last_used_at", "api_keys.expires_at", ...TEAM_COLUMNS])
+      .select(["api_keys.scopes", "api_keys.sandbox_metadata", "api_keys.member_id", "team_members.role"])
+      .select(["api_keys.mask_length", "api_keys.mask_prefix", "api_keys.mask_suffix"])
       .executeTakeFirst();
     if (!row) return undefined;
-    const team = { id: row.id, slug: row.slug, name: row.name };
-    return { keyId: row.key_id, team, lastUsedAt: row.last_used_at, expiresAt: row.expires_at };
+    return {
+      keyId: row.key_id,
+      mask: maskFrom(row),
+      team: teamFrom(row),
+      lastUsedAt: row.last_used_at,
+      expiresAt: row.expires_at,
+      scopes: scopesFrom(row.scopes),
+      sandboxMetadata: row.sandbox_metadata === null ? null : JSON.parse(row.sandbox_metadata),
+      member: row.member_id === null ? undefined : { userId: row.member_id, role: (row.role ?? undefined) as Role | undefined },
+    };
   }
 
-  /** Records a use, unless a use at `unlessSince` or later is recorded. */
-  async touchKey(keyId: string, at: number, unlessSince = at): Promise<void> {
+  /** Records a use of a key or token, unless a use at `unlessSince` or later is recorded. */
+  async touch(table: "api_keys" | "access_tokens", id: string, at: number, unlessSince = at): Promise<void> {
     await this.#db
-      .updateTable("api_keys")
+      .updateTable(table)
       .set({ last_used_at: at })
-      .where("id", "=", keyId)
+      .where("id", "=", id)
       .where((eb) => eb.or([eb("last_used_at", "is", null), eb("last_used_at", "<", unlessSince)]))
       .execute();
   }
@@ -135,17 +209,44 @@ export class IdentityRepository {
       .selectFrom("access_tokens")
       .where("hash", "=", hash)
       .where("deleted_at", "is", null)
-      .select(["user_id", "expires_at"])
+      .select(["id", "user_id", "expires_at", "scopes", "last_used_at", "mask_length", "mask_prefix", "mask_suffix"])
       .executeTakeFirst();
-    return row && { userId: row.user_id, expiresAt: row.expires_at };
+    if (!row) return undefined;
+    const { id, user_id, expires_at, scopes, last_used_at } = row;
+    return {
+      tokenId: id,
+      mask: maskFrom(row),
+      userId: user_id,
+      expiresAt: expires_at,
+      scopes: scopesFrom(scopes),
+      lastUsedAt: last_used_at,
+    };
   }
 
   async findTeam(id: string): Promise<Team | undefined> {
-    return await this.#db.selectFrom("teams").where("id", "=", id).select(["id", "slug", "name"]).executeTakeFirst();
+    const row = await this.#db
+      .selectFrom("teams")
+      .where("id", "=", id)
+      .where("deleted_at", "is", null)
+      .select(TEAM_COLUMNS)
+      .executeTakeFirst();
+    return row && teamFrom(row);
   }
 
   async findTeamBySlug(slug: string): Promise<Team | undefined> {
-    return await this.#db.selectFrom("teams").where("slug", "=", slug).select(["id", "slug", "name"]).executeTakeFirst();
+    const row = await this.#db.selectFrom("teams").where("slug", "=", slug).select(TEAM_COLUMNS).executeTakeFirst();
+    return row && teamFrom(row);
+  }
+
+  /** Returns whether there is such a team. */
+  async setStanding(id: string, set: { readonly standing: TeamStanding; readonly reason: string | null }): Promise<boolean> {
+    const { numUpdatedRows } = await this.#db
+      .updateTable("teams")
+      .set({ standing: set.standing, standing_reason: set.reason })
+      .where("id", "=", id)
+      .where("deleted_at", "is", null)
+      .executeTakeFirstOrThrow();
+    return numUpdatedRows > 0n;
   }
 
   /** The first member of the team. */
@@ -166,13 +267,26 @@ export class IdentityRepository {
       .selectFrom("team_members")
       .innerJoin("teams", "teams.id", "team_members.team_id")
       .where("team_members.user_id", "=", userId)
-      .select(["teams.id", "teams.slug", "teams.name", "team_members.is_default"])
+      .where("teams.deleted_at", "is", null)
+      .select([...TEAM_COLUMNS, "team_members.is_default", "team_members.role"])
       .orderBy("team_members.is_default", "desc")
       .orderBy("teams.created_at")
       .orderBy("teams.id")
       .execute();
-    return rows.map((row) => ({ team: { id: row.id, slug: row.slug, name: row.name }, isDefault: row.is_default === 1 }));
+    return rows.map((row) => ({
+      team: teamFrom(row),
+      role: row.role as Role,
+      isDefault: row.is_default === 1,
+    }));
   }
+}
+
+export function scopesFrom(text: string | null): readonly string[] | null {
+  return text === null ? null : (JSON.parse(text) as readonly string[]);
+}
+
+function maskFrom(row: Pick<CredentialTable, "mask_length" | "mask_prefix" | "mask_suffix">): CredentialMask {
+  return { length: row.mask_length, prefix: row.mask_prefix, suffix: row.mask_suffix };
 }
 
 function credentialRow(credential: Credential): Selectable<CredentialTable> {
@@ -188,5 +302,6 @@ function credentialRow(credential: Credential): Selectable<CredentialTable> {
     expires_at: credential.expiresAt ?? null,
     is_seeded: credential.isSeeded ? 1 : 0,
     deleted_at: null,
+    scopes: credential.scopes ? JSON.stringify(credential.scopes) : null,
   };
 }

@@ -81,6 +81,12 @@ export class NodeRepository {
     return new Map(rows.map((row) => [row.team_id, Number(row.count)]));
   }
 
+  /** The ids and nodes of all sandboxes that are being started, run, or are about to be paused. */
+  async listAllOccupying(): Promise<readonly { readonly id: string; readonly nodeId: string }[]> {
+    const rows = await this.#db.selectFrom("sandboxes").where("state", "in", OCCUPYING_STATES).select(["id", "node_id"]).execute();
+    return rows.map((row) => ({ id: row.id, nodeId: row.node_id }));
+  }
+
   /** The ids of a team's sandboxes that are being started, run, or are about to be paused. */
   async listOccupying(teamId: string): Promise<readonly string[]> {
     const query = this.#db.selectFrom("sandboxes").where("team_id", "=", teamId).where("state", "in", OCCUPYING_STATES);

@@ -2,9 +2,11 @@
 // on it, in `options_change`: "" when none does.
 
 import type { SandboxOptions } from "@skerry/wire/node";
-import { type Kysely, sql } from "kysely";
-import { type Sandbox, type SandboxState, sandboxFrom } from "./sandbox.ts";
-import type { Database } from "./tables.ts";
+import { type Kysely, type Selectable, sql } from "kysely";
+import { recordEvent } from "./events/record-event.ts";
+import { eventOfUpdate } from "./events/sandbox-events.ts";
+import { optionsFrom, type Sandbox, type SandboxState, sandboxFrom } from "./sandbox.ts";
+import type { Database, SandboxTable } from "./tables.ts";
 
 export interface OptionsChange {
   readonly options: SandboxOptions;
@@ -39,9 +41,11 @@ export class OptionsChanges {
   }
 
   /** The node has the options. Returns false when this process does not work on the change any more. */
-  async end(id: string, owner: string): Promise<boolean> {
-    const update = this.#db.updateTable("sandboxes").set({ options_change: null }).where("id", "=", id).where("options_change", "=", owner);
-    return (await update.executeTakeFirst()).numUpdatedRows === 1n;
+  async end(id: string, owner: string, now: number): Promise<boolean> {
+    return await this.#db.transaction().execute(async (tx) => {
+      const update = tx.updateTable("sandboxes").set({ options_change: null }).where("id", "=", id).where("options_change", "=", owner);
+      return await announce(tx, await update.returningAll().executeTakeFirst(), now);
+    });
   }
 
   /** The change has failed: the former options count, and the node may have either. */
@@ -60,14 +64,16 @@ export class OptionsChanges {
   }
 
   /** Changes the options of a paused sandbox, which no node has. Returns false when it is not paused, or its options are others by now. */
-  async setPaused(before: Pick<Sandbox, "id" | "options">, options: SandboxOptions): Promise<boolean> {
-    const update = this.#db
-      .updateTable("sandboxes")
-      .set({ options: JSON.stringify(options), options_change: null })
-      .where("id", "=", before.id)
-      .where("state", "=", "paused")
-      .where("options", "=", JSON.stringify(before.options));
-    return (await update.executeTakeFirst()).numUpdatedRows === 1n;
+  async setPaused(before: Pick<Sandbox, "id" | "options">, options: SandboxOptions, now: number): Promise<boolean> {
+    return await this.#db.transaction().execute(async (tx) => {
+      const update = tx
+        .updateTable("sandboxes")
+        .set({ options: JSON.stringify(options), options_change: null })
+        .where("id", "=", before.id)
+        .where("state", "=", "paused")
+        .where("options", "=", JSON.stringify(before.options));
+      return await announce(tx, await update.returningAll().executeTakeFirst(), now);
+    });
   }
 
   async listUnsettled(nodeId: string, limit: number): Promise<readonly UnsettledOptions[]> {
@@ -93,4 +99,39 @@ export class OptionsChanges {
       .executeTakeFirst();
     return row && sandboxFrom(row);
   }
+
+  /** The sandboxes that have not ended, by id, whose options have a value that another key encrypted. */
+  async listSealed(page: {
+    readonly otherThan: string;
+    readonly afterId: string;
+    readonly limit: number;
+  }): Promise<readonly Pick<Sandbox, "id" | "teamId" | "options">[]> {
+    const rows = await this.#db
+      .selectFrom("sandboxes")
+      .where("id", ">", page.afterId)
+      .where("state", "!=", "ended")
+      .where("options", "like", '%"keyId":"%')
+      .where("options", "not like", `%"keyId":"${page.otherThan}"%`)
+      .select(["id", "team_id", "options"])
+      .orderBy("id")
+      .limit(page.limit)
+      .execute();
+    return rows.map((row) => ({ id: row.id, teamId: row.team_id, options: optionsFrom(row) }));
+  }
+
+  /** Replaces the encrypted form of what the options have, unless they have changed meanwhile. */
+  async reseal(before: Pick<Sandbox, "id" | "options">, options: SandboxOptions): Promise<boolean> {
+    const update = this.#db
+      .updateTable("sandboxes")
+      .set({ options: JSON.stringify(options) })
+      .where("id", "=", before.id)
+      .where("options", "=", JSON.stringify(before.options));
+    return (await update.executeTakeFirst()).numUpdatedRows === 1n;
+  }
+}
+
+/** Records the event of a change that was made. Returns whether it was. */
+async function announce(tx: Kysely<Database>, row: Selectable<SandboxTable> | undefined, now: number): Promise<boolean> {
+  if (row) await recordEvent(tx, eventOfUpdate(row, { now }));
+  return row !== undefined;
 }

@@ -1,5 +1,7 @@
 import { type Kysely, sql } from "kysely";
-import { ENTRY_COLUMNS, entryFrom, LISTED_AS, type SandboxEntry } from "./sandbox.ts";
+import { recordEvents } from "./events/record-event.ts";
+import { eventOfChange } from "./events/sandbox-events.ts";
+import { entryFrom, LISTED_AS, type SandboxEntry } from "./sandbox.ts";
 import type { Database } from "./tables.ts";
 
 export interface Expiry {
@@ -37,7 +39,7 @@ export async function expireSandboxes(tx: Kysely<Database>, expiry: Expiry): Pro
     // Checked again, because this statement may have waited for the row lock of another process.
     .where("state", "=", sql.lit("running"))
     .where("end_at", "<=", now)
-    .returning(ENTRY_COLUMNS)
+    .returningAll()
     .execute();
   const lines = rows.map((row) => ({
     sandbox_id: row.id,
@@ -50,5 +52,10 @@ export async function expireSandboxes(tx: Kysely<Database>, expiry: Expiry): Pro
     actor: expiry.actor,
   }));
   if (lines.length > 0) await tx.insertInto("sandbox_events").values(lines).execute();
+  const change = { from: "running", to, now, actor: expiry.actor, reason: "timeout" } as const;
+  await recordEvents(
+    tx,
+    rows.map((row) => eventOfChange(row, change)).filter((event) => event !== undefined),
+  );
   return rows.map(entryFrom);
 }

@@ -1,15 +1,19 @@
-// One change of a sandbox's state: the compare-and-set, the change to the image, and the entry in the journal, in one transaction.
+// One change of a sandbox's state: the compare-and-set, the change to the image, the entry in the journal, and the event
+// for its team, in one transaction.
 
-import { PlatformError } from "@skerry/base";
-import { type Kysely, sql } from "kysely";
-import { type DialectName, lockTeam } from "./dialect/lock-team.ts";
+import type { Kysely } from "kysely";
+import { appendLog } from "./append-log.ts";
+import type { DialectName } from "./dialect/lock-team.ts";
+import { recordEvents } from "./events/record-event.ts";
+import { eventOfChange } from "./events/sandbox-events.ts";
 import { imageRow, type NewImage } from "./image.ts";
+import { lifecycleLine } from "./lifecycle-line.ts";
+import { assertRoomForSandbox, assertRoomForSnapshot, type SandboxLimits } from "./limit-checks.ts";
 import {
   changedColumns,
   type EndReason,
   LISTED_AS,
   type NewSandbox,
-  OCCUPYING_STATES,
   type PauseReason,
   type Sandbox,
   type SandboxChanges,
@@ -18,6 +22,7 @@ import {
   sandboxRow,
 } from "./sandbox.ts";
 import type { Database } from "./tables.ts";
+import { insertMounts } from "./volume-mounts.ts";
 
 export interface SandboxTransition {
   readonly from: SandboxState;
@@ -32,11 +37,13 @@ export interface SandboxTransition {
   readonly version?: number;
   readonly set?: SandboxChanges;
   readonly image?: ImageChange;
-  /** Applies only while the team runs fewer sandboxes than this. Throws PlatformError("limit_reached") otherwise. */
-  readonly maxOfTeam?: number;
+  /** Applies only while the team has room for one more running sandbox. Throws PlatformError("limit_reached") otherwise. */
+  readonly limits?: SandboxLimits;
+  /** Applies only while the team has fewer snapshots than this. Throws PlatformError("limit_reached") otherwise. */
+  readonly maxSnapshots?: number;
 }
 
-export type TransitionReason = EndReason | PauseReason | `memory_lost: ${string}`;
+export type TransitionReason = EndReason | PauseReason | "shutdown" | `memory_lost: ${string}`;
 
 export type ImageChange =
   /** The image is about to be taken. */
@@ -50,11 +57,13 @@ export type ImageChange =
 
 export interface Inserted {
   readonly actor: string;
-  readonly maxOfTeam?: number;
+  readonly limits?: SandboxLimits;
 }
 
 export async function insertSandbox(tx: Kysely<Database>, dialect: DialectName, sandbox: NewSandbox, about: Inserted): Promise<void> {
-  if (about.maxOfTeam !== undefined) await assertBelowLimit(tx, dialect, { teamId: sandbox.teamId, max: about.maxOfTeam });
+  const { limits } = about;
+  if (limits) await assertRoomForSandbox(tx, dialect, { teamId: sandbox.teamId, limits, size: sandbox, hasNewDisk: true });
+  await insertMounts(tx, dialect, sandbox);
   await tx.insertInto("sandboxes").values(sandboxRow(sandbox)).execute();
   await tx
     .insertInto("sandbox_events")
@@ -77,10 +86,7 @@ export async function changeState(
   dialect: DialectName,
   change: SandboxTransition & { readonly id: string },
 ): Promise<Sandbox | undefined> {
-  if (change.maxOfTeam !== undefined) {
-    const team = await tx.selectFrom("sandboxes").where("id", "=", change.id).select("team_id").executeTakeFirst();
-    if (team) await assertBelowLimit(tx, dialect, { teamId: team.team_id, max: change.maxOfTeam });
-  }
+  if (change.limits || change.maxSnapshots !== undefined) await assertRoom(tx, dialect, change);
   const row = await compareAndSet(tx, change);
   if (!row) return undefined;
   await tx
@@ -96,8 +102,15 @@ export async function changeState(
       actor: change.actor,
     })
     .execute();
+  const event = eventOfChange(row, change);
+  if (event) await recordEvents(tx, [event]);
   if (change.image) await changeImage(tx, change.image, change.now);
-  if (change.to === "ended") await tx.deleteFrom("sandbox_links").where("sandbox_id", "=", change.id).execute();
+  const line = lifecycleLine({ event: change.event, reason: change.reason ?? null, endReason: row.end_reason, now: change.now });
+  if (line) await appendLog(tx, { sandboxId: change.id, teamId: row.team_id }, [line]);
+  if (change.to === "ended") {
+    await tx.deleteFrom("sandbox_links").where("sandbox_id", "=", change.id).execute();
+    if (row.volume_mounts !== null) await tx.deleteFrom("volume_mounts").where("sandbox_id", "=", change.id).execute();
+  }
   return sandboxFrom(row);
 }
 
@@ -139,14 +152,15 @@ export async function changeImage(tx: Kysely<Database>, change: ImageChange, now
   }
 }
 
-/** Throws when the team runs as many sandboxes as it may. The lock makes parallel requests, also of other processes, count one after the other. */
-async function assertBelowLimit(tx: Kysely<Database>, dialect: DialectName, limit: { teamId: string; max: number }): Promise<void> {
-  await lockTeam(tx, dialect, limit.teamId);
-  const { count } = await tx
+async function assertRoom(tx: Kysely<Database>, dialect: DialectName, change: SandboxTransition & { readonly id: string }): Promise<void> {
+  const { limits, maxSnapshots: max } = change;
+  const row = await tx
     .selectFrom("sandboxes")
-    .where("team_id", "=", limit.teamId)
-    .where("state", "in", OCCUPYING_STATES)
-    .select(sql<number>`count(*)`.as("count"))
-    .executeTakeFirstOrThrow();
-  if (Number(count) >= limit.max) throw new PlatformError("limit_reached", `the team runs ${count} sandboxes and may run ${limit.max}`);
+    .where("id", "=", change.id)
+    .select(["team_id as teamId", "cpu_count as cpuCount", "memory_mb as memoryMb", "disk_size_mb as diskSizeMb"])
+    .executeTakeFirst();
+  if (!row) return;
+  const { teamId } = row;
+  if (limits) await assertRoomForSandbox(tx, dialect, { teamId, limits, size: row, hasNewDisk: false });
+  if (max !== undefined) await assertRoomForSnapshot(tx, dialect, { teamId, max });
 }

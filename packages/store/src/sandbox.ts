@@ -2,6 +2,7 @@ import { PlatformError } from "@skerry/base";
 import { parseOptions, type SandboxOptions } from "@skerry/wire/node";
 import type { Selectable, Updateable } from "kysely";
 import type { SandboxTable } from "./tables.ts";
+import { mountsFrom, mountsText, type VolumeMount } from "./volume.ts";
 
 export type SandboxState =
   | "starting"
@@ -66,6 +67,7 @@ export interface NewSandbox {
   readonly autoResume: boolean;
   /** The timeout of the create. */
   readonly timeoutMs: number;
+  readonly volumeMounts: readonly VolumeMount[];
 }
 
 export interface Sandbox extends NewSandbox {
@@ -87,6 +89,10 @@ export interface Sandbox extends NewSandbox {
   readonly pauseReason: PauseReason | null;
   /** When a paused sandbox ends; null: never. */
   readonly keepUntil: number | null;
+  /** What was left of the timeout of a sandbox that a shutdown suspended: the next start resumes it. Null for all others. */
+  readonly resumeMs: number | null;
+  /** The run of the API process that suspended it. */
+  readonly suspendedBy: string | null;
   /** When the next attempt to pause an expired sandbox may begin. */
   readonly expireNotBefore: number | null;
   readonly endedAt: number | null;
@@ -109,6 +115,8 @@ export type SandboxChanges = Partial<
     | "pausedAt"
     | "pauseReason"
     | "keepUntil"
+    | "resumeMs"
+    | "suspendedBy"
     | "autoPause"
     | "expireNotBefore"
   >
@@ -201,7 +209,10 @@ export function sandboxRow(sandbox: NewSandbox): Selectable<SandboxTable> {
     expire_not_before: null,
     pause_reason: null,
     keep_until: null,
+    resume_ms: null,
+    suspended_by: null,
     options_change: null,
+    volume_mounts: mountsText(sandbox.volumeMounts),
   };
 }
 
@@ -218,6 +229,8 @@ export function changedColumns(changes: SandboxChanges): Updateable<SandboxTable
   if (changes.pausedAt !== undefined) columns.paused_at = changes.pausedAt;
   if (changes.pauseReason !== undefined) columns.pause_reason = changes.pauseReason;
   if (changes.keepUntil !== undefined) columns.keep_until = changes.keepUntil;
+  if (changes.resumeMs !== undefined) columns.resume_ms = changes.resumeMs;
+  if (changes.suspendedBy !== undefined) columns.suspended_by = changes.suspendedBy;
   if (changes.autoPause !== undefined) columns.auto_pause = Number(changes.autoPause);
   if (changes.expireNotBefore !== undefined) columns.expire_not_before = changes.expireNotBefore;
   return columns;
@@ -250,12 +263,15 @@ export function sandboxFrom(row: Selectable<SandboxTable>): Sandbox {
     autoPauseMemory: row.auto_pause_memory === 1,
     autoResume: row.auto_resume === 1,
     timeoutMs: row.timeout_ms,
+    volumeMounts: mountsFrom(row.volume_mounts),
     imageId: row.image_id,
     imageHasMemory: truthOf(row.image_has_memory),
     agentUnresponsive: truthOf(row.agent_unresponsive),
     pausedAt: row.paused_at,
     pauseReason: row.pause_reason as PauseReason | null,
     keepUntil: row.keep_until,
+    resumeMs: row.resume_ms,
+    suspendedBy: row.suspended_by,
     expireNotBefore: row.expire_not_before,
     endedAt: row.ended_at,
     endReason: row.end_reason as EndReason | null,

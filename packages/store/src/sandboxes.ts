@@ -4,10 +4,14 @@
 import type { SandboxOptions } from "@skerry/wire/node";
 import { type Kysely, sql } from "kysely";
 import type { DialectName } from "./dialect/json-contains.ts";
+import { recordEvent } from "./events/record-event.ts";
+import { eventOfUpdate } from "./events/sandbox-events.ts";
 import { imageRow, type NewImage } from "./image.ts";
+import { sandboxEnds, sandboxTransitions } from "./metrics.ts";
 import { OptionsChanges } from "./options-changes.ts";
 import {
   ENTRY_COLUMNS,
+  type EndReason,
   entryFrom,
   type NewSandbox,
   optionsFrom,
@@ -31,6 +35,7 @@ export interface SandboxStart {
 }
 
 export interface SandboxRoute {
+  readonly teamId: string;
   readonly nodeId: string;
   readonly nodeUrl: string;
   /** Changes with each resume. */
@@ -49,6 +54,12 @@ export interface SandboxEventRecord {
   readonly actor: string;
 }
 
+/** Called after the transaction, so that a change which was rolled back does not count. */
+function countTransition(from: SandboxState | "none", to: SandboxState, endReason: EndReason | null = null, count = 1): void {
+  sandboxTransitions.inc({ from, to }, count);
+  if (to === "ended") sandboxEnds.inc({ reason: endReason ?? "unknown" }, count);
+}
+
 /** Sandboxes, from the row that is written before their start to the row that states how they ended. */
 export class SandboxRepository {
   readonly #db: Kysely<Database>;
@@ -64,6 +75,7 @@ export class SandboxRepository {
   /** Inserts a row in the state `starting`. */
   async insert(sandbox: NewSandbox, about: Inserted): Promise<void> {
     await this.#db.transaction().execute((tx) => insertSandbox(tx, this.#dialect, sandbox, about));
+    countTransition("none", "starting");
   }
 
   async find(id: string): Promise<Sandbox | undefined> {
@@ -83,7 +95,7 @@ export class SandboxRepository {
     start: SandboxStart & { readonly actor: string; readonly reason?: TransitionReason },
   ): Promise<Sandbox | undefined> {
     const { startedAt, actor, reason, ...rest } = start;
-    return await this.#db.transaction().execute(async (tx) => {
+    const started = await this.#db.transaction().execute(async (tx) => {
       const change = {
         id,
         from: "starting",
@@ -102,11 +114,15 @@ export class SandboxRepository {
         .execute();
       return sandbox;
     });
+    if (started) countTransition("starting", "running");
+    return started;
   }
 
   /** Returns the changed sandbox; undefined when this call did not make the change. */
   async transition(id: string, change: SandboxTransition): Promise<Sandbox | undefined> {
-    return await this.#db.transaction().execute((tx) => changeState(tx, this.#dialect, { ...change, id }));
+    const changed = await this.#db.transaction().execute((tx) => changeState(tx, this.#dialect, { ...change, id }));
+    if (changed) countTransition(change.from, change.to, changed.endReason);
+    return changed;
   }
 
   /**
@@ -114,14 +130,18 @@ export class SandboxRepository {
    * extended, unless it has autoPause and the pause has not begun.
    */
   async setEnd(id: string, end: { readonly endAt: number; readonly now: number; readonly onlyLater: boolean }): Promise<boolean> {
-    let update = this.#db
-      .updateTable("sandboxes")
-      .set({ end_at: end.endAt, expire_not_before: null })
-      .where("id", "=", id)
-      .where("state", "=", "running")
-      .where((eb) => eb.or([eb("end_at", ">", end.now), eb("auto_pause", "=", 1)]));
-    if (end.onlyLater) update = update.where("end_at", "<", end.endAt);
-    return (await update.executeTakeFirst()).numUpdatedRows === 1n;
+    return await this.#db.transaction().execute(async (tx) => {
+      let update = tx
+        .updateTable("sandboxes")
+        .set({ end_at: end.endAt, expire_not_before: null })
+        .where("id", "=", id)
+        .where("state", "=", "running")
+        .where((eb) => eb.or([eb("end_at", ">", end.now), eb("auto_pause", "=", 1)]));
+      if (end.onlyLater) update = update.where("end_at", "<", end.endAt);
+      const row = await update.returningAll().executeTakeFirst();
+      if (row) await recordEvent(tx, eventOfUpdate(row, end));
+      return row !== undefined;
+    });
   }
 
   /** Delays the next attempt to pause an expired sandbox. */
@@ -172,7 +192,9 @@ export class SandboxRepository {
   async expire(expiry: Expiry): Promise<readonly SandboxEntry[]> {
     const due = this.#db.selectFrom("sandboxes").where("state", "=", sql.lit("running")).where("end_at", "<=", expiry.now).select("id");
     if ((await due.limit(1).executeTakeFirst()) === undefined) return [];
-    return await this.#db.transaction().execute((tx) => expireSandboxes(tx, expiry));
+    const expired = await this.#db.transaction().execute((tx) => expireSandboxes(tx, expiry));
+    countTransition("running", expiry.to, null, expired.length);
+    return expired;
   }
 
   /** Sandboxes that have been in a passing state since `before` or longer, the oldest first. */
@@ -201,6 +223,29 @@ export class SandboxRepository {
     return rows.map(entryFrom);
   }
 
+  /** Sandboxes that a shutdown suspended, and that are still paused. */
+  async listSuspended(limit: number): Promise<readonly Sandbox[]> {
+    const rows = await this.#db
+      .selectFrom("sandboxes")
+      .where("resume_ms", "is not", null)
+      .where("state", "=", "paused")
+      .orderBy("id")
+      .limit(limit)
+      .selectAll()
+      .execute();
+    return rows.map(sandboxFrom);
+  }
+
+  /** Takes the mark of the shutdown from a sandbox that has not changed since. */
+  async forgetSuspended({ id, version }: Pick<Sandbox, "id" | "version">): Promise<void> {
+    await this.#db
+      .updateTable("sandboxes")
+      .set({ resume_ms: null, suspended_by: null })
+      .where("id", "=", id)
+      .where("version", "=", version)
+      .execute();
+  }
+
   async listOnNode(nodeId: string, states: readonly SandboxState[]): Promise<readonly SandboxEntry[]> {
     const rows = await this.#db
       .selectFrom("sandboxes")
@@ -209,6 +254,21 @@ export class SandboxRepository {
       .select(ENTRY_COLUMNS)
       .execute();
     return rows.map(entryFrom);
+  }
+
+  /** The running ones of the ids, with what their callers chose. */
+  async listRunning(ids: readonly string[]): Promise<readonly Pick<Sandbox, "id" | "teamId" | "options">[]> {
+    const found: Pick<Sandbox, "id" | "teamId" | "options">[] = [];
+    for (let from = 0; from < ids.length; from += 500) {
+      const rows = await this.#db
+        .selectFrom("sandboxes")
+        .where("id", "in", ids.slice(from, from + 500))
+        .where("state", "=", "running")
+        .select(["id", "team_id", "options"])
+        .execute();
+      found.push(...rows.map((row) => ({ id: row.id, teamId: row.team_id, options: optionsFrom(row) })));
+    }
+    return found;
   }
 
   /** Returns those of the ids whose sandboxes have not ended. */
@@ -245,9 +305,11 @@ export class SandboxRepository {
       .where("id", "=", id)
       .where("state", "in", ["running", "snapshotting"])
       .where("end_at", ">", now)
-      .select(["id", "node_id", "node_url", "started_at", "options"])
+      .select(["id", "team_id", "node_id", "node_url", "started_at", "options"])
       .executeTakeFirst();
-    return row && { nodeId: row.node_id, nodeUrl: row.node_url, startedAt: row.started_at ?? 0, options: optionsFrom(row) };
+    if (!row) return undefined;
+    const options = optionsFrom(row);
+    return { teamId: row.team_id, nodeId: row.node_id, nodeUrl: row.node_url, startedAt: row.started_at ?? 0, options };
   }
 
   /** The ids of the sandboxes that have a route, the ones that started last first. */
@@ -311,6 +373,7 @@ export class SandboxRepository {
       const ids = rows.map((row) => row.id);
       for (let from = 0; from < ids.length; from += 500) {
         const some = ids.slice(from, from + 500);
+        await tx.deleteFrom("sandbox_metrics").where("sandbox_id", "in", some).execute();
         await tx.deleteFrom("sandbox_events").where("sandbox_id", "in", some).execute();
         await tx.deleteFrom("sandboxes").where("id", "in", some).execute();
       }

@@ -1,5 +1,7 @@
 import type { Kysely, Selectable } from "kysely";
 import { type DialectName, lockTeam } from "./dialect/lock-team.ts";
+import type { NewEvent } from "./events/event.ts";
+import { recordEvent } from "./events/record-event.ts";
 import type { Database, SecretTable } from "./tables.ts";
 
 /** A secret without its value. */
@@ -46,7 +48,10 @@ export class SecretRepository {
         .onConflict((conflict) => conflict.columns(["team_id", "name"]).doNothing())
         .executeTakeFirstOrThrow();
       if (numInsertedOrUpdatedRows === 0n) return "taken";
-      if (Number(count) < max) return "added";
+      if (Number(count) < max) {
+        await recordEvent(tx, secretEvent(secret, { type: "secret.lifecycle.created", at: secret.createdAt }));
+        return "added";
+      }
       await tx.deleteFrom("secrets").where("id", "=", secret.id).execute();
       return "full";
     });
@@ -58,6 +63,13 @@ export class SecretRepository {
       .selectAll()
       .executeTakeFirst();
     return row && secretFrom(row);
+  }
+
+  /** Those of the names that the team has secrets with, and their encrypted values. */
+  async findNamed(teamId: string, names: readonly string[]): Promise<readonly (StoredSecret & SealedValue)[]> {
+    if (names.length === 0) return [];
+    const query = this.#db.selectFrom("secrets").where("team_id", "=", teamId).where("name", "in", names).selectAll();
+    return (await query.execute()).map((row) => ({ ...secretFrom(row), sealed: row.sealed, keyId: row.key_id }));
   }
 
   /** Newest first. */
@@ -80,31 +92,37 @@ export class SecretRepository {
     secret: Pick<StoredSecret, "id" | "teamId" | "version">,
     change: SealedValue & { readonly metadata: StoredSecret["metadata"] | undefined; readonly now: number },
   ): Promise<StoredSecret | undefined> {
-    const row = await this.#db
-      .updateTable("secrets")
-      .set({
-        version: secret.version + 1,
-        sealed: change.sealed,
-        key_id: change.keyId,
-        updated_at: change.now,
-        ...(change.metadata ? { metadata: JSON.stringify(change.metadata) } : {}),
-      })
-      .where("id", "=", secret.id)
-      .where("team_id", "=", secret.teamId)
-      .where("version", "=", secret.version)
-      .returningAll()
-      .executeTakeFirst();
-    return row && secretFrom(row);
+    return await this.#db.transaction().execute(async (tx) => {
+      const row = await tx
+        .updateTable("secrets")
+        .set({
+          version: secret.version + 1,
+          sealed: change.sealed,
+          key_id: change.keyId,
+          updated_at: change.now,
+          ...(change.metadata ? { metadata: JSON.stringify(change.metadata) } : {}),
+        })
+        .where("id", "=", secret.id)
+        .where("team_id", "=", secret.teamId)
+        .where("version", "=", secret.version)
+        .returningAll()
+        .executeTakeFirst();
+      if (!row) return undefined;
+      await recordEvent(tx, secretEvent(secretFrom(row), { type: "secret.lifecycle.updated", at: change.now }));
+      return secretFrom(row);
+    });
   }
 
   /** Returns whether the team had such a secret. */
-  async remove(teamId: string, reference: SecretReference): Promise<boolean> {
-    const query = this.#db.deleteFrom("secrets").where("team_id", "=", teamId);
-    const { numDeletedRows } = await ("id" in reference
-      ? query.where("id", "=", reference.id)
-      : query.where("name", "=", reference.name)
-    ).executeTakeFirstOrThrow();
-    return numDeletedRows > 0n;
+  async remove(teamId: string, reference: SecretReference, now: number): Promise<boolean> {
+    return await this.#db.transaction().execute(async (tx) => {
+      const query = tx.deleteFrom("secrets").where("team_id", "=", teamId);
+      const row = await ("id" in reference ? query.where("id", "=", reference.id) : query.where("name", "=", reference.name))
+        .returningAll()
+        .executeTakeFirst();
+      if (row) await recordEvent(tx, secretEvent(secretFrom(row), { type: "secret.lifecycle.deleted", at: now }));
+      return row !== undefined;
+    });
   }
 
   /** Secrets of all teams, by id, whose values are encrypted with another key. */
@@ -159,4 +177,8 @@ function secretFrom(row: Selectable<SecretTable>): StoredSecret {
     createdAt: row.created_at,
     updatedAt: row.updated_at,
   };
+}
+
+function secretEvent(secret: StoredSecret, event: Pick<NewEvent, "type" | "at">): NewEvent {
+  return { ...event, teamId: secret.teamId, subjectId: secret.id, facts: { name: secret.name, version: secret.version } };
 }

@@ -1,5 +1,8 @@
 import { type Kysely, sql } from "kysely";
 import { type DialectName, lockTeam } from "./dialect/lock-team.ts";
+import { recordEvent } from "./events/record-event.ts";
+import { sandboxEvent } from "./events/sandbox-events.ts";
+import { recordTemplateEvent } from "./events/template-events.ts";
 import { changeImage } from "./sandbox-transition.ts";
 import type { Database } from "./tables.ts";
 import { findHolder, insertAlias, insertTemplate, isTemplateId } from "./template-claims.ts";
@@ -61,6 +64,7 @@ export class SnapshotRepository {
       await assignTag(tx, { templateId: template.id, buildId: build.id, tag: snapshot.tag, now });
       const { id, hasMemory } = build.image;
       await changeImage(tx, { kind: "keep", id, hasMemory, sizeBytes: snapshot.sizeBytes }, now);
+      await announce(tx, { template, build: kept, isNew: named === undefined, tag: snapshot.tag });
       return { template, alias, build: kept, tag: snapshot.tag };
     });
   }
@@ -136,4 +140,22 @@ export class SnapshotRepository {
       .limit(1)
       .executeTakeFirst();
   }
+}
+
+async function announce(
+  tx: Kysely<Database>,
+  about: { readonly template: Template; readonly build: NewSnapshot["build"]; readonly isNew: boolean; readonly tag: string },
+): Promise<void> {
+  const { template, build } = about;
+  const at = build.createdAt;
+  const facts = { templateId: template.id, buildId: build.id, tags: [about.tag] };
+  await recordTemplateEvent(tx, template.id, {
+    type: about.isNew ? "template.lifecycle.created" : "template.lifecycle.updated",
+    at,
+    facts,
+  });
+  const source = await tx.selectFrom("sandboxes").where("id", "=", build.image.sourceSandboxId).selectAll().executeTakeFirst();
+  if (!source) return;
+  const event = sandboxEvent(source, { type: "sandbox.lifecycle.checkpointed", at });
+  await recordEvent(tx, { ...event, facts: { ...event.facts, snapshot: { templateId: template.id, buildId: build.id } } });
 }

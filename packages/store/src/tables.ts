@@ -1,11 +1,17 @@
 // The tables as Kysely sees them. Times are milliseconds since the epoch, truth values are 0 or 1, and lists are JSON text, because these
 // types mean the same on both databases.
 
-export interface Database {
-  teams: { id: string; slug: string; name: string; created_at: number };
-  users: { id: string; name: string; created_at: number };
-  team_members: { team_id: string; user_id: string; is_default: number };
-  api_keys: CredentialTable & { team_id: string; created_by: string | null };
+import type { Generated } from "kysely";
+import type { EgressTables } from "./egress-tables.ts";
+import type { VolumeTable } from "./volume-table.ts";
+
+export interface Database extends EgressTables {
+  teams: TeamTable;
+  users: { id: string; name: string; created_at: number; email: string | null };
+  provider_users: { issuer: string; subject: string; user_id: string; seen_issued_at: number };
+  team_members: { team_id: string; user_id: string; is_default: number; role: string; created_at: number };
+  invitations: InvitationTable;
+  api_keys: ApiKeyTable;
   access_tokens: CredentialTable & { user_id: string };
   templates: TemplateTable;
   template_aliases: { namespace: string; alias: string; template_id: string; created_at: number };
@@ -19,9 +25,36 @@ export interface Database {
   idempotency_keys: IdempotencyTable;
   secrets: SecretTable;
   sandbox_links: LinkTable;
+  event_outbox: EventOutboxTable;
+  events: EventTable;
+  event_counters: { scope: string; last: number };
+  webhooks: WebhookTable;
+  webhook_deliveries: WebhookDeliveryTable;
   node_statuses: { node_id: string; status: string; changed_at: number };
+  tiers: { name: string; limits: string; updated_at: number };
+  team_limits: { team_id: string; tier: string | null; overrides: string; updated_at: number };
   processes: { id: string; beat: number; started_at: number };
+  sandbox_metrics: SandboxMetricTable;
+  sandbox_logs: SandboxLogTable;
+  log_lines: LogLineTable;
+  log_sources: { sandbox_id: string; source: string; number: number };
+  team_metrics: TeamMetricTable;
   cluster: { only: number; id: string };
+  audit_log: AuditTable;
+  audit_pending: { request_id: string; run: string; facts: string };
+  audit_counter: { last: number; last_at: number };
+  volumes: VolumeTable;
+  volume_mounts: { sandbox_id: string; path: string; volume_id: string };
+}
+
+export interface TeamTable {
+  id: string;
+  slug: string;
+  name: string;
+  created_at: number;
+  deleted_at: number | null;
+  standing: Generated<string>;
+  standing_reason: string | null;
 }
 
 export interface CredentialTable {
@@ -41,6 +74,29 @@ export interface CredentialTable {
   is_seeded: number;
   /** Set only for a deleted one of the secrets file, which the next start would add again otherwise. All others are removed. */
   deleted_at: number | null;
+  /** JSON, or null for everything that its owner may do. */
+  scopes: string | null;
+}
+
+export interface ApiKeyTable extends CredentialTable {
+  team_id: string;
+  created_by: string | null;
+  /** JSON, or null for all sandboxes of the team. */
+  sandbox_metadata: string | null;
+  /** The member who signs in with it. It may do no more than the member, and goes with the membership. */
+  member_id: string | null;
+}
+
+export interface InvitationTable {
+  id: string;
+  team_id: string;
+  email: string | null;
+  role: string;
+  /** SHA-256 in hex. The token itself is never stored. */
+  token_hash: string;
+  created_by: string | null;
+  created_at: number;
+  expires_at: number;
 }
 
 export interface TemplateTable {
@@ -87,6 +143,8 @@ export interface BuildTable {
   attempts: number;
   events_read: number;
   is_legacy: number;
+  /** Of a snapshot: JSON, or null for none. */
+  volume_mounts: string | null;
 }
 
 export interface BuildLogTable {
@@ -143,8 +201,12 @@ export interface SandboxTable {
   timeout_ms: number;
   expire_not_before: number | null;
   pause_reason: string | null;
+  resume_ms: number | null;
+  suspended_by: string | null;
   keep_until: number | null;
   options_change: string | null;
+  /** JSON, or null for none. */
+  volume_mounts: string | null;
 }
 
 export interface SandboxEventTable {
@@ -196,6 +258,49 @@ export interface SecretTable {
   updated_at: number;
 }
 
+export interface SandboxLogTable {
+  sandbox_id: string;
+  team_id: string;
+  first_at: number;
+  last_at: number;
+  lines: number;
+  characters: number;
+  removed: number;
+  removed_at: number | null;
+}
+
+export interface LogLineTable {
+  sandbox_id: string;
+  at: number;
+  level: number;
+  is_guest: number;
+  logger: string;
+  message: string;
+  fields: string;
+}
+
+export interface SandboxMetricTable {
+  sandbox_id: string;
+  at: number;
+  step_ms: number;
+  cpu_count: number;
+  /** Hundredths of a percent. */
+  cpu_used: number;
+  memory_used: number;
+  memory_total: number;
+  memory_cache: number;
+  disk_used: number;
+  disk_total: number;
+}
+
+export interface TeamMetricTable {
+  team_id: string;
+  at: number;
+  step_ms: number;
+  concurrent: number;
+  starts: number;
+}
+
 export interface LinkTable {
   id: string;
   sandbox_id: string;
@@ -207,4 +312,87 @@ export interface LinkTable {
   token_hash: string;
   created_at: number;
   expires_at: number;
+}
+
+interface EventColumns {
+  /** Stays the same in every delivery. */
+  id: string;
+  team_id: string;
+  type: string;
+  /** The id of what changed. */
+  subject_id: string;
+  at: number;
+  actor: string;
+  reason: string | null;
+  request_id: string | null;
+  /** JSON. */
+  facts: string;
+}
+
+/** Events as the transactions of their changes wrote them, without a number yet. */
+export interface EventOutboxTable extends EventColumns {
+  position: Generated<number>;
+}
+
+export interface EventTable extends EventColumns {
+  /** Counts the events of all teams. */
+  number: number;
+  /** Counts the events of the team, without a gap. */
+  sequence: number;
+}
+
+export interface WebhookTable {
+  id: string;
+  team_id: string;
+  name: string;
+  url: string;
+  /** JSON, or null for all types. */
+  types: string | null;
+  enabled: number;
+  disabled_reason: string | null;
+  /** The secret that signs, encrypted. */
+  sealed: string;
+  key_id: string;
+  cursor: number;
+  failures: number;
+  failing_since: number | null;
+  retry_at: number | null;
+  last_error: string | null;
+  last_delivered_at: number | null;
+  skipped: number;
+  /** The API process that delivers it, until `lease_until`. */
+  owner: string | null;
+  lease_until: number;
+  created_at: number;
+  updated_at: number;
+}
+
+export interface WebhookDeliveryTable {
+  webhook_id: string;
+  sequence: number;
+  state: string;
+  attempts: number;
+  first_at: number;
+  next_at: number;
+  error: string;
+}
+
+export interface AuditTable {
+  number: number;
+  at: number;
+  request_id: string | null;
+  operation: string | null;
+  team_id: string | null;
+  actor: string;
+  user_id: string | null;
+  credential_id: string | null;
+  credential_mask: string | null;
+  address: string | null;
+  subject_id: string | null;
+  outcome: string;
+  status: number | null;
+  reason: string | null;
+  duration_ms: number | null;
+  made_ids: string | null;
+  count: number;
 }

@@ -2,6 +2,7 @@
 // removes its whole list; the builds stay, and can still be named by their ids.
 
 import { type Kysely, type SelectQueryBuilder, sql } from "kysely";
+import { recordTemplateEvent } from "./events/template-events.ts";
 import type { Database } from "./tables.ts";
 import { assignTag, touchTemplate } from "./templates.ts";
 
@@ -37,6 +38,7 @@ export class TagRepository {
     return await this.#db.transaction().execute(async (tx) => {
       if (!(await touchTemplate(tx, templateId, now))) return false;
       for (const tag of about.tags) await assignTag(tx, { templateId, buildId, tag, now });
+      await recordTemplateEvent(tx, templateId, { type: "template.lifecycle.updated", at: now, facts: { buildId, tags: about.tags } });
       return true;
     });
   }
@@ -46,6 +48,8 @@ export class TagRepository {
     await this.#db.transaction().execute(async (tx) => {
       if (!(await touchTemplate(tx, about.templateId, about.now))) return;
       await tx.deleteFrom("tag_assignments").where("template_id", "=", about.templateId).where("tag", "in", about.tags).execute();
+      const removed = { type: "template.lifecycle.updated", at: about.now, reason: "tags removed", facts: { tags: about.tags } } as const;
+      await recordTemplateEvent(tx, about.templateId, removed);
     });
   }
 

@@ -1,4 +1,5 @@
 import type { Kysely } from "kysely";
+import { recordTemplateEvent } from "./events/template-events.ts";
 import type { Database } from "./tables.ts";
 import { GLOBAL_NAMESPACE, touchTemplate } from "./templates.ts";
 
@@ -38,6 +39,8 @@ export class TemplateVisibilityRepository {
           .execute();
         if (!change.isPublic) await releaseBareNames(tx, change);
         else if (change.claimsBareNames) await claimBareNames(tx, change);
+        const facts = { isPublic: change.isPublic };
+        await recordTemplateEvent(tx, change.templateId, { type: "template.lifecycle.updated", at: change.now, facts });
         return { kind: "changed" };
       });
     } catch (error) {

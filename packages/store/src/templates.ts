@@ -1,5 +1,7 @@
 import type { Kysely, Selectable } from "kysely";
+import { recordTemplateEvent } from "./events/template-events.ts";
 import type { BuildTable, Database, TemplateTable } from "./tables.ts";
+import { mountsFrom, mountsText, type VolumeMount } from "./volume.ts";
 
 export const GLOBAL_NAMESPACE = "";
 export const DEFAULT_TAG = "default";
@@ -44,6 +46,8 @@ export interface Build {
   readonly context?: BuildContext;
   /** What every sandbox of this build has running. */
   readonly start?: BuildStart;
+  /** Of a snapshot: the volumes of its sandbox. Absent: none. */
+  readonly volumeMounts?: readonly VolumeMount[];
 }
 
 /** What one step of a build leaves to the next one besides files. The JSON form of `BuildContext` in spec/node/node.proto. */
@@ -221,6 +225,7 @@ export class TemplateRepository {
         .where("deleted_at", "is", null)
         .executeTakeFirst();
       if (updated.numUpdatedRows !== 1n) return false;
+      await recordTemplateEvent(tx, id, { type: "template.lifecycle.deleted", at: now });
       await tx.deleteFrom("template_aliases").where("template_id", "=", id).execute();
       await tx
         .updateTable("images")
@@ -345,6 +350,7 @@ export function buildRow(build: Build): Selectable<BuildTable> {
     attempts: 0,
     events_read: 0,
     is_legacy: 0,
+    volume_mounts: mountsText(build.volumeMounts ?? []),
   };
 }
 
@@ -373,5 +379,6 @@ export function buildFrom(row: Selectable<BuildTable>): Build {
     ...(row.layers_node_id === null ? {} : { layersNodeId: row.layers_node_id }),
     ...(row.context === null ? {} : { context: JSON.parse(row.context) as BuildContext }),
     ...(row.start === null ? {} : { start: JSON.parse(row.start) as BuildStart }),
+    ...(row.volume_mounts === null ? {} : { volumeMounts: mountsFrom(row.volume_mounts) }),
   };
 }

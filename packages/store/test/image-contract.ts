@@ -4,6 +4,7 @@ import { addRunning, addTeam, BY, newBuild, newImage, newSandbox, type StoreCont
 
 export function imageContract({ store, another }: StoreContext): void {
   const sandboxes = () => store().sandboxes;
+  const atMost = (count: number) => ({ sandboxes: count, cpu: null, memoryMb: null, diskMb: null });
   const pause = async (id: string, teamId: string, imageId: string): Promise<Sandbox | undefined> => {
     const image = newImage(teamId, imageId, { sandboxId: id, kind: "pause" });
     const begin = { from: "running", to: "pausing", event: "pause", now: 20, ...BY, set: { imageId } } as const;
@@ -59,7 +60,7 @@ export function imageContract({ store, another }: StoreContext): void {
     const teamId = await addTeam(store());
     const second = await another();
     const asked = Array.from({ length: 12 }, (_, i) =>
-      (i % 2 ? store() : second).sandboxes.insert(newSandbox(teamId), { ...BY, maxOfTeam: 5 }).then(
+      (i % 2 ? store() : second).sandboxes.insert(newSandbox(teamId), { ...BY, limits: atMost(5) }).then(
         () => "ok",
         (error: { code: string }) => error.code,
       ),
@@ -71,10 +72,10 @@ export function imageContract({ store, another }: StoreContext): void {
     const other = await addTeam(store());
     const paused = await addRunning(store(), other);
     await pause(paused, other, "img1");
-    await sandboxes().insert(newSandbox(other), { ...BY, maxOfTeam: 1 });
+    await sandboxes().insert(newSandbox(other), { ...BY, limits: atMost(1) });
     const resume = { from: "paused", to: "resuming", event: "resume", now: 50, ...BY } as const;
-    await expect(sandboxes().transition(paused, { ...resume, maxOfTeam: 1 })).rejects.toMatchObject({ code: "limit_reached" });
-    expect(await sandboxes().transition(paused, { ...resume, maxOfTeam: 2 })).toMatchObject({ state: "resuming" });
+    await expect(sandboxes().transition(paused, { ...resume, limits: atMost(1) })).rejects.toMatchObject({ code: "limit_reached" });
+    expect(await sandboxes().transition(paused, { ...resume, limits: atMost(2) })).toMatchObject({ state: "resuming" });
   });
 
   it("expires what is to be paused apart from what is to be killed, and puts off what could not be", async () => {

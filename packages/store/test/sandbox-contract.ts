@@ -21,6 +21,8 @@ export const NOT_STARTED = {
   expireNotBefore: null,
   pauseReason: null,
   keepUntil: null,
+  resumeMs: null,
+  suspendedBy: null,
 } as const;
 
 export function sandboxContract({ store, another }: StoreContext): void {
@@ -134,8 +136,10 @@ export function sandboxContract({ store, another }: StoreContext): void {
   });
 
   it("routes to running sandboxes until their end", async () => {
-    const id = await addRunning(store(), await addTeam(store()), { endAt: 100 });
+    const teamId = await addTeam(store());
+    const id = await addRunning(store(), teamId, { endAt: 100 });
     expect(await store().sandboxes.findRoute(id, 99)).toEqual({
+      teamId,
       nodeId: "node1",
       nodeUrl: "http://node1",
       startedAt: 2_000,

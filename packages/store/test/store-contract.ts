@@ -44,6 +44,7 @@ export function newSandbox(teamId: string, fields: Partial<NewSandbox> = {}): Ne
     autoPauseMemory: true,
     autoResume: false,
     timeoutMs: 300_000,
+    volumeMounts: [],
     ...fields,
   };
 }
@@ -95,7 +96,7 @@ export function identityContract({ store }: StoreContext): void {
     await store().identity.addApiKey({ ...key("h1"), teamId });
     const owner = await store().identity.findKeyOwner("h1");
     expect(owner).toMatchObject({ team: { id: teamId, slug: "slugged" }, lastUsedAt: null, expiresAt: null });
-    await store().identity.touchKey(owner?.keyId ?? "", 77);
+    await store().identity.touch("api_keys", owner?.keyId ?? "", 77);
     expect((await store().identity.findKeyOwner("h1"))?.lastUsedAt).toBe(77);
     expect(await store().identity.findKeyOwner("h2")).toBeUndefined();
   });
@@ -109,7 +110,7 @@ export function identityContract({ store }: StoreContext): void {
       [150, 91, 100],
       [160, 101, 160],
     ] as const) {
-      await store().identity.touchKey(added.id, at, unlessSince);
+      await store().identity.touch("api_keys", added.id, at, unlessSince);
       expect((await store().identity.findKeyOwner("h"))?.lastUsedAt).toBe(recorded);
     }
   });
@@ -133,12 +134,13 @@ export function identityContract({ store }: StoreContext): void {
     await identity.addApiKey({ ...second, teamId, createdBy: "u" });
     await identity.addApiKey({ ...first, teamId });
     await identity.addApiKey({ ...key("h3"), teamId: other });
+    const unlimited = { scopes: null, sandboxMetadata: null, memberId: null, lastUsedAt: null };
     expect(await keys.listOfTeam(teamId)).toEqual([
-      { id: first.id, name: "first", mask: first.mask, createdAt: 1, createdBy: null, lastUsedAt: null, expiresAt: null },
-      { id: second.id, name: "second", mask: second.mask, createdAt: 2, createdBy: "u", lastUsedAt: null, expiresAt: 9 },
+      { id: first.id, name: "first", mask: first.mask, createdAt: 1, createdBy: null, expiresAt: null, ...unlimited },
+      { id: second.id, name: "second", mask: second.mask, createdAt: 2, createdBy: "u", expiresAt: 9, ...unlimited },
     ]);
-    expect(await keys.rename(other, first.id, "taken")).toBe(false);
-    expect(await keys.rename(teamId, first.id, "renamed")).toBe(true);
+    expect(await keys.rename(other, first.id, { name: "taken", now: 5 })).toBe(false);
+    expect(await keys.rename(teamId, first.id, { name: "renamed", now: 5 })).toBe(true);
     expect(await keys.removeKey(other, first.id, 5)).toBe(false);
     expect(await keys.removeKey(teamId, second.id, 5)).toBe(true);
     expect(await keys.removeKey(teamId, second.id, 5)).toBe(false);
@@ -164,7 +166,7 @@ export function identityContract({ store }: StoreContext): void {
     expect(await identity.findKeyOwner("seeded")).toBeUndefined();
     expect(await identity.findTokenUser("token")).toBeUndefined();
     expect(await keys.listOfTeam(teamId)).toEqual([]);
-    expect(await keys.rename(teamId, seeded.id, "x")).toBe(false);
+    expect(await keys.rename(teamId, seeded.id, { name: "x", now: 5 })).toBe(false);
     expect(await keys.removeKey(teamId, seeded.id, 5)).toBe(false);
   });
 
@@ -174,7 +176,14 @@ export function identityContract({ store }: StoreContext): void {
     await store().identity.putMembership({ teamId: first, userId: "u", isDefault: false });
     await store().identity.putMembership({ teamId: second, userId: "u", isDefault: true });
     await store().identity.addAccessToken({ ...key("t"), userId: "u" });
-    expect(await store().identity.findTokenUser("t")).toEqual({ userId: "u", expiresAt: null });
+    expect(await store().identity.findTokenUser("t")).toEqual({
+      tokenId: expect.any(String),
+      mask: key("t").mask,
+      userId: "u",
+      expiresAt: null,
+      scopes: null,
+      lastUsedAt: null,
+    });
     expect((await store().identity.listMemberships("u")).map(({ team }) => team.id)).toEqual([second, first]);
   });
 }

@@ -11,10 +11,17 @@ import { openStore, refuseNewerDatabase, type Store } from "../src/index.ts";
 import { MIGRATIONS } from "../src/migrations/index.ts";
 import { sandboxRow } from "../src/sandbox.ts";
 import type { Database } from "../src/tables.ts";
+import { auditContract } from "./audit-contract.ts";
+import { egressContract } from "./egress-contract.ts";
+import { eventContract } from "./event-contract.ts";
 import { imageContract } from "./image-contract.ts";
+import { limitContract } from "./limit-contract.ts";
+import { logContract } from "./log-contract.ts";
+import { metricContract } from "./metric-contract.ts";
 import { NOT_STARTED, sandboxContract } from "./sandbox-contract.ts";
 import { identityContract, newSandbox, templateContract } from "./store-contract.ts";
 import { templateNameContract } from "./template-name-contract.ts";
+import { volumeContract } from "./volume-contract.ts";
 
 describe.each(["sqlite", "postgres"] as const)("the store on %s", (kind) => {
   let folder: string;
@@ -61,7 +68,25 @@ describe.each(["sqlite", "postgres"] as const)("the store on %s", (kind) => {
   describe("templates", () => templateContract(context));
   describe("names, visibility and tags", () => templateNameContract(context));
   describe("sandboxes", () => sandboxContract(context));
+  describe("logs of sandboxes", () => logContract(context));
+  describe("egress logs", () => egressContract(context));
+  describe("metrics", () => metricContract(context));
   describe("images, snapshots and keys", () => imageContract(context));
+  describe("limits", () => limitContract(context));
+  describe("volumes", () => volumeContract(context));
+  describe("events", () => eventContract(context));
+  describe("the audit log", () => auditContract(context));
+
+  it("refuses changes of lines of the audit log", async () => {
+    const dialect = kind === "postgres" ? createPostgresDialect(url, undefined) : createSqliteDialect(url.slice("sqlite:".length));
+    await using db = new Kysely<Database>({ dialect });
+    const { last } = await db.selectFrom("audit_counter").select("last").executeTakeFirstOrThrow();
+    expect(last).toBe(0);
+    await sql`insert into audit_log (number, at, actor, outcome, count) values (1, 1, 'admin', 'done', 1)`.execute(db);
+    await expect(db.updateTable("audit_log").set({ outcome: "failed" }).execute()).rejects.toThrow(
+      /lines of the audit log are not changed/,
+    );
+  });
 
   it("is refused, and left as it is, when a newer version has changed its tables", async () => {
     const dialect = kind === "postgres" ? createPostgresDialect(url, undefined) : createSqliteDialect(url.slice("sqlite:".length));
@@ -88,7 +113,14 @@ describe.each(["sqlite", "postgres"] as const)("the store on %s", (kind) => {
     await db.insertInto("teams").values({ id: "t", slug: "t", name: "t", created_at: 1 }).execute();
     const before = { "i-denied": 0, "i-allowed": 1, "i-unset": null };
     for (const [id, allowed] of Object.entries(before)) {
-      const { options: _options, options_change: _change, ...row } = sandboxRow(newSandbox("t", { id }));
+      const {
+        options: _options,
+        options_change: _change,
+        resume_ms: _rest,
+        suspended_by: _by,
+        volume_mounts: _mounts,
+        ...row
+      } = sandboxRow(newSandbox("t", { id }));
       await db
         .insertInto("sandboxes")
         .values({ ...row, allow_internet_access: allowed } as never)

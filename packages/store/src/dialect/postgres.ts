@@ -1,6 +1,7 @@
 import type { Logger } from "@skerry/base";
 import { type Dialect, PostgresDialect } from "kysely";
 import pg from "pg";
+import { connections } from "../metrics.ts";
 
 /** PostgreSQL returns int8 as text. The values here are times and counts, far below 2^53. */
 const INT8_OID = 20;
@@ -22,5 +23,11 @@ export function createPostgresDialect(url: string, logger: Logger | undefined): 
   const complain = (error: Error) => logger?.warn({ err: error }, "a database connection failed");
   pool.on("error", complain);
   pool.on("connect", (client) => client.on("error", () => {}));
+  connections.observe(() => {
+    if (pool.ended) return undefined;
+    const { totalCount, idleCount, waitingCount } = pool;
+    const counts = { used: totalCount - idleCount, idle: idleCount, waiting: waitingCount };
+    return Object.entries(counts).map(([state, value]) => ({ value, labels: { state } }));
+  });
   return new PostgresDialect({ pool });
 }

@@ -1,8 +1,8 @@
 import { closeSync, openSync } from "node:fs";
 import { allocateInBackground } from "@skerry/base/linux";
 
-/** Reserved size of the log. SQLite restarts its log after 4 MiB; on a full disk it cannot, so the same amount is added. */
-const WAL_BYTES = 8 * 1024 * 1024;
+/** Reserved size of the log. SQLite restarts its log after 4 MiB; on a full disk it cannot, so what it writes then is added. */
+const WAL_BYTES = 16 * 1024 * 1024;
 
 /**
  * Reserves disk space for the write-ahead log of an open database, so that sandboxes can be ended on a full disk. Changes neither the size
