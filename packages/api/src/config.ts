@@ -1,15 +1,13 @@
 import type { SandboxOrigin } from "./links/link-service.ts";
+import type { OidcConfig } from "./sign-in/oidc-config.ts";
+import type { Limits } from "./teams/limits.ts";
 
 export interface ApiConfig {
   readonly host: string;
   /** 0 binds a free port, which `listen()` returns. */
   readonly port: number;
-  /** Longest time that a sandbox may run, in hours. */
-  readonly maxTimeoutHours: number;
-  /** How many sandboxes a team may run at the same time. Paused sandboxes do not count. */
-  readonly maxSandboxes: number;
-  /** How many builds a team may have queued or running at the same time. */
-  readonly maxBuilds: number;
+  /** The limits of teams without a tier. */
+  readonly limits: Limits;
   /** How many builds a node carries out at the same time. */
   readonly buildsAtOnce: number;
   /** How long uploaded files of builds are kept after their last use, in days. */
@@ -18,6 +16,14 @@ export interface ApiConfig {
   readonly maxUploadMb: number;
   /** Where clients reach this API. Unset: the address that a request was sent to. */
   readonly publicUrl?: string;
+  /** How long events are kept, in days. */
+  readonly eventDays: number;
+  /** Addresses and networks that webhooks may lead to although they are not public. */
+  readonly webhookNetworks?: readonly string[];
+  /** Of the operator: the proxies of sandboxes may be there. */
+  readonly privateNetworks?: readonly string[];
+  /** How many events of a team are kept. */
+  readonly maxEvents: number;
   /** The name of this API process. It is the same after a restart, so that the process finds its unfinished work. */
   readonly ownerId: string;
   /** Shown as `envdVersion` for a sandbox whose node has not reported its own. */
@@ -26,6 +32,22 @@ export interface ApiConfig {
   readonly advertiseDomain?: string;
   /** Where links to ports of sandboxes lead. Default: `http://…localhost:4681`. */
   readonly sandboxOrigin?: SandboxOrigin;
+  /** How long metrics are kept, in days. Default: 30. */
+  readonly metricsDays?: number;
+  /** How long logs of sandboxes are kept, in days. Default: 7. */
+  readonly logDays?: number;
+  /** Size of all logs of a team's sandboxes, in MiB. Default: 256. */
+  readonly logTeamMb?: number;
+  /** How long the audit log is kept, in days. Default: 365. */
+  readonly auditDays?: number;
+  /** How many lines of the audit log are kept. Default: 10,000,000. */
+  readonly maxAuditLines?: number;
+  /** Addresses and networks of proxies whose `X-Forwarded-For` names the client. */
+  readonly trustedProxies?: readonly string[];
+  /** Absent: users have access tokens of the platform only. */
+  readonly oidc?: OidcConfig;
+  /** The size of a volume for which none is given, in MiB. Default: 10,240. */
+  readonly volumeSizeMb?: number;
   readonly timing?: Partial<ApiTiming>;
 }
 
@@ -47,12 +69,18 @@ export interface ApiTiming {
   readonly waitTimeoutMs: number;
   /** How long a shutdown waits for requests under way. Shorter than the 30 s after which `./skerry down` kills the process. */
   readonly drainMs: number;
+  /** Shortest time between two attempts to read the keys of the identity provider. */
+  readonly providerRetryMs: number;
   readonly expiryScanMs: number;
   /**
    * How long the guest may keep its sandbox from being paused after the timeout. Then the sandbox is paused without its memory, or killed.
    */
   readonly autoPauseGraceMs: number;
   readonly reconcileMs: number;
+  /** Interval between two collections of metrics. */
+  readonly metricsMs: number;
+  /** Interval between two searches for logs that are too old or too many. */
+  readonly logLookMs: number;
   /** Time after which an image that no entry refers to is deleted from its node. */
   readonly strayImageMs: number;
   /** Interval between two requests to a node for its unused layers. */
@@ -84,6 +112,25 @@ export interface ApiTiming {
   readonly uploadIdleMs: number;
   /** How long the log of a build is kept after its end. */
   readonly keepBuildLogsMs: number;
+  /** Interval between two looks for new events. */
+  readonly eventLookMs: number;
+  /** Longest silence of an event stream, after which its credentials are checked again. */
+  readonly eventHeartbeatMs: number;
+  /** Interval between two looks for webhooks that nobody delivers. */
+  readonly webhookLookMs: number;
+  /** How long an endpoint may take for one delivery. */
+  readonly webhookTimeoutMs: number;
+  /** The wait after the first failure of a delivery, and the longest one. */
+  readonly webhookRetryMs: number;
+  readonly webhookLongestRetryMs: number;
+  /** How long a delivery is tried again. */
+  readonly webhookGiveUpMs: number;
+  /** Interval between two deletions of old events. */
+  readonly eventCleanMs: number;
+  /** Interval between two looks after the audit log. */
+  readonly auditLookMs: number;
+  /** Lifetime of the token of a volume. */
+  readonly volumeTokenMs: number;
   /** Interval between two searches for uploads and logs that nothing needs. */
   readonly uploadLookMs: number;
 }
@@ -91,6 +138,7 @@ export interface ApiTiming {
 const DAY_MS = 24 * 3_600_000;
 
 export const DEFAULT_TIMING: ApiTiming = {
+  providerRetryMs: 10_000,
   createTimeoutMs: 60_000,
   pauseTimeoutMs: 120_000,
   resumeTimeoutMs: 60_000,
@@ -105,6 +153,8 @@ export const DEFAULT_TIMING: ApiTiming = {
   expiryScanMs: 200,
   autoPauseGraceMs: 60_000,
   reconcileMs: 2_000,
+  metricsMs: 5_000,
+  logLookMs: 600_000,
   strayImageMs: 60_000,
   layerLookMs: 60_000,
   unusedLayerMs: 600_000,
@@ -119,5 +169,15 @@ export const DEFAULT_TIMING: ApiTiming = {
   uploadLinkMs: 30 * 60_000,
   uploadIdleMs: 60_000,
   keepBuildLogsMs: 90 * DAY_MS,
+  eventLookMs: 100,
+  eventHeartbeatMs: 15_000,
+  webhookLookMs: 1_000,
+  webhookTimeoutMs: 15_000,
+  webhookRetryMs: 5_000,
+  webhookLongestRetryMs: 3_600_000,
+  webhookGiveUpMs: 3 * DAY_MS,
+  eventCleanMs: 60_000,
+  auditLookMs: 10_000,
+  volumeTokenMs: DAY_MS,
   uploadLookMs: 600_000,
 };

@@ -5,8 +5,14 @@ import type { BlobStore } from "@skerry/blobs";
 import type { Store } from "@skerry/store";
 import type { RouteService } from "@skerry/wire/control";
 import type { FastifyInstance } from "fastify";
+import { AccountService } from "./accounts/account-service.ts";
+import { createAudit } from "./audit/create-audit.ts";
 import { createBuilds } from "./builds/create-builds.ts";
 import { type ApiConfig, type ApiTiming, DEFAULT_TIMING } from "./config.ts";
+import { EgressCollector } from "./egress/egress-collector.ts";
+import { EgressService } from "./egress/egress-service.ts";
+import { createEvents } from "./events/create-events.ts";
+import { RequestRates } from "./http/request-rates.ts";
 import { createServer } from "./http/server.ts";
 import { IdempotentRequests } from "./idempotency/idempotent-requests.ts";
 import { authenticate } from "./keys/authenticate.ts";
@@ -14,27 +20,46 @@ import { accessTokenOf, trafficTokenOf } from "./keys/credential.ts";
 import { KeyService } from "./keys/key-service.ts";
 import { LinkService, type SandboxOrigin } from "./links/link-service.ts";
 import { Liveness } from "./liveness.ts";
+import { LogCleaner } from "./logs/log-cleaner.ts";
+import { LogService } from "./logs/log-service.ts";
+import { MetricRounds } from "./metrics/metric-rounds.ts";
+import { MetricsService } from "./metrics/metrics-service.ts";
+import { StartCounts } from "./metrics/start-counts.ts";
+import { UsageCollector } from "./metrics/usage-collector.ts";
 import type { NodeDirectory } from "./nodes/directory.ts";
 import { NodeService } from "./nodes/node-service.ts";
 import { Nodes } from "./nodes/nodes.ts";
+import { observePlatform } from "./observe/observe-platform.ts";
 import type { SandboxDeps } from "./sandboxes/deps.ts";
 import { ImageDeletions } from "./sandboxes/images/image-deletions.ts";
 import { AutoPauses } from "./sandboxes/lifecycle/auto-pauses.ts";
 import { Expiry } from "./sandboxes/lifecycle/expiry.ts";
 import { SandboxKills } from "./sandboxes/lifecycle/kills.ts";
 import { newRun, type Owner, SandboxMoves } from "./sandboxes/lifecycle/moves.ts";
+import { Revivals } from "./sandboxes/lifecycle/revivals.ts";
+import { ShutdownGate } from "./sandboxes/lifecycle/suspension.ts";
 import { GivenUp } from "./sandboxes/reconcile/given-up.ts";
 import { LeftOvers } from "./sandboxes/reconcile/left-overs.ts";
 import { ReconcileRounds } from "./sandboxes/reconcile/reconcile-rounds.ts";
 import { SandboxService } from "./sandboxes/service.ts";
+import { OutgoingProxies } from "./secrets/outgoing-proxies.ts";
+import { SandboxSecretsSource } from "./secrets/sandbox-secrets.ts";
 import { type EncryptionKey, SecretBox } from "./secrets/secret-box.ts";
 import { SecretService } from "./secrets/secret-service.ts";
+import { SignIns } from "./sign-in/sign-ins.ts";
 import { SnapshotService } from "./snapshots/snapshot-service.ts";
+import { StatusService } from "./status/status-service.ts";
+import { LimitService } from "./teams/limit-service.ts";
+import { MemberService } from "./teams/member-service.ts";
+import { StandingService } from "./teams/standing-service.ts";
 import { TeamLimits } from "./teams/team-limits.ts";
 import { TeamService } from "./teams/team-service.ts";
 import { TagService } from "./templates/tag-service.ts";
 import { TemplateService } from "./templates/template-service.ts";
 import { createRouteService } from "./traffic/route-service.ts";
+import { createVolumes } from "./volumes/create-volumes.ts";
+import { VolumeDeletions } from "./volumes/volume-deletions.ts";
+import { createWebhooks } from "./webhooks/create-webhooks.ts";
 
 const LOCAL_ORIGIN: SandboxOrigin = { scheme: "http", domain: "localhost:4681" };
 
@@ -63,6 +88,8 @@ export interface Api extends AsyncDisposable {
   reconcile(): Promise<void>;
   /** Runs one round of the build scheduler now. */
   buildRound(): Promise<void>;
+  /** Collects and stores metrics now. */
+  metricRound(): Promise<void>;
   /** Looks for uploads that nothing needs now. */
   cleanUploads(): Promise<void>;
   readonly fastify: FastifyInstance;
@@ -75,17 +102,24 @@ export async function createApi(config: ApiConfig, deps: ApiDeps): Promise<Api> 
   const run = newRun(config.ownerId);
   const beats = { processes: store.processes, beatMs: timing.beatMs, deadAfterMs: timing.deadAfterMs, clock, logger };
   const liveness = new Liveness(run, { ...beats, measureClock: () => store.clock.measure() });
-  const work = sandboxDeps(config, deps, { timing, owner: { id: config.ownerId, run, liveness } });
+  const box = new SecretBox(deps.secrets.encryptionKeys);
+  const work = sandboxDeps(config, deps, { box, timing, owner: { id: config.ownerId, run, liveness } });
   const service = new SandboxService(work);
   const { builds, uploads, scheduler, cleaner } = createBuilds(config, { ...deps, work });
+  const events = createEvents(config, { ...deps, timing });
+  const audit = createAudit(config, { ...deps, timing, run, liveness });
+  const webhooks = createWebhooks(config, { store, feed: events.feed, box, clock, logger, timing, owner: run });
+  const volumes = createVolumes(config, work);
   const pauses = new AutoPauses(work);
   const expiry = new Expiry({ ...work, sandboxes: store.sandboxes, pauses, scanMs: timing.expiryScanMs });
   const tokens = {
     accessTokenOf: (id: string) => accessTokenOf(deps.secrets.tokenSeed, id),
     trafficTokenOf: (id: string) => trafficTokenOf(deps.secrets.tokenSeed, id),
   };
-  const auth = { identity: store.identity, adminToken: deps.secrets.adminToken, clock };
-  const vault = new SecretService({ secrets: store.secrets, box: new SecretBox(deps.secrets.encryptionKeys), clock, logger });
+  const signIns = config.oidc && new SignIns(config.oidc, { users: store.providerUsers, clock, logger, retryMs: timing.providerRetryMs });
+  const auth = { identity: store.identity, adminToken: deps.secrets.adminToken, signIns, clock };
+  const vault = new SecretService({ secrets: store.secrets, box, clock, logger });
+  const proxies = new OutgoingProxies({ box, changes: store.sandboxes.changes, privateNetworks: config.privateNetworks ?? [], logger });
   const links = new LinkService({ links: store.links, clock, origin: config.sandboxOrigin ?? LOCAL_ORIGIN });
   const fastify = await createServer({
     services: {
@@ -96,43 +130,88 @@ export async function createApi(config: ApiConfig, deps: ApiDeps): Promise<Api> 
       uploads,
       tags: new TagService({ tags: store.tags, templates: work.templates, clock }),
       teams: new TeamService({ identity: store.identity, clock }),
+      members: new MemberService({ ...store, clock }),
+      accounts: new AccountService({ ...store, clock }),
       keys: new KeyService({ ...store, clock }),
+      limits: new LimitService({ repository: store.limits, identity: store.identity, defaults: config.limits, clock }),
+      standings: new StandingService(store.identity),
       secrets: vault,
+      proxies,
       links,
+      events: events.service,
+      audit: audit.service,
+      status: new StatusService({ ...store, clock }),
+      webhooks: webhooks.service,
       nodes: new NodeService({ nodes: work.nodes, repository: store.nodes, clock, timeoutMs: timing.listTimeoutMs }),
+      metrics: new MetricsService({ ...store, clock }),
+      logs: new LogService({ ...store, clock }),
+      egress: new EgressService({ ...store, clock }),
+      volumes: volumes.service,
       clusterId: store.clusterId,
       idempotency: new IdempotentRequests({ ...work, keys: store.idempotency, ...tokens }),
       encoding: { ...config, ...tokens },
     },
-    authenticate: (schemes, headers) => authenticate(auth, schemes, headers),
+    rates: new RequestRates({ limitsOf: (teamId) => work.limits.of(teamId), defaults: config.limits }),
+    authenticate: (operation, headers, onFound) => authenticate(auth, operation, headers, onFound),
+    audit: { trail: audit.trail, run },
+    trustedProxies: config.trustedProxies ?? [],
     uploadIdleMs: timing.uploadIdleMs,
+    volumeContent: volumes.content,
     clock,
     logger,
   });
   const rounds = new ReconcileRounds(work);
+  const metrics = metricRounds(config, work);
+  const logCleaner = createLogCleaner(config, work);
+
+  const revivals = new Revivals(work);
+  let endObserving = () => {};
 
   const close = async () => {
+    endObserving();
+    events.service.stop();
     const late = setTimeout(() => fastify.server.closeAllConnections(), timing.drainMs);
-    await Promise.all([rounds.stop(), expiry.stop(), scheduler.stop(), cleaner.stop(), fastify.close()]);
+    await Promise.all([
+      rounds.stop(),
+      metrics.stop(),
+      logCleaner.stop(),
+      revivals.stop(),
+      expiry.stop(),
+      scheduler.stop(),
+      cleaner.stop(),
+      webhooks.stop(),
+      fastify.close(),
+    ]);
     clearTimeout(late);
     await pauses.stop();
-    await Promise.all([work.kills.stop(), work.images.stop()]);
+    await Promise.all([work.kills.stop(), work.images.stop(), work.volumes.stop()]);
+    await events.stop();
+    await audit.trail.stop();
     await liveness.stop();
   };
   return {
     async listen() {
       await liveness.start();
       await vault.reseal();
+      await proxies.reseal();
       expiry.start();
       rounds.start();
+      metrics.start();
+      logCleaner.start();
+      revivals.start();
       scheduler.start();
       cleaner.start();
+      events.start();
+      audit.trail.start();
+      await webhooks.start();
+      endObserving = observePlatform(work);
       await fastify.listen({ host: config.host, port: config.port });
       const { port } = fastify.server.address() as AddressInfo;
       return { url: `http://${isIPv6(config.host) ? `[${config.host}]` : config.host}:${port}`, port };
     },
     close,
     reconcile: () => rounds.now(),
+    metricRound: () => metrics.now(),
     buildRound: () => scheduler.now(),
     cleanUploads: () => cleaner.look(),
     fastify,
@@ -148,8 +227,35 @@ export async function createApi(config: ApiConfig, deps: ApiDeps): Promise<Api> 
   };
 }
 
-function sandboxDeps(config: ApiConfig, deps: ApiDeps, about: { timing: ApiTiming; owner: Owner }): SandboxDeps {
-  const { timing, owner } = about;
+function metricRounds(config: ApiConfig, { store, nodes, starts, clock, logger, timing }: SandboxDeps): MetricRounds {
+  const collector = new UsageCollector({ nodes, sandboxMetrics: store.sandboxMetrics, clock, logger, timeoutMs: timing.listTimeoutMs });
+  const egress = new EgressCollector({ nodes, egress: store.egress, clock, logger, timeoutMs: timing.listTimeoutMs });
+  const keepMs = metricsMs(config);
+  return new MetricRounds({ store, collectors: [collector, egress], starts, clock, logger, roundMs: timing.metricsMs, keepMs });
+}
+
+function metricsMs({ metricsDays = 30 }: ApiConfig): number {
+  return metricsDays * 24 * 3_600_000;
+}
+
+function createLogCleaner(config: ApiConfig, { store, clock, logger, timing }: SandboxDeps): LogCleaner {
+  const keepMs = (config.logDays ?? 7) * 24 * 3_600_000;
+  const maxTeamCharacters = (config.logTeamMb ?? 256) * 1024 * 1024;
+  const { sandboxLogs, egress } = store;
+  return new LogCleaner({
+    sandboxLogs,
+    egress,
+    keepCountsMs: metricsMs(config),
+    clock,
+    logger,
+    keepMs,
+    maxTeamCharacters,
+    lookMs: timing.logLookMs,
+  });
+}
+
+function sandboxDeps(config: ApiConfig, deps: ApiDeps, about: { box: SecretBox; timing: ApiTiming; owner: Owner }): SandboxDeps {
+  const { box, timing, owner } = about;
   const { store, clock, logger } = deps;
   const nodes = new Nodes(deps.nodes, logger);
   const { sandboxes } = store;
@@ -157,19 +263,25 @@ function sandboxDeps(config: ApiConfig, deps: ApiDeps, about: { timing: ApiTimin
   const images = new ImageDeletions({ images: store.images, nodes, clock, logger, timeoutMs: timing.killTimeoutMs });
   const kills = new SandboxKills({ sandboxes, nodes, moves, images, clock, logger, killTimeoutMs: timing.killTimeoutMs });
   const leftOvers = new LeftOvers(moves, owner.liveness);
+  const { killTimeoutMs: timeoutMs, createTimeoutMs } = timing;
+  const volumes = new VolumeDeletions({ ...store, nodes, leftOvers, clock, logger, timeoutMs, longestCreateMs: createTimeoutMs * 2 });
   return {
     config,
     timing,
     store,
     templates: new TemplateService({ ...store, imageDeletions: images, clock }),
     nodes,
-    limits: new TeamLimits(config),
+    limits: new TeamLimits({ repository: store.limits, defaults: config.limits }),
     moves,
     kills,
     images,
     leftOvers,
+    volumes,
     givenUp: new GivenUp(),
+    starts: new StartCounts(),
+    gate: new ShutdownGate(),
     tokenSeed: deps.secrets.tokenSeed,
+    secrets: new SandboxSecretsSource({ secrets: store.secrets, box, tokenSeed: deps.secrets.tokenSeed, logger }),
     clock,
     logger,
   };

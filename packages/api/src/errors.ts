@@ -27,10 +27,6 @@ export function validationError(detail: string): PlatformError {
   return publicError("invalid_argument", `validation error: ${detail}`);
 }
 
-export function notBuilt(what: string): PlatformError {
-  return publicError("not_implemented", `${what} is not built yet`);
-}
-
 /**
  * The error is the same for an unknown sandbox and for a sandbox of another team. For a day after a sandbox of the caller's team has ended,
  * the message says when and why.

@@ -9,3 +9,6 @@ export { remoteNodes, rpcTransport } from "./nodes/remote-nodes.ts";
 export { type EncryptionKey, newEncryptionKey, parseEncryptionKeys } from "./secrets/secret-box.ts";
 export { findOwner, type SeedSecrets, seedIdentity } from "./seed/seed-identity.ts";
 export { seedTemplates } from "./seed/seed-templates.ts";
+export { isSafeUrl as isSafeProviderUrl } from "./sign-in/fetch-json.ts";
+export type { GroupGrant, OidcConfig } from "./sign-in/oidc-config.ts";
+export { DEFAULT_LIMITS, type Limits, limitEntries } from "./teams/limits.ts";

@@ -13,7 +13,9 @@ import {
   type ApiConfig,
   type ApiTiming,
   createApi,
+  DEFAULT_LIMITS,
   type EncryptionKey,
+  type Limits,
   newEncryptionKey,
   parseEncryptionKeys,
 } from "../src/index.ts";
@@ -40,9 +42,9 @@ export interface CallOptions {
 export interface HarnessOptions {
   readonly nodes?: number;
   readonly timing?: Partial<ApiTiming>;
-  readonly maxSandboxes?: number;
-  readonly maxBuilds?: number;
+  readonly limits?: Partial<Limits>;
   readonly buildsAtOnce?: number;
+  readonly webhookNetworks?: readonly string[];
 }
 
 const SKEW_MS = 90_000;
@@ -92,8 +94,8 @@ export class ApiHarness implements AsyncDisposable {
     const harness = await ApiHarness.seeded(databaseUrl, nodes, (store, all) => new ApiHarness(store, all));
     harness.api = await harness.createApi({
       ...(options.timing ? { timing: { ...TIMING, ...options.timing } } : {}),
-      ...(options.maxSandboxes === undefined ? {} : { maxSandboxes: options.maxSandboxes }),
-      ...(options.maxBuilds === undefined ? {} : { maxBuilds: options.maxBuilds }),
+      ...(options.limits === undefined ? {} : { limits: { ...DEFAULT_LIMITS, ...options.limits } }),
+      ...(options.webhookNetworks === undefined ? {} : { webhookNetworks: options.webhookNetworks }),
       ...(options.buildsAtOnce === undefined ? {} : { buildsAtOnce: options.buildsAtOnce }),
     });
     ({ url: harness.url } = await harness.api.listen());
@@ -142,11 +144,11 @@ export class ApiHarness implements AsyncDisposable {
       {
         host: "127.0.0.1",
         port: 0,
-        maxTimeoutHours: 24,
-        maxSandboxes: 1000,
-        maxBuilds: 20,
+        limits: DEFAULT_LIMITS,
         buildsAtOnce: 2,
         buildCacheDays: 7,
+        eventDays: 7,
+        maxEvents: 100_000,
         maxUploadMb: 16,
         ownerId: "api1",
         agentVersion: "0.6.4",
@@ -176,8 +178,8 @@ export class ApiHarness implements AsyncDisposable {
       },
       ...(hasBody ? { body: (options.raw ?? JSON.stringify(options.body)) as string } : {}),
     });
-    const text = await response.text();
-    const isJson = response.headers.get("content-type")?.includes("json") ?? false;
+    const text = response.headers.get("content-type") === "text/event-stream" ? await beginningOf(response) : await response.text();
+    const isJson = response.headers.get("content-type")?.includes("application/json") ?? false;
     return { status: response.status, text, body: isJson ? JSON.parse(text) : undefined, headers: Object.fromEntries(response.headers) };
   }
 
@@ -230,6 +232,14 @@ export class ApiHarness implements AsyncDisposable {
       "default",
     );
   }
+}
+
+/** Of a stream that does not end by itself. */
+async function beginningOf(response: Response): Promise<string> {
+  const reader = response.body?.getReader();
+  const { value } = (await reader?.read()) ?? {};
+  await reader?.cancel();
+  return new TextDecoder().decode(value);
 }
 
 /** Most tests provoke failures, so the log is shown only on demand (`TEST_LOG`). */

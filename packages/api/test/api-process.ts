@@ -3,13 +3,13 @@
 import { writeSync } from "node:fs";
 import { createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
-import { createApi } from "@skerry/api";
+import { createApi, DEFAULT_LIMITS } from "@skerry/api";
 import { createLogger, Secret } from "@skerry/base";
 import { openFolderBlobStore } from "@skerry/blobs";
 import { openStore } from "@skerry/store";
 import { NodeService } from "@skerry/wire/node";
 
-const { DATABASE_URL = "", NODE_URL = "", BLOBS_DIR = "" } = process.env;
+const { DATABASE_URL = "", NODE_URL = "", BLOBS_DIR = "", MAX_SANDBOXES = "100", OWNER_ID = "api-process" } = process.env;
 const store = await openStore(DATABASE_URL);
 const client = createClient(NodeService, createConnectTransport({ baseUrl: NODE_URL, httpVersion: "1.1" }));
 const { nodeId } = await client.getInfo({});
@@ -17,13 +17,14 @@ const api = await createApi(
   {
     host: "127.0.0.1",
     port: 0,
-    maxTimeoutHours: 24,
-    maxSandboxes: 100,
-    maxBuilds: 20,
+    limits: { ...DEFAULT_LIMITS, sandboxes: Number(MAX_SANDBOXES) },
     buildsAtOnce: 2,
     buildCacheDays: 7,
+    eventDays: 7,
+    maxEvents: 100_000,
+    webhookNetworks: ["127.0.0.1"],
     maxUploadMb: 16,
-    ownerId: "api-process",
+    ownerId: OWNER_ID,
     agentVersion: "0.6.4",
   },
   {

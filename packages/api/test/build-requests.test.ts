@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { begun, ended, requestBuild, startBuild, statusOf, trigger } from "./build-calls.ts";
 import { describeOnEachDatabase } from "./each-database.ts";
 
-describeOnEachDatabase("a request about builds", { inSample: "sqlite", maxBuilds: 3 }, (api) => {
+describeOnEachDatabase("a request about builds", { inSample: "sqlite", limits: { builds: 3 } }, (api) => {
   const ask = (body: unknown, options: object = {}) => api().call("POST", "/v3/templates", { body, ...options });
   const bearer = () => ({ key: null, headers: { Authorization: `Bearer ${api().accessToken}` } });
 

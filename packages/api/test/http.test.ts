@@ -1,6 +1,5 @@
 import { connect } from "node:net";
 import { expect, it } from "vitest";
-import { NOT_BUILT } from "../src/http/routes/not-built.ts";
 import { describeOnEachDatabase } from "./each-database.ts";
 
 describeOnEachDatabase("the HTTP surface", { inSample: "sqlite" }, (api) => {
@@ -74,17 +73,7 @@ describeOnEachDatabase("the HTTP surface", { inSample: "sqlite" }, (api) => {
     expect(response.status).toBe(201);
   });
 
-  it("names the option that is not built", async () => {
-    const options: [object, string][] = [
-      [{ network: { egressProxy: { address: "a:1" } } }, "network.egressProxy"],
-      [{ volumeMounts: [{ name: "v", path: "/v" }] }, "volumeMounts"],
-      [{ iam: { tokens: {} } }, "iam"],
-    ];
-    for (const [option, name] of options) {
-      const answer = await create({ body: { templateID: "base", ...option } });
-      expect(answer.body).toEqual({ code: 501, message: `the option ${name} is not built yet` });
-      expect(answer.headers["should-retry"]).toBe("false");
-    }
+  it("accepts options that change nothing, and refuses contradictions", async () => {
     const harmless = {
       autoPause: false,
       autoResume: { enabled: false },
@@ -94,6 +83,8 @@ describeOnEachDatabase("the HTTP surface", { inSample: "sqlite" }, (api) => {
       network: { allowPublicTraffic: true, egressProxy: null, allowOut: [], rules: {} },
     };
     expect((await create({ body: { templateID: "base", ...harmless } })).status).toBe(201);
+    const iam = await create({ body: { templateID: "base", iam: { tokens: { aws: { audience: "a", tokenType: "JWT-SVID" } } } } });
+    expect(iam.body).toEqual({ code: 400, message: "Sandbox IAM workload tokens are not available for your team." });
     const contradiction = await create({ body: { templateID: "base", autoPauseMemory: false } });
     expect(contradiction.body).toEqual({ code: 400, message: "autoPauseMemory=false only applies when autoPause is true." });
   });
@@ -157,15 +148,7 @@ describeOnEachDatabase("the HTTP surface", { inSample: "sqlite" }, (api) => {
     }
   });
 
-  it("answers 501 for what is specified and not built, after the credentials", async () => {
-    const token = { Authorization: `Bearer ${api().accessToken}`, "X-Admin-Token": api().adminToken };
-    for (const operation of NOT_BUILT) {
-      const path = operation.path.replaceAll(/\{\w+\}/g, "x");
-      expect((await api().call(operation.method, path, { key: null })).status).toBe(401);
-      const answer = await api().call(operation.method, path, operation.auth.includes("apiKey") ? {} : { key: null, headers: token });
-      expect({ path, ...answer.body }).toEqual({ path, code: 501, message: expect.stringMatching(/ is not built yet$/) });
-      expect(answer.headers["should-retry"]).toBe("false");
-    }
+  it("refuses to delete a tag through the path of a template", async () => {
     expect((await api().call("DELETE", "/templates/team%2Falias%3Atag")).body).toEqual({
       code: 404,
       message: "template 'team/alias' not found",

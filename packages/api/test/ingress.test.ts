@@ -47,6 +47,13 @@ describeOnEachDatabase("incoming traffic", { inSample: "sqlite" }, (api) => {
     expect(JSON.stringify([detail, (await api().call("GET", "/v2/sandboxes")).body])).not.toContain(token);
   });
 
+  it("the route names one limit group for all sandboxes of a team, and another for those of another team", async () => {
+    const groupOf = async (options: object) => (await routeOf(api(), (await create({}, options)).body.sandboxID)).limitGroup;
+    const [first, second, foreign] = [await groupOf({}), await groupOf({}), await groupOf({ key: api().otherKey })];
+    expect(first).not.toBe("");
+    expect([second === first, foreign === first, foreign === ""]).toEqual([true, false, false]);
+  });
+
   it("other sandboxes have none", async () => {
     for (const network of [undefined, {}, { allowPublicTraffic: true }, { allowPublicTraffic: null }, { httpsPorts: [443] }]) {
       const { status, body } = await create({ network });

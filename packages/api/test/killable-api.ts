@@ -16,11 +16,19 @@ export class KillableApi extends ApiHarness {
   #child: ReturnType<typeof spawnCommand> | undefined;
   #environment: Record<string, string> = {};
 
-  static async over(databaseUrl: string, node: FakeNode, nodeUrl: string): Promise<KillableApi> {
+  static async over(databaseUrl: string, node: FakeNode, nodeUrl: string, environment: Record<string, string> = {}): Promise<KillableApi> {
     const killable = await KillableApi.seeded(databaseUrl, [node], (store, nodes) => new KillableApi(store, nodes));
-    killable.#environment = { DATABASE_URL: databaseUrl, NODE_URL: nodeUrl, BLOBS_DIR: await killable.blobsDir };
+    killable.#environment = { DATABASE_URL: databaseUrl, NODE_URL: nodeUrl, BLOBS_DIR: await killable.blobsDir, ...environment };
     await killable.begin();
     return killable;
+  }
+
+  /** A second process with the same database and node. This one owns both. */
+  async another(ownerId: string): Promise<KillableApi> {
+    const other = new KillableApi(this.store, this.nodes);
+    other.#environment = { ...this.#environment, OWNER_ID: ownerId };
+    await other.begin();
+    return other;
   }
 
   async begin(): Promise<void> {

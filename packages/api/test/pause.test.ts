@@ -370,7 +370,7 @@ describeOnEachDatabase("what happens when a sandbox's time is over", { inSample:
   });
 });
 
-describeOnEachDatabase("a team's limit", { inSample: "postgres", maxSandboxes: 2 }, (api) => {
+describeOnEachDatabase("a team's limit", { inSample: "postgres", limits: { sandboxes: 2 } }, (api) => {
   const refusal = { code: 429, message: expect.stringMatching(/^you have reached the maximum number of concurrent E2B sandboxes \(2\)/) };
 
   it("holds for creates, resumes and forks; what is paused does not count", async () => {

@@ -32,6 +32,7 @@ describeOnEachDatabase("reconciling", { inSample: "postgres" }, (api) => {
       autoPauseMemory: true,
       autoResume: false,
       timeoutMs: 300_000,
+      volumeMounts: [],
       ...fields,
     };
     await api().store.sandboxes.insert(entry, BY);

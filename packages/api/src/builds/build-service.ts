@@ -11,6 +11,7 @@ import type {
   BuildRepository,
   BuildRequest,
   BuildRequestStep,
+  SandboxSize,
   StartedBuild,
   Team,
   Template,
@@ -21,7 +22,7 @@ import { invalid, publicError } from "../errors.ts";
 import type { TeamLimits } from "../teams/team-limits.ts";
 import { claimError } from "../templates/claim-error.ts";
 import { type GivenName, tagsOfBuild } from "../templates/template-name.ts";
-import type { BuildSize } from "./build-size.ts";
+import { buildSizeOf, type GivenSize } from "./build-size.ts";
 import type { RegistryCredentials } from "./build-spec.ts";
 import { CANCELLED, SUPERSEDED_WAITING } from "./reasons.ts";
 import type { BuildScheduler } from "./scheduler.ts";
@@ -49,7 +50,7 @@ export interface NewBuildRequest {
   readonly name?: GivenName;
   readonly templateId?: string;
   readonly tags?: readonly string[];
-  readonly size: BuildSize;
+  readonly size: SandboxSize;
 }
 
 /** A step as a client gives it: the files are named by their hash. */
@@ -71,6 +72,11 @@ export class BuildService {
   readonly #deps: BuildServiceDeps;
   constructor(deps: BuildServiceDeps) {
     this.#deps = deps;
+  }
+
+  /** The size of a build of the team. Throws when it is not allowed. */
+  async sizeOf(team: Team, given: GivenSize): Promise<SandboxSize> {
+    return buildSizeOf(given, await this.#deps.limits.largestSandbox(team.id));
   }
 
   /** Registers a build, and its template when there is none of this name yet. The build waits to be started. */

@@ -8,16 +8,22 @@ type Json = Record<string, unknown>;
 const SECURITY_SCHEMES: Readonly<Record<string, Json>> = {
   apiKey: { type: "apiKey", in: "header", name: "X-API-Key", description: "A team's key: `e2b_` and hex digits." },
   accessToken: { type: "http", scheme: "bearer", description: "A user's token: `sk_e2b_` and hex digits." },
+  provider: {
+    type: "http",
+    scheme: "bearer",
+    bearerFormat: "JWT",
+    description: "A token of the platform's identity provider, if it has one. An addition of Skerry.",
+  },
   admin: { type: "apiKey", in: "header", name: "X-Admin-Token", description: "The operator's token." },
-  team: { type: "apiKey", in: "header", name: "X-Team-ID", description: "The team that the operator acts as." },
+  team: { type: "apiKey", in: "header", name: "X-Team-ID", description: "The team that the operator or the user acts as." },
 };
 
 /** What a request must carry for each scheme. */
-const REQUIREMENTS: Readonly<Record<AuthScheme, Json>> = {
-  apiKey: { apiKey: [] },
-  accessToken: { accessToken: [] },
-  admin: { admin: [] },
-  adminTeam: { admin: [], team: [] },
+const REQUIREMENTS: Readonly<Record<AuthScheme, readonly Json[]>> = {
+  apiKey: [{ apiKey: [] }, { provider: [], team: [] }],
+  accessToken: [{ accessToken: [] }, { provider: [] }],
+  admin: [{ admin: [] }],
+  adminTeam: [{ admin: [], team: [] }],
 };
 
 const DESCRIPTION = [
@@ -69,7 +75,8 @@ function describe(operation: Operation, components: Json): Json {
     summary: operation.summary,
     ...(operation.description === undefined ? {} : { description: operation.description }),
     ...(operation.deprecated ? { deprecated: true } : {}),
-    security: operation.auth.map((scheme) => REQUIREMENTS[scheme]),
+    "x-scope": operation.scope,
+    security: operation.auth.flatMap((scheme) => REQUIREMENTS[scheme]),
     ...(parameters.length > 0 ? { parameters } : {}),
     ...(operation.body
       ? { requestBody: { required: operation.bodyOptional !== true, content: jsonContent(hoist(operation.body, components)) } }

@@ -2,10 +2,12 @@
 
 import type { IncomingHttpHeaders } from "node:http";
 import type { Static, TSchema } from "typebox";
-import type { AuthScheme, Caller } from "../keys/authenticate.ts";
+import type { AuthScheme } from "../keys/authenticate.ts";
+import type { Caller } from "../keys/caller.ts";
+import type { NeededScope } from "../keys/scopes.ts";
 import type { ApiServices } from "./services.ts";
 
-export type OperationTag = "sandboxes" | "templates" | "snapshots" | "teams" | "volumes" | "secrets" | "admin" | "platform";
+export type OperationTag = "sandboxes" | "templates" | "snapshots" | "teams" | "volumes" | "secrets" | "events" | "admin" | "platform";
 
 export interface ResponseSpec {
   readonly description: string;
@@ -24,6 +26,8 @@ export interface OperationRequest<P, Q, B> {
   readonly arrivedAt: number;
   /** Aborted when the caller disconnects before the answer. */
   readonly signal: AbortSignal;
+  /** Checks the credentials once more, for an answer that lasts. Throws when they are not valid any more. */
+  readonly recheck: () => Promise<unknown>;
 }
 
 export interface OperationResponse {
@@ -49,6 +53,13 @@ export interface OperationSpec<P extends TSchema, Q extends TSchema, B extends T
   readonly deprecated?: boolean;
   /** The credentials that the operation accepts. Empty for a public operation. */
   readonly auth: readonly AuthScheme[];
+  /** What the caller's key, token or role must allow: a read or a change of what. `docs/teams.md` lists all. */
+  readonly scope: NeededScope;
+  /**
+   * Whether the operation itself keeps to the sandboxes that a key is limited to. Operations with `{sandboxID}` in their path need not.
+   * Otherwise such keys can't call an operation on sandboxes.
+   */
+  readonly keepsToMetadata?: boolean;
   readonly params?: P;
   readonly query?: Q;
   readonly body?: B;

@@ -1,13 +1,20 @@
 // Makes a route of an operation. The order of the checks is part of the contract: credentials, path and query, body, and then the
 // operation itself.
 
-import type { Clock, Logger } from "@skerry/base";
+import { type Clock, type Logger, withRequest } from "@skerry/base";
+import { noteInTrace, type SpanAbout, type SpanFacts, traced } from "@skerry/telemetry";
+import { parseSandboxId } from "@skerry/wire";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { databaseUnavailable, validationError } from "../errors.ts";
-import type { Authenticate, Caller } from "../keys/authenticate.ts";
+import type { AuditTrail } from "../audit/audit-trail.ts";
+import { AuditedRequest, actorOf } from "../audit/audited-request.ts";
+import { databaseUnavailable, publicError, validationError } from "../errors.ts";
+import type { Authenticate } from "../keys/authenticate.ts";
+import type { Caller } from "../keys/caller.ts";
+import { keepToMetadata } from "./input/caller-metadata.ts";
 import { type Check, createCheck, readQuery } from "./input/check.ts";
 import type { Operation } from "./operation.ts";
 import { NO_STORE } from "./output/encode-error.ts";
+import type { RequestRates } from "./request-rates.ts";
 import type { ApiServices } from "./services.ts";
 
 interface Checks {
@@ -19,8 +26,18 @@ interface Checks {
 export interface HttpDeps {
   readonly services: ApiServices;
   readonly authenticate: Authenticate;
+  readonly rates: RequestRates;
+  readonly audit: { readonly trail: AuditTrail; readonly run: string };
   readonly clock: Clock;
   readonly logger: Logger;
+}
+
+/** Of all operations, for the handler of errors. */
+const auditedRequests = new WeakMap<FastifyRequest, AuditedRequest>();
+
+/** Undefined for a request that names no operation. */
+export function auditedRequestOf(request: FastifyRequest): AuditedRequest | undefined {
+  return auditedRequests.get(request);
 }
 
 export function registerOperation(app: FastifyInstance, deps: HttpDeps, operation: Operation): void {
@@ -34,20 +51,37 @@ export function registerOperation(app: FastifyInstance, deps: HttpDeps, operatio
     method: operation.method,
     url: operation.path.replaceAll(/\{(\w+)\}/g, ":$1"),
     config: { operation } as object,
-    onRequest: async (request) => {
+    onRequest: async (request, reply) => {
       const arrivedAt = deps.clock.now();
-      const caller = await deps.authenticate(operation.auth, request.headers).catch(refuseWithoutDatabase);
+      const audited = beginAudit(deps, operation, request);
+      const found = (caller: Caller) => audited.noteCaller(caller);
+      const caller = await deps.authenticate(operation, request.headers, found).catch(refuseWithoutDatabase);
+      const rate = await deps.rates.take(caller, operation.id).catch(refuseWithoutDatabase);
+      if (rate) void reply.headers(rate.headers);
+      if (rate?.isAllowed === false) throw publicError("rate_limited", "Rate limit exceeded");
       arrivals.set(request, { caller, arrivedAt });
     },
     handler: async (request, reply) => {
       const { caller, arrivedAt } = arrivals.get(request) ?? { caller: { kind: "anyone" }, arrivedAt: deps.clock.now() };
-      const response = await operation.handle(deps.services, {
+      const asked = {
         caller,
         arrivedAt,
         headers: request.headers,
         ...checkedParts(operation, checks, request),
         signal: callerGone(reply),
-      });
+        recheck: () => deps.authenticate(operation, request.headers),
+      };
+      await keepToMetadata(deps.services, { caller, operation, params: asked.params });
+      const audited = auditedRequestOf(request);
+      const cause = { requestId: request.id, actor: actorOf(caller), ...(audited && { audit: audited }) };
+      const response = await traced(spanOf(operation, request), () =>
+        withRequest(cause, async () => {
+          const answer = await operation.handle(deps.services, asked);
+          noteInTrace({ "http.response.status_code": answer.status, ...sandboxOf(request.params, answer.body) });
+          return answer;
+        }),
+      );
+      if (audited) deps.audit.trail.end(audited, response);
       deps.logger[operation.method === "GET" ? "debug" : "info"](
         {
           operation: operation.id,
@@ -65,6 +99,24 @@ export function registerOperation(app: FastifyInstance, deps: HttpDeps, operatio
         .send(response.body);
     },
   });
+}
+
+function beginAudit({ audit }: HttpDeps, operation: Operation, request: FastifyRequest): AuditedRequest {
+  const { id: requestId, headers, params } = request;
+  const facts = { requestId, run: audit.run, operation, headers, params, addressOf: () => request.ip, arrivedAt: performance.now() };
+  const audited = new AuditedRequest(facts);
+  auditedRequests.set(request, audited);
+  return audited;
+}
+
+/** No part of a span comes from the query, the body or the headers. */
+function spanOf({ id, method, path }: Operation, request: FastifyRequest): SpanAbout {
+  return { name: id, kind: "server", facts: { "http.request.method": method, "http.route": path, "skerry.request_id": request.id } };
+}
+
+function sandboxOf(...places: readonly unknown[]): SpanFacts {
+  const { sandbox_id: id } = sandboxIdIn(...places);
+  return typeof id === "string" && parseSandboxId(id) !== undefined ? { "skerry.sandbox_id": id } : {};
 }
 
 /** The operation has not begun. */

@@ -1,12 +1,16 @@
 // The options of a sandbox as callers see them: their names in a create request and in a sandbox's details. The rest of the API passes the
 // options on as one value and does not look into it.
 
+import { randomBytes } from "node:crypto";
+import { isIP } from "node:net";
 import { AGENT_PORT } from "@skerry/wire";
-import type { SandboxOptions } from "@skerry/wire/node";
+import { authorityIdOf, headerRulesOf, outgoingProxyOf, type SandboxOptions, withHeaderRules, withOutgoingProxy } from "@skerry/wire/node";
 import { type Static, Type } from "typebox";
 import { invalid } from "../errors.ts";
+import { EgressProxySchema, egressProxyFrom, encodeEgressProxy, type ProxyRules, ShownEgressProxySchema } from "./input/egress-proxy.ts";
+import { encodeHeaderRules, HeaderRulesSchema, headerRulesFrom } from "./input/header-rules.ts";
 import { hostTemplateProblem } from "./input/host-template.ts";
-import { assertOutgoing } from "./input/outgoing-addresses.ts";
+import { assertNameServers, assertOutgoing } from "./input/outgoing-addresses.ts";
 
 const addresses = (description: string) => Type.Optional(Type.Array(Type.String(), { description }));
 
@@ -17,15 +21,24 @@ export const OptionFields = {
   ),
 };
 
-/** Fields of `network` in a create request, and of a request that changes what a sandbox may reach. */
-export const OutgoingFields = {
+const AddressFields = {
   allowOut: addresses(
-    "IPv4 addresses and prefixes that the sandbox may reach although `denyOut` denies them. Names are not built yet. At most 1000.",
+    "What the sandbox may reach although `denyOut` denies it: IPv4 addresses and prefixes, and names such as `example.com`, `*.example.com` for all names below it, and `*`. Names need `0.0.0.0/0` in `denyOut`. At most 1000.",
   ),
   denyOut: addresses(
     "Addresses and prefixes that the sandbox may not reach. `0.0.0.0/0` is everything, of IPv4 and of IPv6. At most 1000.",
   ),
+  rules: Type.Optional(HeaderRulesSchema),
+  dnsServers: Type.Optional(
+    Type.Array(Type.String(), {
+      description:
+        "IPv4 addresses of name servers that stay open, on every port, when `allowOut` has names. Absent: the platform's own, which answers " +
+        "for these names alone. An empty list: none. At most 10.",
+    }),
+  ),
 };
+/** Fields of `network` in a create request, and of a request that changes what a sandbox may reach. */
+export const OutgoingFields = { ...AddressFields, egressProxy: EgressProxySchema };
 
 /** Maximum number of ports in one list. */
 const MAX_PORTS = 100;
@@ -49,22 +62,22 @@ export const IngressFields = {
   ),
 };
 
-const NetworkFields = { ...IngressFields, ...OutgoingFields };
+const ShownNetworkFields = { ...IngressFields, ...AddressFields, egressProxy: ShownEgressProxySchema };
 
 /** Fields of a sandbox's details. */
 export const ShownOptionFields = {
   allowInternetAccess: Type.Optional(Type.Boolean({ description: "As given; absent if it was not given." })),
-  network: Type.Optional(Type.Object(NetworkFields, { description: "As given; absent if nothing of it was given." })),
+  network: Type.Optional(Type.Object(ShownNetworkFields, { description: "As given; absent if nothing of it was given." })),
 };
 
-const Options = Type.Object({ ...OptionFields, network: Type.Optional(Type.Object(NetworkFields)) });
+const Options = Type.Object({ ...OptionFields, network: Type.Optional(Type.Object({ ...IngressFields, ...OutgoingFields })) });
 const ShownOptions = Type.Object(ShownOptionFields);
 const Ingress = Type.Object(IngressFields);
 const Outgoing = Type.Object({ ...OptionFields, ...OutgoingFields });
 
 /** The options that a create request asks for. Throws for options that cannot be met. */
-export function optionsFrom({ network, ...body }: Static<typeof Options>): SandboxOptions {
-  return withOutgoing(ingressFrom(network ?? {}), { ...network, ...body });
+export function optionsFrom({ network, ...body }: Static<typeof Options>, proxies: ProxyRules): SandboxOptions {
+  return withOutgoing(ingressFrom(network ?? {}), { ...network, ...body }, proxies);
 }
 
 function ingressFrom({ allowPublicTraffic, maskRequestHost, httpsPorts = [] }: Static<typeof Ingress>): SandboxOptions {
@@ -85,24 +98,39 @@ export function assertPrivateIsSecure(body: Static<typeof Options> & { readonly 
 }
 
 /** The options of a sandbox after a change of what it may reach. Throws for what cannot be met. An absent list is empty. */
-export function withOutgoing(options: SandboxOptions, change: Static<typeof Outgoing>): SandboxOptions {
-  const { allowOut: _allowed, denyOut: _denied, ...rest } = options;
-  const { allowOut = [], denyOut = [], allow_internet_access: allowInternetAccess } = change;
+export function withOutgoing(options: SandboxOptions, change: Static<typeof Outgoing>, proxies: ProxyRules): SandboxOptions {
+  const { allowOut: _allowed, denyOut: _denied, dnsServers: _servers, ...rest } = options;
+  const { allowOut = [], denyOut = [], rules: given = {}, dnsServers, allow_internet_access: allowInternetAccess } = change;
+  const rules = headerRulesFrom(given);
+  const proxy = egressProxyFrom(change.egressProxy, { rules: proxies, credentialId: randomId(), options });
   assertOutgoing({ allowed: allowOut, denied: denyOut });
-  return {
+  assertNameServers(dnsServers ?? []);
+  const changed = {
     ...rest,
     ...(allowInternetAccess === undefined ? {} : { allowInternetAccess }),
     ...(allowOut.length > 0 ? { allowOut } : {}),
     ...(denyOut.length > 0 ? { denyOut } : {}),
+    ...(dnsServers ? { dnsServers: { addresses: dnsServers } } : {}),
   };
+  // The programs of the sandbox trust the authority that it has.
+  return withOutgoingProxy(withHeaderRules(changed, authorityIdOf(options) || randomId(), rules), proxy);
+}
+
+function randomId(): string {
+  return randomBytes(8).toString("hex");
 }
 
 /** The options of a sandbox for its details. */
 export function encodeOptions(options: SandboxOptions): Static<typeof ShownOptions> {
-  const { allowInternetAccess, allowOut, denyOut, allowPublicTraffic, maskRequestHost, httpsPorts } = options;
+  const { allowInternetAccess, allowOut, denyOut, dnsServers, allowPublicTraffic, maskRequestHost, httpsPorts } = options;
+  const rules = headerRulesOf(options);
+  const proxy = outgoingProxyOf(options);
   const network = {
     ...(allowOut ? { allowOut: [...allowOut] } : {}),
     ...(denyOut ? { denyOut: [...denyOut] } : {}),
+    ...(rules.length > 0 ? { rules: encodeHeaderRules(rules) } : {}),
+    ...(dnsServers ? { dnsServers: [...(dnsServers.addresses ?? [])] } : {}),
+    ...(proxy ? { egressProxy: encodeEgressProxy(proxy) } : {}),
     ...(allowPublicTraffic === undefined ? {} : { allowPublicTraffic }),
     ...(maskRequestHost === undefined ? {} : { maskRequestHost }),
     ...(httpsPorts ? { httpsPorts: [...httpsPorts] } : {}),
@@ -110,5 +138,16 @@ export function encodeOptions(options: SandboxOptions): Static<typeof ShownOptio
   return {
     ...(allowInternetAccess === undefined ? {} : { allowInternetAccess }),
     ...(Object.keys(network).length > 0 ? { network } : {}),
+  };
+}
+
+/** What a sandbox may reach, as its events tell it: addresses and names apart. */
+export function egressOf({ allowInternetAccess, allowOut = [], denyOut = [] }: SandboxOptions) {
+  const isAddress = (entry: string) => isIP(entry.split("/")[0] ?? "") !== 0;
+  const denied = denyOut.length === 0 && allowInternetAccess === false ? ["0.0.0.0/0"] : denyOut;
+  return {
+    allowed_cidrs: allowOut.filter(isAddress),
+    denied_cidrs: denied,
+    allowed_domains: allowOut.filter((entry) => !isAddress(entry)),
   };
 }

@@ -61,7 +61,7 @@ const listedSandboxFields = {
   metadata: Type.Optional(StringMap("As given in the create request.")),
   state: Type.Union([Type.Literal("running"), Type.Literal("paused")], { description: "The current state." }),
   volumeMounts: Type.Array(Type.Object({ name: Type.String(), path: Type.String() }), {
-    description: "Always empty: volumes are not built yet.",
+    description: "The volumes of the sandbox.",
   }),
   envdUnresponsiveAtPause: Type.Optional(
     Type.Boolean({

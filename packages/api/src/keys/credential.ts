@@ -1,6 +1,6 @@
 import { createHash, createHmac, randomBytes, randomUUID } from "node:crypto";
 import { Secret } from "@skerry/base";
-import type { Credential } from "@skerry/store";
+import type { Credential, CredentialMask } from "@skerry/store";
 
 export const API_KEY_PREFIX = "e2b_";
 export const ACCESS_TOKEN_PREFIX = "sk_e2b_";
@@ -36,6 +36,18 @@ export function accessTokenOf(tokenSeed: Secret, sandboxId: string): string {
 /** The token that traffic to the ports of a private sandbox must carry. Derived like the agent's token, and independent of it. */
 export function trafficTokenOf(tokenSeed: Secret, sandboxId: string): string {
   return createHmac("sha256", tokenSeed.reveal()).update(`traffic:${sandboxId}`).digest("hex");
+}
+
+/** A key or token of which the middle is not shown. */
+export function shownMask(prefix: string, mask: CredentialMask): string {
+  return `${prefix}${mask.prefix}…${mask.suffix}`;
+}
+
+/** The same for one that is not stored. Precondition: it has the form `<prefix><hex>`. */
+export function maskOf(text: string, prefix: string): string {
+  const hex = text.slice(prefix.length);
+  // Of a short one, hardly anything could be hidden.
+  return hex.length < 16 ? `${prefix}…` : shownMask(prefix, { length: hex.length, prefix: hex.slice(0, 2), suffix: hex.slice(-4) });
 }
 
 /** The part of a key or token that is stored. Throws when the secret does not have the form `<prefix><hex>`. */

@@ -3,6 +3,7 @@ import { type Logger, PlatformError } from "@skerry/base";
 import { NodeService } from "@skerry/wire/node";
 import { clusterInterceptor } from "./cluster-interceptor.ts";
 import type { NodeDirectory } from "./directory.ts";
+import { traceInterceptor } from "./trace-interceptor.ts";
 
 export interface LocalNodeOptions {
   readonly service: ServiceImpl<typeof NodeService>;
@@ -14,7 +15,7 @@ export interface LocalNodeOptions {
 
 /** The node of this process. Throws PlatformError("config_invalid") when it holds sandboxes of another cluster. */
 export async function localNode({ service, url, clusterId, logger }: LocalNodeOptions): Promise<NodeDirectory> {
-  const interceptors = [clusterInterceptor(clusterId, logger)];
+  const interceptors = [traceInterceptor, clusterInterceptor(clusterId, logger)];
   const transport = createRouterTransport((router) => router.service(NodeService, service), { transport: { interceptors } });
   const client = createClient(NodeService, transport);
   const info = await client.getInfo({});

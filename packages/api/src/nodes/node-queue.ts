@@ -40,6 +40,11 @@ export class NodeJobs<T extends Subject> {
     this.#turns = new NodeTurns(options.atOnce);
   }
 
+  /** The ids of all subjects with a running or queued job. */
+  ids(): ReadonlySet<string> {
+    return new Set([...this.#active.keys(), ...this.#background.keys()]);
+  }
+
   run(subject: T): Promise<void> {
     const active = this.#active.get(subject.id);
     if (active) return active;

@@ -7,6 +7,7 @@ import { asError, type Logger, type Secret } from "@skerry/base";
 import { NodeService } from "@skerry/wire/node";
 import { clusterInterceptor } from "./cluster-interceptor.ts";
 import type { NodeDirectory, NodeHandle } from "./directory.ts";
+import { traceInterceptor } from "./trace-interceptor.ts";
 
 /** Pause between two attempts to reach a node that has not answered yet. */
 const RETRY_MS = 1_000;
@@ -30,7 +31,7 @@ export interface RemoteNodesOptions {
 
 export function remoteNodes(options: RemoteNodesOptions): RemoteNodes {
   const known = new Map<string, NodeHandle>();
-  const interceptors = [clusterInterceptor(options.clusterId, options.logger)];
+  const interceptors = [traceInterceptor, clusterInterceptor(options.clusterId, options.logger)];
   const stop = new AbortController();
   const all = Promise.all(
     options.urls.map(async (url) => {

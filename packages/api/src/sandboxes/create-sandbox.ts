@@ -10,10 +10,12 @@ import { publicError, sandboxBusy } from "../errors.ts";
 import type { NodeHandle } from "../nodes/directory.ts";
 import { createErrorFrom } from "../nodes/node-error.ts";
 import type { ResolvedTemplate } from "../templates/template-service.ts";
+import { invalidMounts, type MountRequest } from "../volumes/mounts.ts";
 import type { Acting, SandboxDeps } from "./deps.ts";
 import { PLATFORM } from "./lifecycle/moves.ts";
-import { placeSandbox } from "./placement.ts";
+import { leastBusyNode } from "./placement.ts";
 import { startSpecOf } from "./start-spec.ts";
+import { mountsOf } from "./volume-mounts.ts";
 
 /** A sandbox that was started, and how. */
 export interface Started {
@@ -34,14 +36,18 @@ export interface CreateRequest {
   readonly autoPause: boolean;
   readonly autoPauseMemory: boolean;
   readonly autoResume: boolean;
+  /** Undefined: the volumes of the snapshot, if it is one of the team. */
+  readonly volumeMounts: readonly MountRequest[] | undefined;
   /** Aborted when the caller disconnects. */
   readonly signal: AbortSignal;
 }
 
 export async function createSandbox(deps: SandboxDeps, request: CreateRequest): Promise<Started> {
   const { build, alias, template } = request.template;
+  const { mounts, volumesNodeId } = await mountsOf(deps, request);
   const closed = await deps.store.nodes.closed();
-  const node = build.image ? openNode(imageNode(deps, build.image.nodeId), closed) : await pickNode(deps, build.layersNodeId, closed);
+  const onlyNodeId = volumesNodeId ?? build.image?.nodeId;
+  const node = onlyNodeId !== undefined ? openNode(imageNode(deps, onlyNodeId), closed) : await pickNode(deps, build.layersNodeId, closed);
   const entry: NewSandbox = {
     id: request.id ?? newSandboxId(),
     teamId: request.by.teamId,
@@ -61,6 +67,7 @@ export async function createSandbox(deps: SandboxDeps, request: CreateRequest): 
     autoPauseMemory: request.autoPauseMemory,
     autoResume: request.autoResume,
     timeoutMs: request.timeoutMs,
+    volumeMounts: mounts,
   };
   const { by, envVars, signal } = request;
   return await startNew(deps, { by, entry, node, build, imageId: build.image?.id, envVars, signal });
@@ -84,12 +91,16 @@ export interface NewStart {
 
 export async function startNew(deps: SandboxDeps, start: NewStart): Promise<Started> {
   const { entry, by, signal } = start;
-  await deps.limits.admit(entry.teamId, (maxOfTeam) => deps.store.sandboxes.insert(entry, { actor: by.actor, maxOfTeam }));
+  deps.gate.assertOpen();
+  await deps.limits
+    .admitNew(entry.teamId, entry, (limits) => deps.store.sandboxes.insert(entry, { actor: by.actor, limits }))
+    .catch(namingVolume);
   return await deps.moves.during(entry.id, async () => {
     try {
       const started = await startOnNode(deps, start);
       if (signal.aborted) throw new PlatformError("internal", "the caller went away");
       deps.nodes.countCreate(start.node.nodeId, "successes");
+      deps.starts.add(entry.teamId);
       return started;
     } catch (error) {
       if (!signal.aborted) deps.nodes.countCreate(start.node.nodeId, "failures");
@@ -105,12 +116,15 @@ export async function startNew(deps: SandboxDeps, start: NewStart): Promise<Star
   });
 }
 
+/** A volume was found, and deleted before the sandbox had its row. */
+function namingVolume(error: unknown): never {
+  throw error instanceof PlatformError && error.code === "volume_gone" ? invalidMounts(["a volume was deleted meanwhile"]) : error;
+}
+
 /** The node with the fewest sandboxes, of those that have the layers. */
 async function pickNode(deps: SandboxDeps, layersNodeId: string | undefined, closed: ReadonlySet<string>): Promise<NodeHandle> {
   const nodes = deps.nodes.candidatesWith(layersNodeId, closed);
-  const counts = nodes.length > 1 ? await deps.store.sandboxes.countByNode() : undefined;
-  const candidates = nodes.map((node) => ({ nodeId: node.nodeId, sandboxCount: counts?.get(node.nodeId) ?? 0, node }));
-  const picked = placeSandbox(candidates)?.node;
+  const picked = await leastBusyNode(deps, nodes);
   if (picked) return picked;
   throw publicError("capacity_unavailable", "Failed to place sandbox: there is no machine to run it", {
     detailCode: "sandbox_capacity_unavailable",
@@ -138,7 +152,7 @@ async function startOnNode(deps: SandboxDeps, start: NewStart): Promise<Started>
   const { entry, node } = start;
   const begunAt = performance.now();
   const answer = await node.client.createSandbox(
-    { spec: startSpecOf(deps, entry, start) },
+    { spec: await startSpecOf(deps, entry, start) },
     { timeoutMs: deps.timing.createTimeoutMs, signal: start.signal },
   );
   const startedAt = deps.clock.now();

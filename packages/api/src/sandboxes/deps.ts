@@ -1,12 +1,16 @@
 import type { Clock, Logger, Secret } from "@skerry/base";
 import type { Store } from "@skerry/store";
 import type { ApiConfig, ApiTiming } from "../config.ts";
+import type { StartCounts } from "../metrics/start-counts.ts";
 import type { Nodes } from "../nodes/nodes.ts";
+import type { SandboxSecretsSource } from "../secrets/sandbox-secrets.ts";
 import type { TeamLimits } from "../teams/team-limits.ts";
 import type { TemplateService } from "../templates/template-service.ts";
+import type { VolumeDeletions } from "../volumes/volume-deletions.ts";
 import type { ImageDeletions } from "./images/image-deletions.ts";
 import type { SandboxKills } from "./lifecycle/kills.ts";
 import type { SandboxMoves } from "./lifecycle/moves.ts";
+import type { ShutdownGate } from "./lifecycle/suspension.ts";
 import type { GivenUp } from "./reconcile/given-up.ts";
 import type { LeftOvers } from "./reconcile/left-overs.ts";
 
@@ -22,8 +26,12 @@ export interface SandboxDeps {
   readonly kills: SandboxKills;
   readonly images: ImageDeletions;
   readonly leftOvers: LeftOvers;
+  readonly volumes: VolumeDeletions;
   readonly givenUp: GivenUp;
+  readonly starts: StartCounts;
+  readonly gate: ShutdownGate;
   readonly tokenSeed: Secret;
+  readonly secrets: SandboxSecretsSource;
   readonly clock: Clock;
   readonly logger: Logger;
 }

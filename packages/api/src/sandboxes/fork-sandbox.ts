@@ -1,6 +1,7 @@
 // Forks: several sandboxes are started from one image of the sandbox. The image is deleted when they are up, or could not be started.
 
 import type { Build, Sandbox } from "@skerry/store";
+import { presentMounts } from "../volumes/mounts.ts";
 import { imageNode, newSandboxId, openNode, type Started, startNew } from "./create-sandbox.ts";
 import type { Acting, SandboxDeps } from "./deps.ts";
 import { type TakenImage, takeImage } from "./images/take-image.ts";
@@ -35,7 +36,10 @@ export async function forkSandbox(deps: SandboxDeps, sandbox: Sandbox, options: 
   if (!taken) return undefined;
   try {
     const build = await deps.store.templates.findAnyBuild(sandbox.buildId);
-    const results = await Promise.all(options.ids.map((id) => startFork(deps, { id, sandbox, taken, build, options })));
+    // A fork shares the volumes of its sandbox, without those that were deleted by force.
+    const volumeMounts = await presentMounts(deps.store.volumes, sandbox.teamId, sandbox.volumeMounts);
+    const source = { ...sandbox, volumeMounts };
+    const results = await Promise.all(options.ids.map((id) => startFork(deps, { id, sandbox: source, taken, build, options })));
     return { results, memoryLost: taken.memoryLost };
   } finally {
     await deps.images.drop(taken.image);

@@ -20,14 +20,15 @@ export interface ResumeOptions {
 
 /** Returns undefined when another caller changed the sandbox first. */
 export async function resumeSandbox(deps: SandboxDeps, sandbox: Sandbox, options: ResumeOptions): Promise<Started | undefined> {
+  deps.gate.assertOpen();
   assertRestorable(sandbox, options.memory);
   const set = {
     endAt: deps.clock.now() + options.timeoutMs,
     expireNotBefore: null,
     ...(options.autoPause === undefined ? {} : { autoPause: options.autoPause }),
   };
-  const begun = await deps.limits.admit(sandbox.teamId, (maxOfTeam) =>
-    deps.moves.apply(sandbox, "resume", { actor: options.actor, maxOfTeam, exact: true, set }),
+  const begun = await deps.limits.admit(sandbox.teamId, (limits) =>
+    deps.moves.apply(sandbox, "resume", { actor: options.actor, limits, exact: true, set }),
   );
   if (begun.kind !== "moved") return undefined;
   return await deps.moves.during(sandbox.id, async () => {
@@ -53,7 +54,7 @@ async function resumeOnNode(deps: SandboxDeps, sandbox: Sandbox, options: Resume
   try {
     const node = deps.nodes.get(sandbox.nodeId);
     const build = await deps.store.templates.findAnyBuild(sandbox.buildId);
-    const spec = startSpecOf(deps, sandbox, { build, envVars: {}, imageId, withoutMemory: !options.memory });
+    const spec = await startSpecOf(deps, sandbox, { build, envVars: {}, imageId, withoutMemory: !options.memory });
     const answer = await node.client.resumeSandbox({ spec }, { timeoutMs: deps.timing.resumeTimeoutMs });
     const nodeMs = performance.now() - begunAt;
     const startedAt = deps.clock.now();

@@ -7,16 +7,20 @@ import type { Sandbox, Team } from "@skerry/store";
 import type { SandboxOptions } from "@skerry/wire/node";
 import pLimit from "p-limit";
 import { sandboxBusy, sandboxNotFound } from "../errors.ts";
+import { assertStanding } from "../teams/standing.ts";
 import type { TemplateReference } from "../templates/reference.ts";
 import type { SnapshotName } from "../templates/template-name.ts";
+import { type ResolvedTemplate, notFound as templateNotFound } from "../templates/template-service.ts";
 import { changeOptions } from "./change-options.ts";
 import { type CreateRequest, createSandbox, type Started } from "./create-sandbox.ts";
 import type { Acting, SandboxDeps } from "./deps.ts";
 import { type Forked, forkSandbox } from "./fork-sandbox.ts";
 import { next, PASSING_STATES } from "./lifecycle/lifecycle.ts";
 import { PLATFORM, TRAFFIC } from "./lifecycle/moves.ts";
+import { type Suspended, suspendAll } from "./lifecycle/suspension.ts";
 import { listAllRunning, listSandboxes, type RunningQuery, type SandboxList, type SandboxQuery } from "./list-sandboxes.ts";
 import { finishPause, newImage } from "./pause-sandbox.ts";
+import { NOT_SUSPENDED } from "./reconcile/settle.ts";
 import { alreadyPaused, busyState, cannotFork, cannotPauseNow, cannotSnapshot, conflict, waitedTooLong } from "./refusals.ts";
 import { resumeSandbox } from "./resume-sandbox.ts";
 import { asShown, type ShownSandbox } from "./shown-sandbox.ts";
@@ -36,6 +40,8 @@ const CHANGE_POLL_MS = 50;
 export interface NewSandboxRequest extends Omit<CreateRequest, "template"> {
   readonly team: Team;
   readonly template: TemplateReference;
+  /** Only snapshots of sandboxes with this metadata may be started. Undefined: all that the team may start. */
+  readonly startsFrom: Readonly<Record<string, string>> | undefined;
 }
 
 export interface Connected extends Started {
@@ -58,6 +64,7 @@ export class SandboxService {
 
   async create(request: NewSandboxRequest): Promise<Started & { readonly sandbox: ShownSandbox }> {
     const template = await this.#deps.templates.resolve(request.team, request.template);
+    if (request.startsFrom && !(await this.#comesFrom(template, request.startsFrom))) throw templateNotFound(request.template);
     const started = await createSandbox(this.#deps, { ...request, template });
     return { ...started, sandbox: asShown(started.sandbox) };
   }
@@ -85,6 +92,19 @@ export class SandboxService {
       if (begun.kind === "moved") kills.finishInBackground(sandbox);
       if (begun.kind !== "stale") return undefined;
     }
+  }
+
+  /** Throws for a sandbox without this metadata what is thrown for one that does not exist. */
+  async assertMetadata(teamId: string, id: string, metadata: Readonly<Record<string, string>>): Promise<void> {
+    const sandbox = await this.#deps.store.sandboxes.find(id);
+    if (sandbox?.teamId !== teamId || !hasMetadata(sandbox, metadata)) throw sandboxNotFound(id);
+  }
+
+  /** Whether a snapshot's sandbox has this metadata. True for templates, which have no sandbox. */
+  async #comesFrom({ template, build }: ResolvedTemplate, metadata: Readonly<Record<string, string>>): Promise<boolean> {
+    if (template.kind !== "snapshot") return true;
+    const source = await this.#deps.store.sandboxes.find(build.image?.sourceSandboxId ?? "");
+    return source !== undefined && hasMetadata(source, metadata);
   }
 
   async get(teamId: string, id: string): Promise<ShownSandbox> {
@@ -141,7 +161,12 @@ export class SandboxService {
         // The pause that this call waited for has succeeded, whatever happened to the sandbox since.
         if (joinedAt !== undefined && (await store.sandboxes.findEvent(id, joinedAt + 1)) === "paused") return { memoryLost: undefined };
         const image = newImage(this.#deps, sandbox, { kind: "pause", memory: options.memory });
-        const facts = { actor: by.actor, reason: "request", set: { imageId: image.id }, image: { kind: "begin", image } } as const;
+        const facts = {
+          actor: by.actor,
+          reason: "request",
+          set: { imageId: image.id, ...NOT_SUSPENDED },
+          image: { kind: "begin", image },
+        } as const;
         const applied = await moves.apply(sandbox, "pause", { ...facts, exact: true });
         if (applied.kind === "moved") return await finishPause(this.#deps, applied.sandbox, { ...options, ...facts });
         if (applied.kind === "join") joinedAt = sandbox.version;
@@ -160,7 +185,9 @@ export class SandboxService {
     const { store, clock, limits } = this.#deps;
     const found = await store.sandboxes.find(id);
     if (!found) throw sandboxNotFound(id);
-    const timeoutMs = Math.min(Math.max(found.timeoutMs, MIN_WAKE_MS), limits.maxRunMs(found.teamId));
+    const team = await store.identity.findTeam(found.teamId);
+    if (team) assertStanding(team, false);
+    const timeoutMs = Math.min(Math.max(found.timeoutMs, MIN_WAKE_MS), await limits.maxRunMs(found.teamId));
     await this.#settling(found.teamId, id, signal, async (sandbox) => {
       if (sandbox.state === "paused") {
         if (!sandbox.autoResume || sandbox.imageHasMemory !== true) throw sandboxNotFound(id);
@@ -209,7 +236,7 @@ export class SandboxService {
     id: string,
     options: { readonly timeoutMs: number; readonly ids: readonly string[]; readonly signal: AbortSignal },
   ): Promise<Forked> {
-    this.#deps.limits.assertForks(by.teamId, options.ids.length);
+    await this.#deps.limits.assertForks(by.teamId, options.ids.length);
     return await this.#settling(by.teamId, id, options.signal, async (sandbox) => {
       if (sandbox.state !== "running" && sandbox.state !== "paused") throw cannotFork(sandbox);
       return (await forkSandbox(this.#deps, sandbox, { ...options, by })) ?? "again";
@@ -255,9 +282,14 @@ export class SandboxService {
     return { killed: kills.filter(({ status }) => status === "fulfilled").length, failed };
   }
 
+  /** Pauses every sandbox of every team, because the host is about to go down. This process starts none from now on. */
+  async suspendAll(withinMs: number): Promise<Suspended> {
+    return await suspendAll(this.#deps, withinMs);
+  }
+
   /** Throws when no sandbox of the team may run for so long. */
-  assertTimeout(teamId: string, timeoutSeconds: number): void {
-    this.#deps.limits.assertTimeout(teamId, timeoutSeconds);
+  async assertTimeout(teamId: string, timeoutSeconds: number): Promise<void> {
+    await this.#deps.limits.assertTimeout(teamId, timeoutSeconds);
   }
 
   async #resume(sandbox: Sandbox, options: WakeOptions & { actor: string; autoPause?: boolean | undefined }): Promise<Connected | "again"> {
@@ -307,7 +339,7 @@ export class SandboxService {
     const { store, clock, limits } = this.#deps;
     const { id } = sandbox;
     const now = clock.now();
-    const latest = asShown(sandbox).startedAt + limits.maxRunMs(sandbox.teamId);
+    const latest = asShown(sandbox).startedAt + (await limits.maxRunMs(sandbox.teamId));
     const endAt = Math.min(now + change.timeoutMs, latest);
     if (await store.sandboxes.setEnd(id, { endAt, now, onlyLater: change.onlyLater })) return true;
     // Nothing changed: the sandbox already ends later, its timeout has passed, or it has another state.
@@ -323,4 +355,10 @@ function assertHasEnd(sandbox: Sandbox): void {
   const busy = busyState(sandbox.state);
   if (busy !== undefined) throw sandboxBusy(sandbox.id, busy);
   if (sandbox.state !== "running") throw sandboxNotFound(sandbox.id);
+}
+
+function hasMetadata(sandbox: Sandbox, metadata: Readonly<Record<string, string>>): boolean {
+  return Object.entries(metadata).every(
+    ([name, value]) => Object.hasOwn(sandbox.metadata ?? {}, name) && sandbox.metadata?.[name] === value,
+  );
 }

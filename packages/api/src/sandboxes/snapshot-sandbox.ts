@@ -47,6 +47,7 @@ export async function snapshotSandbox(deps: SandboxDeps, sandbox: Sandbox, optio
         agentVersion: sandbox.agentVersion ?? deps.config.agentVersion,
         createdAt: deps.clock.now(),
         image: { id: image.id, hasMemory, nodeId: image.nodeId, sourceSandboxId: sandbox.id },
+        volumeMounts: sandbox.volumeMounts,
       },
     });
     if (snapshot === "taken") throw nameTaken(name.alias?.alias ?? "");

@@ -1,11 +1,12 @@
 import type { Build, NewSandbox } from "@skerry/store";
-import { encodeOptions } from "@skerry/wire/node";
+import { encodeOptions, withoutSealedPassword } from "@skerry/wire/node";
 import { accessTokenOf } from "../keys/credential.ts";
+import { presentMounts } from "../volumes/mounts.ts";
 import type { SandboxDeps } from "./deps.ts";
 
 /** The spec of a sandbox that a node is to start. */
-export function startSpecOf(
-  deps: Pick<SandboxDeps, "tokenSeed">,
+export async function startSpecOf(
+  deps: Pick<SandboxDeps, "tokenSeed" | "secrets" | "store">,
   sandbox: NewSandbox,
   start: {
     readonly build: Build | undefined;
@@ -16,6 +17,8 @@ export function startSpecOf(
   },
 ) {
   const { build, imageId } = start;
+  const secrets = await deps.secrets.of(sandbox);
+  const mounts = await presentMounts(deps.store.volumes, sandbox.teamId, sandbox.volumeMounts);
   return {
     sandboxId: sandbox.id,
     templateId: sandbox.templateId,
@@ -26,12 +29,15 @@ export function startSpecOf(
     diskSizeMb: sandbox.diskSizeMb,
     envVars: { ...start.envVars },
     accessToken: accessTokenOf(deps.tokenSeed, sandbox.id),
-    options: encodeOptions(sandbox.options),
+    options: encodeOptions(withoutSealedPassword(sandbox.options)),
+    ...(secrets ? { secrets } : {}),
     defaultUser: build?.defaultUser ?? "user",
     defaultWorkdir: build?.defaultWorkdir ?? "/home/user",
     runtime: "",
     imageId: imageId ?? "",
     withoutMemory: start.withoutMemory ?? false,
+    turnGroup: sandbox.teamId,
+    volumeMounts: mounts.map(({ volumeId, path }) => ({ volumeId, path })),
     ...(build?.start === undefined ? {} : { start: { ...build.start, env: { ...build.start.env } } }),
   };
 }

@@ -1,4 +1,5 @@
-// The vault of teams' secrets. A value is encrypted when it arrives. No operation returns one, and nothing sends one to a sandbox.
+// The vault of teams' secrets. A value is encrypted when it arrives. No operation returns one. The headers of a sandbox's rules use them
+// (sandbox-secrets.ts), outside of the sandbox.
 
 import type { Clock, Logger, Secret } from "@skerry/base";
 import type { SecretReference, SecretRepository, StoredSecret } from "@skerry/store";
@@ -67,7 +68,7 @@ export class SecretService {
   }
 
   async remove(teamId: string, reference: SecretReference): Promise<void> {
-    if (!(await this.#deps.secrets.remove(teamId, reference))) throw notFound();
+    if (!(await this.#deps.secrets.remove(teamId, reference, this.#deps.clock.now()))) throw notFound();
   }
 
   /**
@@ -98,7 +99,7 @@ export class SecretService {
 }
 
 /** What an encrypted value is bound to. */
-function belonging(secret: Pick<StoredSecret, "id" | "teamId" | "version">): readonly string[] {
+export function belonging(secret: Pick<StoredSecret, "id" | "teamId" | "version">): readonly string[] {
   return ["secret", secret.teamId, secret.id, String(secret.version)];
 }
 

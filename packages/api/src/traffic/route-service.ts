@@ -65,7 +65,8 @@ async function readRoute({ sandboxes, trafficTokenOf, clock }: RouteDeps, id: Sa
   const route = await sandboxes.findRoute(id, clock.now());
   if (!route) return undefined;
   const ingress = ingressOf(route.options, () => trafficTokenOf(id));
-  return { nodeId: route.nodeId, nodeUrl: route.nodeUrl, run: String(route.startedAt), ...(ingress && { ingress }) };
+  const { teamId: limitGroup, nodeId, nodeUrl, startedAt } = route;
+  return { nodeId, nodeUrl, run: String(startedAt), limitGroup, ...(ingress && { ingress }) };
 }
 
 async function waitPatiently(deps: RouteDeps, request: FindRouteRequest, { id, signal }: Wait) {
@@ -130,6 +131,8 @@ async function wake(deps: RouteDeps, id: SandboxId, signal: AbortSignal): Promis
         return;
       case "limit_reached":
         throw refusal(Code.ResourceExhausted, PAUSED, (error as PlatformError).publicMessage);
+      case "forbidden":
+        throw refusal(Code.PermissionDenied, PAUSED, (error as PlatformError).publicMessage);
       case "conflict":
         throw refusal(Code.Aborted, PAUSED);
       default:

@@ -1,3 +1,4 @@
+import type { NewestFirstPage } from "@skerry/store";
 import { Type } from "typebox";
 import { invalid } from "../../errors.ts";
 
@@ -32,4 +33,10 @@ export function parseCursor(token: string, order: "asc" | "desc"): Cursor {
   const isAscending = match?.[3] !== undefined;
   if (!match?.[2] || Number.isNaN(startedAt) || isAscending !== (order === "asc")) throw invalid("Invalid next token");
   return { startedAt, id: match[2] };
+}
+
+/** The page that a query asks for, of a list that is ordered newest first. */
+export function newestFirstOf(query: { readonly limit?: number; readonly nextToken?: string }): NewestFirstPage {
+  const after = query.nextToken === undefined ? undefined : parseCursor(query.nextToken, "desc");
+  return { limit: query.limit ?? MAX_PAGE, ...(after ? { after: { createdAt: after.startedAt, id: after.id } } : {}) };
 }

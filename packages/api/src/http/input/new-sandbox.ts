@@ -1,12 +1,12 @@
 // The request to create a sandbox: its schema, and the checks that a schema cannot express.
 
 import { type Static, Type } from "typebox";
-import { invalid, notBuilt, validationError } from "../../errors.ts";
+import { invalid, validationError } from "../../errors.ts";
 import { IngressFields, OptionFields, OutgoingFields, optionsFrom } from "../sandbox-options.ts";
 import { Int32, StringMap } from "../schemas.ts";
+import type { ProxyRules } from "./egress-proxy.ts";
 
 const optional = Type.Optional;
-const strings = Type.Array(Type.String());
 const nullable = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) => Type.Union([schema, Type.Null()]);
 
 /** Bounds the size of lists, which contain the metadata of each sandbox. */
@@ -18,11 +18,8 @@ const NetworkSchema = Type.Object(
   {
     ...IngressFields,
     ...OutgoingFields,
-    egressProxy: optional(nullable(Type.Object({ address: Type.String() }))),
-    rules: optional(Type.Object({})),
-    dnsServers: optional(strings),
   },
-  { description: "How the sandbox is reached, and what it may reach. Other fields are not built yet." },
+  { description: "How the sandbox is reached, and what it may reach." },
 );
 
 const options = {
@@ -39,8 +36,13 @@ const options = {
   metadata: optional(StringMap("Names and values to find the sandbox by. They mean nothing to the platform. At most 64 KiB as JSON.")),
   envVars: optional(StringMap("Environment variables of every process in the sandbox. At most 1 MiB as JSON.")),
   mcp: optional(Type.Unknown({ description: "Accepted and ignored." })),
-  iam: optional(nullable(Type.Object({}, { description: "Workload tokens. Not built yet." }))),
-  volumeMounts: optional(Type.Array(Type.Object({ name: Type.String(), path: Type.String() }), { description: "Not built yet." })),
+  iam: optional(nullable(Type.Object({}, { description: "Workload tokens, which are not available: a create with them is refused." }))),
+  volumeMounts: optional(
+    Type.Array(Type.Object({ name: Type.String(), path: Type.String() }), {
+      description:
+        "Volumes of the team, each at an absolute path. Without this field, a sandbox of one of the team's snapshots has the snapshot's volumes.",
+    }),
+  ),
 };
 
 const timeout = (seconds: number) =>
@@ -59,8 +61,8 @@ export const NewSandboxSchema = Type.Object({ ...options, timeout: timeout(300) 
 
 export type NewSandboxBody = Static<typeof NewSandboxV1Schema>;
 
-/** Throws for contradictory options, for text that cannot be stored, and for options that are not built yet. */
-export function assertNewSandbox(body: NewSandboxBody): void {
+/** Throws for contradictory options, and for text that cannot be stored. */
+export function assertNewSandbox(body: NewSandboxBody, proxies: ProxyRules): void {
   if (body.timeout === 0) throw invalid("Timeout must be greater than 0");
   if (body.autoPauseMemory === false && body.autoPause !== true) {
     throw invalid("autoPauseMemory=false only applies when autoPause is true.");
@@ -75,10 +77,9 @@ export function assertNewSandbox(body: NewSandboxBody): void {
   for (const name of Object.keys(body.envVars ?? {})) {
     if (name === "" || name.includes("=")) throw validationError("body/envVars: a name must not be empty or contain '='");
   }
+  if (body.iam !== undefined && body.iam !== null) throw invalid("Sandbox IAM workload tokens are not available for your team.");
   // Throws for rules that cannot be met.
-  optionsFrom(body);
-  const option = notBuiltOption(body);
-  if (option !== undefined) throw notBuilt(`the option ${option}`);
+  optionsFrom(body, proxies);
 }
 
 /** Measured as JSON, the form in which the value is stored and sent. */
@@ -93,16 +94,4 @@ function assertTexts(field: string, map: Readonly<Record<string, string>> | unde
     if (text.includes("\0")) throw validationError(`body/${field}: text must not contain NUL`);
     if (!text.isWellFormed()) throw validationError(`body/${field}: text must be valid Unicode`);
   }
-}
-
-function notBuiltOption(body: NewSandboxBody): string | undefined {
-  const network = body.network ?? {};
-  const asked: Readonly<Record<string, boolean>> = {
-    iam: body.iam !== undefined && body.iam !== null,
-    volumeMounts: (body.volumeMounts ?? []).length > 0,
-    "network.egressProxy": network.egressProxy !== undefined && network.egressProxy !== null,
-    "network.rules": Object.keys(network.rules ?? {}).length > 0,
-    "network.dnsServers": (network.dnsServers ?? []).length > 0,
-  };
-  return Object.keys(asked).find((name) => asked[name]);
 }

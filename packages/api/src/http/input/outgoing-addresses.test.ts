@@ -53,14 +53,12 @@ describe("the rules for outgoing traffic", () => {
   });
 
   it.each(["example.com", "*.example.com", "*", "Example.COM", "xn--bcher-kva.example", "_dns.example.com."])(
-    "can't allow the name %s: without a denial of everything it means nothing, and with one it is not built",
+    "can't allow the name %s without a denial of everything, and can with one",
     (name) => {
       const all = "When specifying allowed domains in allow out, you must include 'ALL_TRAFFIC' in deny out to block all other traffic.";
       expect(check([name], [])).toThrow(all);
       expect(check(["1.1.1.1", name], ["0.0.0.0/1", "128.0.0.0/1"])).toThrow(all);
-      expect(check([name], ["0.0.0.0/0"])).toThrow(
-        expect.objectContaining({ code: "not_implemented", message: expect.stringContaining(name) }),
-      );
+      expect(check([name], ["0.0.0.0/0"])).not.toThrow();
     },
   );
 

@@ -4,7 +4,7 @@ import type { Team } from "@skerry/store";
 import { isUuid, parseSandboxId, type SandboxId } from "@skerry/wire";
 import { invalid, validationError } from "../../errors.ts";
 import type { RepeatableRequest } from "../../idempotency/idempotent-requests.ts";
-import type { Caller } from "../../keys/authenticate.ts";
+import type { Caller } from "../../keys/caller.ts";
 import type { Acting } from "../../sandboxes/deps.ts";
 import type { OperationRequest } from "../operation.ts";
 

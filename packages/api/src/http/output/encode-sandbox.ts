@@ -38,7 +38,7 @@ export function encodeListedSandbox(encoding: Encoding, sandbox: ShownSandbox): 
     diskSizeMB: sandbox.diskSizeMb,
     ...(sandbox.metadata && Object.keys(sandbox.metadata).length > 0 ? { metadata: sandbox.metadata } : {}),
     state: shownState(sandbox),
-    volumeMounts: [],
+    volumeMounts: sandbox.volumeMounts.map(({ name, path }) => ({ name, path })),
     ...(sandbox.agentUnresponsive ? { envdUnresponsiveAtPause: true } : {}),
   };
 }

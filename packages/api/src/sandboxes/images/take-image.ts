@@ -26,7 +26,11 @@ export async function takeImage(
 ): Promise<TakenImage | undefined> {
   const image = newImage(deps, sandbox, about);
   const event = sandbox.state === "paused" ? "copy" : "snapshot";
-  const begun = await deps.moves.apply(sandbox, event, { actor: about.actor, exact: true, image: { kind: "begin", image } });
+  const begin = { actor: about.actor, exact: true, image: { kind: "begin", image } } as const;
+  const begun =
+    about.kind === "fork"
+      ? await deps.moves.apply(sandbox, event, begin)
+      : await deps.limits.admitSnapshot(sandbox.teamId, (maxSnapshots) => deps.moves.apply(sandbox, event, { ...begin, maxSnapshots }));
   if (begun.kind !== "moved") return undefined;
   return await deps.moves.during(sandbox.id, async () => {
     const begunAt = performance.now();

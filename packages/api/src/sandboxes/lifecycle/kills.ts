@@ -73,22 +73,27 @@ export class SandboxKills {
 
   /** Continues, in the background, every kill that no process works on and whose back-off has passed. */
   async retryUnsettled(olderThanMs: number): Promise<void> {
-    const now = this.#deps.clock.now();
-    this.#retry(await this.#deps.sandboxes.listUnsettled("killing", now - olderThanMs, SCAN_LIMIT));
+    const { sandboxes, clock } = this.#deps;
+    await this.#retry(() => sandboxes.listUnsettled("killing", clock.now() - olderThanMs, SCAN_LIMIT));
   }
 
   /** Continues, in the background, every kill whose process is dead, whatever its age. */
   async retryOrphaned(): Promise<void> {
     const { sandboxes, moves, clock } = this.#deps;
-    const all = await sandboxes.listUnsettled("killing", Number.MAX_SAFE_INTEGER, SCAN_LIMIT);
-    const ahead = clock.now() + CLOCK_SLACK_MS;
-    this.#retry(all.filter((sandbox) => moves.isOrphaned(sandbox.owner) || sandbox.stateChangedAt > ahead));
+    await this.#retry(async () => {
+      const all = await sandboxes.listUnsettled("killing", Number.MAX_SAFE_INTEGER, SCAN_LIMIT);
+      const ahead = clock.now() + CLOCK_SLACK_MS;
+      return all.filter((sandbox) => moves.isOrphaned(sandbox.owner) || sandbox.stateChangedAt > ahead);
+    });
   }
 
-  #retry(unsettled: readonly SandboxEntry[]): void {
+  async #retry(list: () => Promise<readonly SandboxEntry[]>): Promise<void> {
+    // A kill that ends while the list is read is still on it, and would be done a second time.
+    const worked = this.#jobs.ids();
+    const unsettled = await list();
     const now = this.#deps.clock.now();
     const isDue = ({ notBefore, delayMs }: Retry) => notBefore <= now || notBefore > now + delayMs;
-    const due = unsettled.filter((sandbox) => isDue(this.#retries.get(sandbox.id) ?? { notBefore: 0, delayMs: 0 }));
+    const due = unsettled.filter(({ id }) => !worked.has(id) && isDue(this.#retries.get(id) ?? { notBefore: 0, delayMs: 0 }));
     for (const sandbox of due) this.finishInBackground(sandbox);
   }
 

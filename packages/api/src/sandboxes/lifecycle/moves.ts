@@ -5,7 +5,16 @@ import { randomBytes } from "node:crypto";
 import { EventEmitter, once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Clock } from "@skerry/base";
-import type { ImageChange, Sandbox, SandboxChanges, SandboxEntry, SandboxRepository, SandboxState, TransitionReason } from "@skerry/store";
+import type {
+  ImageChange,
+  Sandbox,
+  SandboxChanges,
+  SandboxEntry,
+  SandboxLimits,
+  SandboxRepository,
+  SandboxState,
+  TransitionReason,
+} from "@skerry/store";
 import type { Liveness } from "../../liveness.ts";
 import { next, PASSING_STATES, type SandboxEvent } from "./lifecycle.ts";
 
@@ -31,8 +40,10 @@ export interface MoveFacts {
   readonly reason?: TransitionReason;
   readonly set?: SandboxChanges;
   readonly image?: ImageChange;
-  /** Applies only while the team runs fewer sandboxes than this (see TeamLimits.admit). */
-  readonly maxOfTeam?: number;
+  /** Applies only while the team has room for one more running sandbox (see TeamLimits.admit). */
+  readonly limits?: SandboxLimits;
+  /** Applies only while the team has fewer snapshots (see TeamLimits.admitSnapshot). */
+  readonly maxSnapshots?: number | undefined;
   /** Applies only when the sandbox has not changed since it was read. */
   readonly exact?: boolean;
 }
@@ -76,7 +87,8 @@ export class SandboxMoves {
       set: { owner: this.owner, ...facts.set },
       ...(facts.reason === undefined ? {} : { reason: facts.reason }),
       ...(facts.image === undefined ? {} : { image: facts.image }),
-      ...(facts.maxOfTeam === undefined ? {} : { maxOfTeam: facts.maxOfTeam }),
+      ...(facts.limits === undefined ? {} : { limits: facts.limits }),
+      ...(facts.maxSnapshots === undefined ? {} : { maxSnapshots: facts.maxSnapshots }),
       ...(facts.exact ? { version: sandbox.version } : {}),
     });
     if (!changed) return { kind: "stale" };

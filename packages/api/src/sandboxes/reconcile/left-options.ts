@@ -21,7 +21,7 @@ export async function settleOptions(deps: SandboxDeps, node: NodeHandle): Promis
     const facts = { sandbox_id: sandbox.id, node_id: node.nodeId };
     try {
       if (sandbox.state === "running") await sendOptions(deps, sandbox, sandbox.options);
-      await changes.end(sandbox.id, moves.owner);
+      await changes.end(sandbox.id, moves.owner, deps.clock.now());
       if (sandbox.state === "running") logger.warn(facts, "a change of a sandbox's options, which was cut off, was settled");
     } catch (error) {
       await changes.undo(sandbox, moves.owner);

@@ -8,6 +8,7 @@ import type { SandboxDeps } from "../deps.ts";
 import { StrayImages } from "../images/stray-images.ts";
 import { PLATFORM } from "../lifecycle/moves.ts";
 import { settleOptions } from "./left-options.ts";
+import { settleSecrets } from "./left-secrets.ts";
 import { type NodeView, settle, viewNode } from "./settle.ts";
 
 const SCAN_LIMIT = 10_000;
@@ -25,13 +26,14 @@ export class Reconciler {
 
   /** The part that needs the database alone. It begins work on nodes, and does not wait for it. */
   async round(): Promise<void> {
-    const { timing, store, clock, kills, images } = this.#deps;
+    const { timing, store, clock, kills, images, volumes } = this.#deps;
     await this.#abandonLeftOvers();
     await this.#dropLeftImages();
     await this.#endNotKept();
     await kills.retryOrphaned();
     await kills.retryUnsettled(timing.killTimeoutMs);
     await images.retry();
+    await volumes.retry();
     await store.sandboxes.forgetEnded(clock.now() - timing.keepEndedMs);
     await store.idempotency.forget(clock.now() - timing.keepKeysMs);
   }
@@ -86,6 +88,7 @@ export class Reconciler {
       ...orphans.map((id) => this.#killOrphan(node, id)),
       this.#strays.look(node, view.images),
       settleOptions(this.#deps, node),
+      settleSecrets(this.#deps, node, view.secrets),
       this.#layers.look(node),
     ]);
   }

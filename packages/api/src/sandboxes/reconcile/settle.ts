@@ -20,6 +20,8 @@ export interface NodeView {
   readonly kept: ReadonlyMap<string, KeptImage>;
   /** Why the last snapshot of a sandbox lost its memory. */
   readonly memoryLost: ReadonlyMap<string, string>;
+  /** The versions of the secrets that the node has for sandboxes which need some. */
+  readonly secrets: ReadonlyMap<string, string>;
 }
 
 export interface KeptImage {
@@ -49,6 +51,9 @@ export async function viewNode(node: NodeHandle, timeoutMs: number): Promise<Nod
         sandboxId,
         { imageId, reason: reason === "disk" ? reason : unaskedEndFrom(reason), hasMemory, sizeBytes: Number(sizeBytes) },
       ]),
+    ),
+    secrets: new Map(
+      held.sandboxes.flatMap(({ sandboxId, secretsVersion }) => (secretsVersion === undefined ? [] : [[sandboxId, secretsVersion]])),
     ),
     memoryLost: new Map(held.sandboxes.flatMap(({ sandboxId, memoryLostReason: why }) => (why === "" ? [] : [[sandboxId, why]]))),
   };
@@ -134,7 +139,7 @@ async function factsOf(
       return lostBy(entry, view);
     case "pause_failed":
       // Wait before the next attempt when the timeout has passed and the sandbox has autoPause.
-      return { set: { imageId: null, expireNotBefore: now + PAUSE_AGAIN_MS }, ...drop };
+      return { set: { imageId: null, ...NOT_SUSPENDED, expireNotBefore: now + PAUSE_AGAIN_MS }, ...drop };
     case "resumed": {
       // The resume set the end time when it began.
       return { ...lostBy(entry, view), set: { startedAt: now, ...CLEARED_IMAGE }, ...drop };
@@ -190,6 +195,9 @@ function memoryLostBy(reason: PauseReason): TransitionReason {
 
 const PAUSE_AGAIN_MS = 1_000;
 
+/** For a sandbox that no shutdown suspended. */
+export const NOT_SUSPENDED = { resumeMs: null, suspendedBy: null } as const;
+
 /** The fields that a pause sets, cleared for a sandbox that runs. */
 export const CLEARED_IMAGE = {
   imageId: null,
@@ -198,4 +206,5 @@ export const CLEARED_IMAGE = {
   pausedAt: null,
   pauseReason: null,
   keepUntil: null,
+  ...NOT_SUSPENDED,
 } as const;

@@ -10,6 +10,7 @@ export const getRunningCounts = defineOperation({
   summary: "Count running sandboxes",
   description: "The number of running sandboxes of each team that has any, by the team's id.",
   auth: ["admin"],
+  scope: "operator",
   responses: {
     200: {
       description: "The counts.",

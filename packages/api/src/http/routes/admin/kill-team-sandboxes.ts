@@ -12,6 +12,7 @@ export const killTeamSandboxes = defineOperation({
   summary: "Kill a team's running sandboxes",
   description: "Kills the sandboxes that run or are being started when the request arrives. Paused sandboxes stay.",
   auth: ["admin"],
+  scope: "operator",
   params: Type.Object({ teamID: Type.String({ description: "The team's id." }) }),
   responses: {
     200: {

@@ -1,8 +1,8 @@
 // What the operations on builds share: fields of bodies, path parameters, and answers.
 
+import type { SandboxSize } from "@skerry/store";
 import { type Static, Type } from "typebox";
 import type { RequestedBuild } from "../../../builds/build-service.ts";
-import type { BuildSize } from "../../../builds/build-size.ts";
 import { shownName } from "../../../templates/reference.ts";
 import { DateTime, Int32 } from "../../schemas.ts";
 
@@ -51,7 +51,7 @@ export const TemplateLegacySchema = Type.Object(
 
 export function encodeLegacy(
   { template, buildId, buildCount }: RequestedBuild,
-  about: { readonly namespace: string; readonly alias: string | undefined; readonly size: BuildSize },
+  about: { readonly namespace: string; readonly alias: string | undefined; readonly size: SandboxSize },
 ): Static<typeof TemplateLegacySchema> {
   const { namespace, alias, size } = about;
   return {

@@ -13,6 +13,7 @@ export const cancelTeamBuilds = defineOperation({
   summary: "Cancel a team's builds",
   description: "Ends all builds of the team that wait, are queued or run.",
   auth: ["admin"],
+  scope: "operator",
   params: Type.Object({ teamID: Type.String({ description: "The team's id." }) }),
   responses: {
     200: {

@@ -4,7 +4,6 @@ import { DockerfileError, parseDockerfile } from "@skerry/dockerfile";
 import type { Team } from "@skerry/store";
 import { type Static, Type } from "typebox";
 import type { BuildStart } from "../../../builds/build-service.ts";
-import { buildSizeOf } from "../../../builds/build-size.ts";
 import { invalid, validationError } from "../../../errors.ts";
 import { parseTemplateName } from "../../../templates/template-name.ts";
 import type { OperationResponse } from "../../operation.ts";
@@ -30,7 +29,7 @@ export async function answerDockerfile(
   { team, templateId }: { readonly team: Team; readonly templateId?: string },
 ): Promise<OperationResponse> {
   const name = body.alias === undefined ? undefined : parseTemplateName(body.alias, team);
-  const size = buildSizeOf(body);
+  const size = await services.builds.sizeOf(team, body);
   const start = startOf(body);
   const asked = { team, size, ...(name && { name }), ...(templateId === undefined ? {} : { templateId }) };
   const requested = await services.builds.requestAndStart(asked, start);

@@ -13,6 +13,7 @@ export const getBuildFileUpload = defineOperation({
     "Files of a hash are uploaded once for all templates of a team. The link takes one `PUT` of a tar archive, plain or compressed with gzip, " +
     "with its exact `Content-Length` and without credentials. It is valid for 30 minutes.",
   auth: ["apiKey", "accessToken"],
+  scope: "templates:build",
   params: Type.Object({
     templateID: Type.String({ description: "The template's id." }),
     hash: Type.String({ description: "The client's hash of the files: 64 hex digits in lower case." }),

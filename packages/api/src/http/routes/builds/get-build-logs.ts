@@ -11,6 +11,7 @@ export const getBuildLogs = defineOperation({
   tag: "templates",
   summary: "Read a build's log",
   auth: ["apiKey", "accessToken"],
+  scope: "templates:read",
   params: BuildParams,
   query: Type.Object({
     cursor: Type.Optional(

@@ -34,6 +34,7 @@ export const getBuildStatus = defineOperation({
   summary: "Read a build's status and log",
   description: "A terminal status is never returned before all lines of the log can be read.",
   auth: ["apiKey", "accessToken"],
+  scope: "templates:read",
   params: BuildParams,
   query: Type.Object({
     logsOffset: Type.Optional(Type.Integer({ minimum: 0, default: 0, description: "Entries to skip, counted after the filter by level." })),

@@ -11,6 +11,7 @@ export const rebuildDockerfile = defineOperation({
   tag: "templates",
   summary: "Build a Dockerfile as an existing template",
   auth: ["accessToken"],
+  scope: "templates:build",
   params: Type.Object({ templateID: Type.String({ description: "The template's id." }) }),
   body: DockerfileSchema,
   responses: { 202: { description: "The build is started.", schema: TemplateLegacySchema }, ...failures(403, 404, 409, 413, 429) },

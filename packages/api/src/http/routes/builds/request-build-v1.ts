@@ -11,6 +11,7 @@ export const requestBuildV1 = defineOperation({
   summary: "Build a Dockerfile",
   description: "Builds the Dockerfile as a new template, or as the template that has the name. The build is started at once.",
   auth: ["accessToken"],
+  scope: "templates:build",
   body: DockerfileSchema,
   responses: { 202: { description: "The build is started.", schema: TemplateLegacySchema }, ...failures(403, 404, 409, 413, 429) },
   repeatable: false,

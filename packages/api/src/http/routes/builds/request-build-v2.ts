@@ -1,5 +1,4 @@
 import { Type } from "typebox";
-import { buildSizeOf } from "../../../builds/build-size.ts";
 import { parseTemplateName } from "../../../templates/template-name.ts";
 import { defineOperation } from "../../operation.ts";
 import { failures } from "../../output/responses.ts";
@@ -13,6 +12,7 @@ export const requestBuildV2 = defineOperation({
   summary: "Request a build of a template (older clients)",
   deprecated: true,
   auth: ["apiKey"],
+  scope: "templates:build",
   body: Type.Object(
     {
       alias: Type.String({ description: "`[namespace/]name[:tag]`." }),
@@ -26,7 +26,7 @@ export const requestBuildV2 = defineOperation({
   handle: async (services, { caller, body }) => {
     const team = await services.teams.choose(caller, body.teamID);
     const name = parseTemplateName(body.alias, team);
-    const size = buildSizeOf(body);
+    const size = await services.builds.sizeOf(team, body);
     const requested = await services.builds.request({ team, name, size });
     return { status: 202, body: encodeLegacy(requested, { namespace: team.slug, alias: name.alias, size }) };
   },

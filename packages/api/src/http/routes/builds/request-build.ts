@@ -1,5 +1,4 @@
 import { Type } from "typebox";
-import { buildSizeOf } from "../../../builds/build-size.ts";
 import { invalid } from "../../../errors.ts";
 import { shownName } from "../../../templates/reference.ts";
 import { parseTemplateName } from "../../../templates/template-name.ts";
@@ -18,6 +17,7 @@ export const requestBuild = defineOperation({
     "Registers a build of the template with this name, and the template if it is new. The build waits to be started with " +
     "`POST /v2/templates/{templateID}/builds/{buildID}`. Waiting builds of the template with one of the same tags fail.",
   auth: ["apiKey"],
+  scope: "templates:build",
   body: Type.Object(
     {
       name: Type.Optional(Type.String({ description: "`[namespace/]name[:tag]`." })),
@@ -40,7 +40,7 @@ export const requestBuild = defineOperation({
     const text = body.name ?? body.alias;
     if (text === undefined) throw invalid("Name is required");
     const name = parseTemplateName(text, team);
-    const size = buildSizeOf(body);
+    const size = await services.builds.sizeOf(team, body);
     const { template, buildId, tags } = await services.builds.request({ team, name, tags: body.tags ?? [], size });
     return {
       status: 202,

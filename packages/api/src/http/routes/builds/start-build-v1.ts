@@ -12,6 +12,7 @@ export const startBuildV1 = defineOperation({
   description: "Has no effect: such builds are started when they are requested. Images cannot be pushed to this platform.",
   deprecated: true,
   auth: ["accessToken"],
+  scope: "templates:build",
   params: BuildParams,
   responses: { 202: { description: "The build is started." }, ...failures(403, 404) },
   repeatable: true,

@@ -55,6 +55,7 @@ export const startBuild = defineOperation({
     "Starts a waiting build, which runs in the background. A source that cannot be found fails the build, not the request. Running builds of " +
     "the template with one of the same tags are cancelled.",
   auth: ["apiKey"],
+  scope: "templates:build",
   params: BuildParams,
   body: StartSchema,
   responses: { 202: { description: "The build is started." }, ...failures(403, 404, 413, 429, 503) },

@@ -11,6 +11,7 @@ export const createApiKey = defineOperation({
   summary: "Create an API key",
   description: "The key is shown only in this answer. A user names the team in `X-Team-ID`; without it, it is the user's default team.",
   auth: ["accessToken"],
+  scope: "keys:write",
   body: NewKeySchema,
   responses: { 201: { description: "The key.", schema: CreatedApiKeySchema }, ...failures(403) },
   repeatable: false,

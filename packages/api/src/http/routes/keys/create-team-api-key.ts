@@ -11,9 +11,10 @@ export const createTeamApiKey = defineOperation({
   summary: "Create an API key for a team",
   description: "The key is shown only in this answer.",
   auth: ["admin"],
+  scope: "operator",
   params: Type.Object({ teamID: Type.String({ description: "The team's id." }) }),
   body: NewKeySchema,
-  responses: { 201: { description: "The key.", schema: CreatedApiKeySchema }, ...failures(404) },
+  responses: { 201: { description: "The key.", schema: CreatedApiKeySchema }, ...failures(403, 404) },
   repeatable: false,
   handle: async (services, request) => {
     const teamId = uuidOf(request.params.teamID, "team");

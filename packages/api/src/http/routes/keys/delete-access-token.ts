@@ -12,6 +12,7 @@ export const deleteAccessToken = defineOperation({
   summary: "Delete an access token",
   description: "Deletes a token of the calling user. When the answer arrives, no process accepts it any more.",
   auth: ["accessToken"],
+  scope: "account:write",
   params: Type.Object({ accessTokenID: Type.String({ description: "The token's id." }) }),
   responses: { 204: { description: "The token is deleted." }, ...failures(), 404: ID_NOT_FOUND },
   repeatable: true,

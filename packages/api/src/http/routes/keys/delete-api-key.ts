@@ -12,12 +12,14 @@ export const deleteApiKey = defineOperation({
   summary: "Delete an API key",
   description: "When the answer arrives, no process accepts the key any more. Requests that were accepted before are finished.",
   auth: ["accessToken", "adminTeam"],
+  scope: "keys:write",
   params: Type.Object({ apiKeyID: Type.String({ description: "The key's id." }) }),
   responses: { 204: { description: "The key is deleted." }, ...failures(403), 404: ID_NOT_FOUND },
   repeatable: true,
   handle: async (services, { caller, headers, params }) => {
     const id = uuidOf(params.apiKeyID, "API key");
     const team = await services.teams.choose(caller, teamHeaderOf(headers));
+    await services.keys.assertChangeable(caller, { teamId: team.id, keyId: id });
     return (await services.keys.remove(team.id, id)) ? { status: 204 } : idNotFound();
   },
 });

@@ -12,6 +12,7 @@ export const deleteTeamApiKey = defineOperation({
   summary: "Delete a team's API key",
   description: "When the answer arrives, no process accepts the key any more.",
   auth: ["admin"],
+  scope: "operator",
   params: Type.Object({
     teamID: Type.String({ description: "The team's id." }),
     apiKeyID: Type.String({ description: "The key's id." }),

@@ -13,6 +13,7 @@ export const listApiKeys = defineOperation({
   description:
     "All keys of the team, oldest first, masked. A user names the team in `X-Team-ID`; without it, it is the user's default team.",
   auth: ["accessToken", "adminTeam"],
+  scope: "keys:read",
   responses: { 200: { description: "The keys.", schema: Type.Array(ApiKeySchema) }, ...failures(403, 404) },
   repeatable: true,
   handle: async (services, { caller, headers }) => {

@@ -11,6 +11,7 @@ export const updateApiKey = defineOperation({
   tag: "teams",
   summary: "Rename an API key",
   auth: ["accessToken", "adminTeam"],
+  scope: "keys:write",
   params: Type.Object({ apiKeyID: Type.String({ description: "The key's id." }) }),
   body: RenamedKeySchema,
   responses: { 202: { description: "The key has the new name." }, ...failures(403), 404: ID_NOT_FOUND },
@@ -18,6 +19,7 @@ export const updateApiKey = defineOperation({
   handle: async (services, { caller, headers, params, body }) => {
     const id = uuidOf(params.apiKeyID, "API key");
     const team = await services.teams.choose(caller, teamHeaderOf(headers));
+    await services.keys.assertChangeable(caller, { teamId: team.id, keyId: id });
     return (await services.keys.rename(team.id, id, nameOf(body))) ? { status: 202 } : idNotFound();
   },
 });

@@ -12,6 +12,7 @@ export const createLink = defineOperation({
   summary: "Create a link to a port",
   description: "Whoever has the link reaches the port until it expires or is revoked, also of a private sandbox.",
   auth: ["apiKey"],
+  scope: "sandboxes:write",
   confidential: CONFIDENTIAL,
   params: SandboxIdParams,
   body: LinkRequestSchema,

@@ -13,6 +13,7 @@ export const listLinks = defineOperation({
   summary: "List the links to ports of a sandbox, without their tokens",
   description: "Oldest first, without those that have expired.",
   auth: ["apiKey"],
+  scope: "sandboxes:read",
   confidential: CONFIDENTIAL,
   params: SandboxIdParams,
   responses: { 200: { description: "All links.", schema: Type.Array(LinkSchema) }, ...failures(404) },

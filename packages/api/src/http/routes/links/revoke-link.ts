@@ -14,6 +14,7 @@ export const revokeLink = defineOperation({
   description:
     "Requests that arrive later than five seconds after the answer don't pass with the link. Responses and WebSockets that are open stay open.",
   auth: ["apiKey"],
+  scope: "sandboxes:write",
   confidential: CONFIDENTIAL,
   params: Type.Object({ ...SandboxIdParams.properties, linkID: Type.String({ description: "The link's id." }) }),
   responses: { 204: { description: "The link is revoked." }, ...failures(404) },

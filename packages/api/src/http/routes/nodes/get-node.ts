@@ -10,6 +10,7 @@ export const getNode = defineOperation({
   tag: "admin",
   summary: "Get a node",
   auth: ["admin"],
+  scope: "operator",
   params: Type.Object({ nodeID: Type.String({ description: "The node's id." }) }),
   query: ClusterQuery,
   responses: {

@@ -11,6 +11,7 @@ export const listNodes = defineOperation({
   summary: "List the nodes",
   description: "All nodes that have answered at least once, with their status and load.",
   auth: ["admin"],
+  scope: "operator",
   query: ClusterQuery,
   responses: { 200: { description: "The nodes.", schema: Type.Array(NodeSchema) }, ...failures() },
   repeatable: true,

@@ -12,6 +12,7 @@ export const setNodeStatus = defineOperation({
   description:
     "`draining` and `standby`: the node gets no new sandboxes, forks and builds. Its sandboxes go on, and its paused ones can be resumed. `ready`: it gets new ones again.",
   auth: ["admin"],
+  scope: "operator",
   params: Type.Object({ nodeID: Type.String({ description: "The node's id." }) }),
   body: Type.Object(
     { status: NodeStatusSchema, clusterID: Type.Optional(Type.String({ description: "The node's cluster." })) },

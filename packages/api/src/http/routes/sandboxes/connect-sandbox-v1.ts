@@ -13,6 +13,7 @@ export const connectSandboxV1 = defineOperation({
   description: "As `POST /v2/sandboxes/{sandboxID}/connect`, but `timeout` is required.",
   deprecated: true,
   auth: ["apiKey"],
+  scope: "sandboxes:write",
   params: SandboxIdParams,
   body: Type.Object(
     { timeout: Int32({ description: "Minimum time until the timeout, in seconds from now.", minimum: 0 }), memory: memoryOption },

@@ -23,6 +23,7 @@ export const connectSandbox = defineOperation({
     "Ensures that the sandbox runs for at least `timeout` seconds from now, and returns its tokens. Never shortens the timeout. " +
     "A paused sandbox is resumed. A pause or snapshot under way is awaited first.",
   auth: ["apiKey"],
+  scope: "sandboxes:write",
   params: SandboxIdParams,
   body: Type.Object(
     {
@@ -52,7 +53,7 @@ export async function answerConnect(
   timeoutSeconds: number,
 ): Promise<OperationResponse> {
   const id = sandboxIdOf(request.params);
-  services.sandboxes.assertTimeout(teamOf(request.caller).id, timeoutSeconds);
+  await services.sandboxes.assertTimeout(teamOf(request.caller).id, timeoutSeconds);
   const options = { timeoutMs: timeoutSeconds * 1000, memory: request.body?.memory ?? true, signal: request.signal };
   return answerConnected(services, await services.sandboxes.connect(actingOf(request.caller), id, options));
 }

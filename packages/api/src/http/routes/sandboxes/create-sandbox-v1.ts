@@ -15,6 +15,8 @@ export const createSandboxV1 = defineOperation({
   description: "As `POST /v2/sandboxes`, but the default timeout is 15 seconds.",
   deprecated: true,
   auth: ["apiKey"],
+  scope: "sandboxes:write",
+  keepsToMetadata: true,
   body: NewSandboxV1Schema,
   idempotent: true,
   responses: { 201: STARTED, ...failures(404, 409, 413, 422, 429, 501, 503, 504) },

@@ -1,5 +1,6 @@
 import { newSandboxId } from "../../../sandboxes/create-sandbox.ts";
 import { parseTemplateReference } from "../../../templates/reference.ts";
+import { limitOf, metadataFor } from "../../input/caller-metadata.ts";
 import { assertNewSandbox, type NewSandboxBody, NewSandboxSchema } from "../../input/new-sandbox.ts";
 import { actingOf, repeatable, teamOf } from "../../input/request-values.ts";
 import { defineOperation, type OperationRequest, type OperationResponse } from "../../operation.ts";
@@ -20,6 +21,8 @@ export const createSandbox = defineOperation({
     "Answers when the sandbox runs and its API accepts requests. The timeout counts from the answer. " +
     "All traffic to the API inside the sandbox must carry the `envdAccessToken` of the answer.",
   auth: ["apiKey"],
+  scope: "sandboxes:write",
+  keepsToMetadata: true,
   body: NewSandboxSchema,
   idempotent: true,
   responses: { 201: STARTED, ...failures(404, 409, 413, 422, 429, 501, 503, 504) },
@@ -33,10 +36,13 @@ export async function answerCreate(
   request: Pick<OperationRequest<unknown, unknown, NewSandboxBody>, "caller" | "body" | "signal" | "headers">,
   defaultTimeoutSeconds: number,
 ): Promise<OperationResponse> {
-  const { body, caller } = request;
-  assertNewSandbox(body);
+  const { caller } = request;
+  const metadata = metadataFor(caller, request.body.metadata);
+  const body: NewSandboxBody = metadata === undefined ? request.body : { ...request.body, metadata };
+  const proxies = services.proxies.rulesFor(teamOf(caller).id);
+  assertNewSandbox(body, proxies);
   const timeoutSeconds = body.timeout ?? defaultTimeoutSeconds;
-  services.sandboxes.assertTimeout(teamOf(caller).id, timeoutSeconds);
+  await services.sandboxes.assertTimeout(teamOf(caller).id, timeoutSeconds);
   const template = parseTemplateReference(body.templateID);
   return await services.idempotency.answer(repeatable(request), {
     // The same for both versions, so that a client may repeat its request with the other one.
@@ -54,11 +60,13 @@ export async function answerCreate(
         template,
         timeoutMs: timeoutSeconds * 1000,
         metadata: body.metadata,
+        startsFrom: limitOf(caller),
         envVars: body.envVars ?? {},
-        options: optionsFrom(body),
+        options: optionsFrom(body, proxies),
         autoPause: body.autoPause ?? false,
         autoPauseMemory: body.autoPauseMemory ?? true,
         autoResume: body.autoResume?.enabled ?? false,
+        volumeMounts: body.volumeMounts,
         signal,
       });
       return { status: 201, body: encodeSandbox(services.encoding, created.sandbox), headers: memoryLostHeaders(created.memoryLost) };

@@ -38,6 +38,7 @@ export const forkSandbox = defineOperation({
     "Starts copies of the sandbox. Each copy has its files, memory, metadata and options, and an id, tokens and a timeout of its own. A running " +
     "sandbox is frozen for a moment; a paused sandbox stays paused. Returns one result per fork, in order. Some of them may be failures.",
   auth: ["apiKey"],
+  scope: "sandboxes:write",
   params: SandboxIdParams,
   body: ForkSchema,
   bodyOptional: true,
@@ -58,7 +59,7 @@ async function answerFork(
   if (count < 1) throw invalid("Count must be at least 1");
   if (count > MAX_COUNT) throw invalid(`Count cannot be greater than ${MAX_COUNT}`);
   if (timeout === 0) throw invalid("Timeout must be greater than 0");
-  services.sandboxes.assertTimeout(teamOf(request.caller).id, timeout);
+  await services.sandboxes.assertTimeout(teamOf(request.caller).id, timeout);
   const id = sandboxIdOf(request.params);
   return await services.idempotency.answer(repeatable(request), {
     asked: { operation: "fork", sandbox: id, timeout, count },

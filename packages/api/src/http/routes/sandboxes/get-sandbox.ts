@@ -1,3 +1,4 @@
+import { may } from "../../../keys/caller.ts";
 import { sandboxIdOf, teamOf } from "../../input/request-values.ts";
 import { defineOperation } from "../../operation.ts";
 import { encodeSandboxDetail } from "../../output/encode-sandbox.ts";
@@ -10,12 +11,17 @@ export const getSandbox = defineOperation({
   path: "/sandboxes/{sandboxID}",
   tag: "sandboxes",
   summary: "Read one sandbox",
+  description: "Without `envdAccessToken` for callers that may read sandboxes only.",
   auth: ["apiKey"],
+  scope: "sandboxes:read",
   params: SandboxIdParams,
   responses: { 200: { description: "The sandbox.", schema: SandboxDetailSchema }, ...failures(404) },
   repeatable: true,
   handle: async (services, request) => {
     const sandbox = await services.sandboxes.get(teamOf(request.caller).id, sandboxIdOf(request.params));
-    return { status: 200, body: encodeSandboxDetail(services.encoding, sandbox) };
+    // Whoever may only read gets nothing to change the sandbox with.
+    const { envdAccessToken, ...readable } = encodeSandboxDetail(services.encoding, sandbox);
+    const body = may(request.caller, "sandboxes:write") ? { ...readable, envdAccessToken } : readable;
+    return { status: 200, body };
   },
 });

@@ -12,6 +12,7 @@ export const killSandbox = defineOperation({
   description:
     "Answers when everything of the sandbox is deleted, also if it was paused. A pause or snapshot under way is awaited first. Simultaneous calls all get 204, later ones 404.",
   auth: ["apiKey"],
+  scope: "sandboxes:write",
   params: SandboxIdParams,
   responses: { 204: { description: "The sandbox is deleted." }, ...failures(404, 409, 503) },
   repeatable: true,

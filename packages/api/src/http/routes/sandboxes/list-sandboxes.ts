@@ -1,6 +1,7 @@
 import { type Static, Type } from "typebox";
 import { invalid, validationError } from "../../../errors.ts";
 import { parseTemplateReference, type TemplateReference } from "../../../templates/reference.ts";
+import { filterFor } from "../../input/caller-metadata.ts";
 import { encodeCursor, MAX_PAGE, PageFields, parseCursor } from "../../input/cursor.ts";
 import { parseMillisecondsFrom } from "../../input/date-time.ts";
 import { parseMetadataFilter } from "../../input/metadata-filter.ts";
@@ -37,6 +38,8 @@ export const listSandboxes = defineOperation({
   summary: "List sandboxes",
   description: "The team's sandboxes that match all filters, in pages.",
   auth: ["apiKey"],
+  scope: "sandboxes:read",
+  keepsToMetadata: true,
   query: QuerySchema,
   responses: {
     200: {
@@ -56,12 +59,15 @@ export const listSandboxes = defineOperation({
 async function answerList(services: ApiServices, request: OperationRequest<unknown, Query, unknown>): Promise<OperationResponse> {
   const { query } = request;
   const order = query.order ?? "desc";
+  const metadata = filterFor(request.caller, parseMetadataFilter(query.metadata ?? ""));
+  const states = parseStates(query.state);
+  if (!metadata) return { status: 200, body: [], headers: states.has("running") ? { "X-Total-Running": "0" } : {} };
   const { items, last, totalRunning } = await services.sandboxes.list(teamOf(request.caller), {
     order,
     limit: query.limit ?? MAX_PAGE,
     ...(query.nextToken === undefined ? {} : { after: parseCursor(query.nextToken, order) }),
-    states: parseStates(query.state),
-    metadata: parseMetadataFilter(query.metadata ?? ""),
+    states,
+    metadata,
     startedFrom: query.startedAfter === undefined ? undefined : parseMillisecondsFrom(query.startedAfter, "query/startedAfter"),
     template: query.template === undefined ? undefined : parseTemplate(query.template),
   });

@@ -15,6 +15,7 @@ export const pauseSandbox = defineOperation({
     "Answers when the sandbox no longer uses memory or CPU. A pause keeps the files, and with the memory also the processes. Simultaneous calls " +
     "all get 204; a call for a paused sandbox gets 409. After 503 the sandbox keeps running.",
   auth: ["apiKey"],
+  scope: "sandboxes:write",
   params: SandboxIdParams,
   body: Type.Object(
     {

@@ -12,6 +12,7 @@ export const refreshSandbox = defineOperation({
   summary: "Keep a sandbox alive",
   description: "Extends the timeout to at least `duration` seconds from now, and at least 15. Never shortens it.",
   auth: ["apiKey"],
+  scope: "sandboxes:write",
   params: SandboxIdParams,
   body: Type.Object(
     { duration: Type.Optional(Int32({ description: "Seconds from now.", minimum: 0, maximum: 3600, default: 15 })) },

@@ -16,6 +16,7 @@ export const resumeSandbox = defineOperation({
   description: "As `POST /v2/sandboxes/{sandboxID}/connect`, but 409 for a running sandbox.",
   deprecated: true,
   auth: ["apiKey"],
+  scope: "sandboxes:write",
   params: SandboxIdParams,
   body: Type.Object(
     {
@@ -33,7 +34,7 @@ export const resumeSandbox = defineOperation({
   handle: async (services, request) => {
     const { timeout = DEFAULT_TIMEOUT_SECONDS, autoPause, memory = true } = request.body ?? {};
     const id = sandboxIdOf(request.params);
-    services.sandboxes.assertTimeout(teamOf(request.caller).id, timeout);
+    await services.sandboxes.assertTimeout(teamOf(request.caller).id, timeout);
     const options = { timeoutMs: timeout * 1000, memory, autoPause, signal: request.signal };
     return answerConnected(services, await services.sandboxes.resume(actingOf(request.caller), id, options));
   },

@@ -14,6 +14,7 @@ export const setSandboxTimeout = defineOperation({
     "The timeout passes `timeout` seconds from now, which may be sooner or later than before. 0 lets it pass at once. " +
     "A value beyond the platform's limit, counted from the start of the sandbox, is reduced to the limit without an error.",
   auth: ["apiKey"],
+  scope: "sandboxes:write",
   params: SandboxIdParams,
   body: Type.Object({ timeout: Int32({ description: "Seconds from now.", minimum: 0 }) }, { title: "SandboxTimeout" }),
   responses: { 204: { description: "The timeout is set." }, ...failures(404, 409) },

@@ -11,6 +11,7 @@ export const createSecret = defineOperation({
   summary: "Create a secret",
   description: "The value is encrypted, and no answer contains it.",
   auth: ["apiKey"],
+  scope: "secrets:write",
   confidential: CONFIDENTIAL,
   body: NewSecretSchema,
   responses: { 201: { description: "The secret, without its value.", schema: SecretSchema }, ...failures(409, 429) },

@@ -10,6 +10,7 @@ export const deleteSecret = defineOperation({
   tag: "secrets",
   summary: "Delete a secret",
   auth: ["apiKey"],
+  scope: "secrets:write",
   confidential: CONFIDENTIAL,
   params: SecretParams,
   responses: { 204: { description: "The secret is deleted." }, ...failures(404) },

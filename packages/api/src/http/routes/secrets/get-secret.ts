@@ -10,6 +10,7 @@ export const getSecret = defineOperation({
   tag: "secrets",
   summary: "Get a secret, without its value",
   auth: ["apiKey"],
+  scope: "secrets:read",
   confidential: CONFIDENTIAL,
   params: SecretParams,
   responses: { 200: { description: "The secret, without its value.", schema: SecretSchema }, ...failures(404) },

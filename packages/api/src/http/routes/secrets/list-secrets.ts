@@ -16,6 +16,7 @@ export const listSecrets = defineOperation({
   summary: "List secrets, without their values",
   description: "The team's secrets, newest first, in pages.",
   auth: ["apiKey"],
+  scope: "secrets:read",
   confidential: CONFIDENTIAL,
   query: Type.Object(PageFields),
   responses: { 200: { description: "One page.", schema: Type.Array(SecretSchema), headers: NEXT_TOKEN_HEADER }, ...failures() },

@@ -19,6 +19,7 @@ export const updateSecret = defineOperation({
   summary: "Give a secret a new value",
   description: "The secret gets the next version, and the former value is gone. Without `metadata`, the metadata stays.",
   auth: ["apiKey"],
+  scope: "secrets:write",
   confidential: CONFIDENTIAL,
   params: SecretParams,
   body: SecretUpdateSchema,

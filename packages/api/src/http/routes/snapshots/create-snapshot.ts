@@ -17,6 +17,7 @@ export const createSnapshot = defineOperation({
     "The sandbox is frozen for a moment and keeps running. Sandboxes that are created from the snapshot start in its state. The snapshot outlives " +
     "the sandbox: delete it as a template. A snapshot under an existing name becomes a new build of that name.",
   auth: ["apiKey"],
+  scope: "sandboxes:write",
   params: SandboxIdParams,
   body: Type.Object(
     {

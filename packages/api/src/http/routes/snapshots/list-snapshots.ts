@@ -22,6 +22,7 @@ export const listSnapshots = defineOperation({
   summary: "List snapshots",
   description: "The team's snapshots, newest first, in pages. Each name shows its latest build.",
   auth: ["apiKey"],
+  scope: "sandboxes:read",
   query: QuerySchema,
   responses: {
     200: {

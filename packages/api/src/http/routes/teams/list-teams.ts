@@ -15,6 +15,7 @@ export const listTeams = defineOperation({
   summary: "List the caller's teams",
   description: "Each call creates a new API key for every team, because stored keys are hashes and cannot be shown again.",
   auth: ["accessToken"],
+  scope: "account:write",
   responses: { 200: { description: "The teams.", schema: Type.Array(TeamSchema) }, ...failures() },
   repeatable: false,
   handle: async (services, { caller }) => {

@@ -12,6 +12,7 @@ export const deleteTemplate = defineOperation({
   description:
     "Deletes all builds, whatever tag is given, and frees the names at once. Refused while sandboxes of the template run or are paused.",
   auth: ["apiKey", "accessToken"],
+  scope: "templates:build",
   params: Type.Object({ templateID: Type.String({ description: "The id or name, percent-encoded. A tag is ignored." }) }),
   responses: { 204: { description: "The template is deleted." }, ...failures(403, 404) },
   repeatable: true,

@@ -14,6 +14,7 @@ export const getTemplateAlias = defineOperation({
     "Answers 403 for a name that a template of another team has for all teams, and 404 for a name that is free. With a tag, the tag must have a " +
     "ready build. A template that was never built has its name nevertheless.",
   auth: ["apiKey"],
+  scope: "templates:read",
   params: Type.Object({ alias: Type.String({ description: "The name as `[namespace/]name[:tag]`, percent-encoded." }) }),
   responses: {
     200: {

@@ -14,6 +14,7 @@ export const getTemplate = defineOperation({
   summary: "Read a template and its builds",
   description: "The builds come newest first, in pages.",
   auth: ["apiKey"],
+  scope: "templates:read",
   params: Type.Object({ templateID: Type.String({ description: "The id. Names are not accepted." }) }),
   query: Type.Object(PageFields),
   responses: {

@@ -14,6 +14,7 @@ export const listDefaultTemplates = defineOperation({
     "By id. Those that are not public are shown to their own team only. For a template of another team, the fields about its use are zero or " +
     "null. The size is that of the ready build, and zero if there is none.",
   auth: ["apiKey", "accessToken"],
+  scope: "templates:read",
   responses: { 200: { description: "The templates.", schema: Type.Array(TemplateSchema) }, ...failures() },
   repeatable: true,
   handle: async (services, { caller }) => {

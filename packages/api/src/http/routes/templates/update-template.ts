@@ -16,6 +16,7 @@ const common = {
   method: "PATCH",
   tag: "templates",
   auth: ["apiKey", "accessToken"],
+  scope: "templates:build",
   params: TemplateRefParams,
   body: BodySchema,
   bodyOptional: true,

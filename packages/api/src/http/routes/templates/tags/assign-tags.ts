@@ -13,6 +13,7 @@ export const assignTags = defineOperation({
   summary: "Give a build tags",
   description: "A tag that another build of the template has moves to this one. New sandboxes of the tag start from it.",
   auth: ["apiKey"],
+  scope: "templates:build",
   body: Type.Object(
     {
       target: Type.String({ description: "The build as `name[:tag]`. The tag may be the id of a build." }),

@@ -14,6 +14,7 @@ export const countTags = defineOperation({
   summary: "Count a template's tags",
   description: "Counts the tags that have a ready build.",
   auth: ["apiKey"],
+  scope: "templates:read",
   params: TemplateRefParams,
   responses: {
     200: {

@@ -19,6 +19,7 @@ export const listTagAssignments = defineOperation({
   summary: "List the builds that had a tag",
   description: "Newest first, in pages. Only ready builds count. A tag that the template does not have gives an empty page.",
   auth: ["apiKey"],
+  scope: "templates:read",
   params: Type.Object({ ...TemplateRefParams.properties, tag: Type.String({ description: "The tag." }) }),
   query: Type.Object({
     limit: Type.Optional(

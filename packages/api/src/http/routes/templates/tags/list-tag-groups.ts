@@ -32,6 +32,7 @@ export const listTagGroups = defineOperation({
   summary: "List a template's tags with their latest assignments",
   description: "In pages. Only ready builds count.",
   auth: ["apiKey"],
+  scope: "templates:read",
   params: TemplateRefParams,
   query: Type.Object({
     assignmentLimit: limit("Largest number of assignments of each tag.", ASSIGNMENTS),

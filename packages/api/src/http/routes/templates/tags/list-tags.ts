@@ -14,6 +14,7 @@ export const listTags = defineOperation({
   summary: "List a template's tags",
   description: "Each tag once, by name, with the build that got it last. That build may not be ready; then an earlier one is still served.",
   auth: ["apiKey"],
+  scope: "templates:read",
   params: TemplateRefParams,
   responses: { 200: { description: "The tags.", schema: Type.Array(TemplateTagSchema) }, ...failures(403, 404) },
   repeatable: true,

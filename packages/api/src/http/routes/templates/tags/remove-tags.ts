@@ -14,6 +14,7 @@ export const removeTags = defineOperation({
   summary: "Remove tags from a template",
   description: "The builds stay, and can still be named by their ids. Tags that the template does not have are ignored.",
   auth: ["apiKey"],
+  scope: "templates:build",
   body: Type.Object(
     { name: Type.String({ description: "The template's name, without a tag." }), tags: TagsField },
     { title: "RemoveTags" },

@@ -14,6 +14,7 @@ export const tagExists = defineOperation({
   summary: "Look up one tag of a template",
   description: "A tag exists when it has a ready build.",
   auth: ["apiKey"],
+  scope: "templates:read",
   params: TemplateRefParams,
   query: Type.Object({ tag: Type.String({ description: "The tag, in any case." }) }),
   responses: {
