@@ -26,6 +26,15 @@ it.each(["SKERRY_NODE_URL", "SKERRY_CONTROL_URL", "SKERRY_NODES"])("%s takes onl
   for (const url of ["10.0.0.7:4682", "ftp://10.0.0.7", "http://"]) expect(() => parseServeConfig({ [name]: url })).toThrow(`not "${url}"`);
 });
 
+it("limits the requests per second of a team unless told not to", () => {
+  const limitsOf = ({ maxTeamConnections, maxTeamRequestsPerSecond }: ReturnType<typeof parseServeConfig>) => [
+    maxTeamConnections,
+    maxTeamRequestsPerSecond,
+  ];
+  expect(limitsOf(parseServeConfig({}))).toEqual([0, 4000]);
+  expect(limitsOf(parseServeConfig({ SKERRY_MAX_TEAM_CONNECTIONS: "7", SKERRY_MAX_TEAM_REQUESTS_PER_SECOND: "0" }))).toEqual([7, 0]);
+});
+
 it("limits the requests per second of a sandbox unless told not to", () => {
   const limitOf = (env: Record<string, string>) => parseServeConfig(env).maxSandboxRequestsPerSecond;
   expect([limitOf({}), limitOf({ SKERRY_MAX_SANDBOX_REQUESTS_PER_SECOND: "0" })]).toEqual([2000, 0]);

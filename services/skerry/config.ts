@@ -1,9 +1,14 @@
 import { isIP, isIPv6 } from "node:net";
+import type { Limits, OidcConfig } from "@skerry/api";
 import { ConfigReader, type Secret } from "@skerry/base";
 import { type AcmeSettings, acmeFiles, DEFAULT_DATA_DIR, dataFolder, readAcmeSettings } from "@skerry/setup/folder";
 import { readSiteSettings, type SiteSettings } from "@skerry/setup/site-network";
 import { hostNameOf, isSandboxHost } from "@skerry/wire";
 import { type ImagePullSettings, readImagePullSettings } from "./image-settings.ts";
+import { readLimits } from "./limit-settings.ts";
+import { readOidc } from "./oidc-settings.ts";
+import { isPrivateNetwork } from "./private-networks.ts";
+import { type MetricsSettings, readMetrics, readTraces, type TraceSettings } from "./telemetry-settings.ts";
 
 export type Role = "api" | "edge" | "node";
 const ROLES: readonly Role[] = ["api", "edge", "node"];
@@ -36,19 +41,38 @@ export interface ServeConfig {
   readonly maxSandboxConnections: number;
   /** 0: no limit. */
   readonly maxSandboxRequestsPerSecond: number;
+  /** 0: the edge's default. */
+  readonly maxTeamConnections: number;
+  /** 0: no limit. */
+  readonly maxTeamRequestsPerSecond: number;
   readonly logLevel: "debug" | "info" | "warn" | "error";
   readonly networkPool: string | undefined;
   readonly dns: readonly string[];
-  readonly maxTimeoutHours: number;
-  readonly maxSandboxes: number;
-  readonly maxBuilds: number;
+  readonly allowPrivate: readonly string[];
+  /** The limits of teams without a tier. */
+  readonly limits: Limits;
   readonly buildsAtOnce: number;
   readonly buildCacheDays: number;
   readonly maxUploadMb: number;
   /** Where clients reach the API. */
   readonly apiUrl: string | undefined;
   readonly blobsDir: string | undefined;
+  readonly volumesDir: string | undefined;
   readonly keepEndedHours: number;
+  readonly metricsDays: number;
+  /** Whether events are recorded. */
+  readonly events: boolean;
+  readonly eventDays: number;
+  readonly maxEvents: number;
+  readonly logDays: number;
+  readonly logTeamMb: number;
+  /** The size of a volume for which none is given, in MiB. */
+  readonly volumeSizeMb: number;
+  readonly webhookNetworks: readonly string[];
+  readonly auditDays: number;
+  readonly maxAuditLines: number;
+  /** Undefined: users sign in with access tokens of the platform only. */
+  readonly oidc: OidcConfig | undefined;
   readonly secretsFile: string | undefined;
   readonly encryptionKeys: Secret | undefined;
   /** Undefined with undefined `encryptionKeys`: the data folder's own file. */
@@ -60,6 +84,10 @@ export interface ServeConfig {
   readonly diskLimit: "auto" | "file" | "none";
   readonly site: SiteSettings;
   readonly images: ImagePullSettings;
+  /** Where traces go, and the share of the requests that are traced. Undefined: there are no traces. */
+  readonly traces: TraceSettings | undefined;
+  /** Undefined: the metrics are not served. */
+  readonly metrics: MetricsSettings | undefined;
 }
 
 export interface TlsServeConfig {
@@ -69,63 +97,6 @@ export interface TlsServeConfig {
   /** Defined: this process obtains the certificate and renews it. */
   readonly acme?: AcmeSettings;
 }
-
-/** Every setting of `skerry serve`, without its prefix. A test compares docs/config.md with this list. */
-export const SETTINGS = [
-  "DATA",
-  "ROLES",
-  "LISTEN",
-  "API_PORT",
-  "EDGE_PORT",
-  "NODE_PORT",
-  "NODE_URL",
-  "CONTROL_PORT",
-  "DATABASE_URL",
-  "NODES",
-  "CONTROL_URL",
-  "RUNTIME",
-  "DOMAIN",
-  "ADVERTISE_DOMAIN",
-  "PATH_HOST",
-  "TRUSTED_PROXIES",
-  "TLS_CERT",
-  "TLS_KEY",
-  "TLS_PORT",
-  "ACME_DIRECTORY",
-  "ACME_CONTACT",
-  "ACME_HOOK",
-  "ACME_AGREE",
-  "EDGE_API_URL",
-  "MAX_SANDBOX_CONNECTIONS",
-  "MAX_SANDBOX_REQUESTS_PER_SECOND",
-  "LOG_LEVEL",
-  "NETWORK_POOL",
-  "DNS",
-  "MAX_TIMEOUT_HOURS",
-  "MAX_SANDBOXES",
-  "MAX_BUILDS",
-  "BUILDS_AT_ONCE",
-  "BUILD_CACHE_DAYS",
-  "MAX_UPLOAD_MB",
-  "API_URL",
-  "BLOBS",
-  "KEEP_ENDED_HOURS",
-  "SECRETS_FILE",
-  "ENCRYPTION_KEYS",
-  "ENCRYPTION_KEYS_FILE",
-  "READY_SLOTS",
-  "DISK_LIMIT",
-  "POOL_SIZE",
-  "POOL_MEMORY_MB",
-  "CA_FILE",
-  "ECR_ENDPOINT",
-  "MAX_IMAGE_MB",
-  "REGISTRIES_DIR",
-  "REGISTRY_MIRROR",
-  "HTTP_PROXY",
-  "HTTPS_PROXY",
-  "NO_PROXY",
-] as const;
 
 const PORT = { min: 0, max: 65_535 };
 
@@ -155,19 +126,32 @@ export function parseServeConfig(env: Readonly<Record<string, string | undefined
     tls: readTls(reader),
     edgeApiUrl: reader.optional("EDGE_API_URL"),
     maxSandboxConnections: reader.integer("MAX_SANDBOX_CONNECTIONS", 0, { min: 0, max: 1_000_000 }),
+    maxTeamConnections: reader.integer("MAX_TEAM_CONNECTIONS", 0, { min: 0, max: 1_000_000 }),
+    maxTeamRequestsPerSecond: reader.integer("MAX_TEAM_REQUESTS_PER_SECOND", 4000, { min: 0, max: 1_000_000 }),
     maxSandboxRequestsPerSecond: reader.integer("MAX_SANDBOX_REQUESTS_PER_SECOND", 2000, { min: 0, max: 1_000_000 }),
     logLevel: reader.choice("LOG_LEVEL", "info", ["debug", "info", "warn", "error"]),
     networkPool: reader.optional("NETWORK_POOL"),
     dns: reader.list("DNS", ["8.8.8.8"]),
-    maxTimeoutHours: reader.integer("MAX_TIMEOUT_HOURS", 24, { min: 1, max: 24 * 365 }),
-    maxSandboxes: reader.integer("MAX_SANDBOXES", 1000, { min: 1, max: 1_000_000 }),
-    maxBuilds: reader.integer("MAX_BUILDS", 20, { min: 1, max: 10_000 }),
+    allowPrivate: reader.list("ALLOW_PRIVATE", []),
+    limits: readLimits(reader),
     buildsAtOnce: reader.integer("BUILDS_AT_ONCE", 2, { min: 1, max: 1000 }),
     buildCacheDays: reader.integer("BUILD_CACHE_DAYS", 7, { min: 1, max: 3650 }),
     maxUploadMb: reader.integer("MAX_UPLOAD_MB", 4096, { min: 1, max: 1_048_576 }),
     apiUrl: reader.optional("API_URL"),
     blobsDir: reader.optional("BLOBS"),
+    volumesDir: reader.optional("VOLUMES"),
     keepEndedHours: reader.integer("KEEP_ENDED_HOURS", 168, { min: 0, max: 24 * 365 }),
+    metricsDays: reader.integer("METRICS_DAYS", 30, { min: 1, max: 3650 }),
+    events: reader.choice("EVENTS", "on", ["on", "off"]) === "on",
+    eventDays: reader.integer("EVENT_DAYS", 7, { min: 1, max: 365 }),
+    maxEvents: reader.integer("MAX_EVENTS", 200_000, { min: 1000, max: 100_000_000 }),
+    logDays: reader.integer("LOG_DAYS", 7, { min: 1, max: 3650 }),
+    volumeSizeMb: reader.integer("VOLUME_SIZE_MB", 10_240, { min: 8, max: 16_777_216 }),
+    logTeamMb: reader.integer("LOG_TEAM_MB", 256, { min: 1, max: 1_048_576 }),
+    webhookNetworks: reader.list("WEBHOOK_NETWORKS", []),
+    auditDays: reader.integer("AUDIT_DAYS", 365, { min: 1, max: 36_500 }),
+    maxAuditLines: reader.integer("MAX_AUDIT_LINES", 10_000_000, { min: 1000, max: 1_000_000_000 }),
+    oidc: readOidc(reader),
     secretsFile: reader.optional("SECRETS_FILE"),
     encryptionKeys: reader.secret("ENCRYPTION_KEYS"),
     encryptionKeysFile: reader.optional("ENCRYPTION_KEYS_FILE"),
@@ -177,6 +161,8 @@ export function parseServeConfig(env: Readonly<Record<string, string | undefined
     diskLimit: parseDiskLimit(reader),
     site: readSiteSettings(reader),
     images: readImagePullSettings(reader),
+    metrics: readMetrics(reader),
+    traces: readTraces(reader),
   };
   checkCombination(config, reader);
   reader.finish();
@@ -192,6 +178,16 @@ export function databaseUrlOf({ databaseUrl, dataDir }: ServeConfig): string {
 export function sandboxOriginOf({ advertiseDomain, domain, pathHost, tls, apiUrl }: ServeConfig) {
   const scheme = tls || apiUrl?.startsWith("https:") ? ("https" as const) : ("http" as const);
   return { scheme, domain: advertiseDomain ?? domain, ...(pathHost === undefined ? {} : { pathHost }) };
+}
+
+/**
+ * The proxies whose `X-Forwarded-For` the API believes. The edge of this process is one: it passes on requests for `api.{domain}`, and tells
+ * who sent them.
+ */
+export function apiProxiesOf({ trustedProxies, roles, tls, listen }: ServeConfig): readonly string[] {
+  if (!roles.has("edge") || !tls) return trustedProxies;
+  const own = listen === "0.0.0.0" || listen === "::" || isIP(listen) === 0 ? [] : [listen];
+  return [...trustedProxies, "127.0.0.0/8", "::1", ...own];
 }
 
 /** The key may be in the certificate's file. */
@@ -266,13 +262,18 @@ function checkCombination(config: ServeConfig, reader: ConfigReader): void {
     for (const url of values) if (!isHttpUrl(url)) reader.problem(`SKERRY_${name} takes addresses such as http://host:4682, not "${url}"`);
   }
   if (config.pathHost !== undefined) checkPathHost(config.pathHost, config, reader);
-  for (const network of config.trustedProxies) {
-    if (!isNetwork(network)) {
-      reader.problem(`SKERRY_TRUSTED_PROXIES takes addresses and networks such as 10.0.0.5 and 10.0.0.0/24, not "${network}"`);
+  for (const [name, networks] of Object.entries({ TRUSTED_PROXIES: config.trustedProxies, WEBHOOK_NETWORKS: config.webhookNetworks })) {
+    for (const network of networks.filter((one) => !isNetwork(one))) {
+      reader.problem(`SKERRY_${name} takes addresses and networks such as 10.0.0.5 and 10.0.0.0/24, not "${network}"`);
     }
   }
   for (const address of config.dns) {
     if (!/^\d{1,3}(\.\d{1,3}){3}$/.test(address)) reader.problem(`SKERRY_DNS takes IPv4 addresses, not "${address}"`);
+  }
+  for (const network of config.allowPrivate) {
+    if (!isPrivateNetwork(network)) {
+      reader.problem(`SKERRY_ALLOW_PRIVATE takes parts of private networks such as 10.20.0.0/16 and 192.168.1.5, not "${network}"`);
+    }
   }
 }
 

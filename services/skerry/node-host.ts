@@ -1,10 +1,10 @@
 // Derives a node's configuration from a data folder: its runtimes, agent tree and layers.
 
-import { realpathSync } from "node:fs";
+import { realpathSync, statSync } from "node:fs";
 import { hostname, totalmem } from "node:os";
-import { join } from "node:path";
+import { isAbsolute, join } from "node:path";
 import { agentCommand } from "@skerry/agent";
-import { PlatformError } from "@skerry/base";
+import { errnoOf, PlatformError } from "@skerry/base";
 import { openFolderBlobStore } from "@skerry/blobs";
 import { chooseDiskLimit, type DiskLimitSetting, openLayerStore } from "@skerry/layers";
 import type { NodeConfig } from "@skerry/node";
@@ -23,6 +23,7 @@ export interface NodeSettings {
   readonly runtime: RuntimeName;
   readonly networkPool: string | undefined;
   readonly dns: readonly string[];
+  readonly allowPrivate: readonly string[];
   readonly readySlots: number;
   readonly diskLimit: DiskLimitSetting;
   readonly poolSize: number;
@@ -31,7 +32,21 @@ export interface NodeSettings {
   readonly images: ImagePullSettings;
   readonly buildsAtOnce: number;
   readonly blobsDir: string | undefined;
+  readonly volumesDir?: string | undefined;
   readonly buildCacheDays: number;
+}
+
+/** The name of the node of a data folder, which depends on the host's name and the folder's real path. */
+export const nodeIdOf = (dataDir: string): string => `${hostname()}-${instanceOf(dataDir)}`;
+
+/** The real path of the folder of volumes, which the operator has made: a missing one may be a disk that is not mounted. */
+function realFolder(path: string): string {
+  try {
+    if (isAbsolute(path) && statSync(path).isDirectory()) return realpathSync(path);
+  } catch (error) {
+    if (errnoOf(error) !== "ENOENT") throw error;
+  }
+  throw new PlatformError("config_invalid", `SKERRY_VOLUMES must be the absolute path of a directory, and ${path} is none`);
 }
 
 /** Throws PlatformError("config_invalid") if the default runtime is not set up. */
@@ -49,9 +64,10 @@ export async function nodeConfigOf(settings: NodeSettings): Promise<NodeConfig> 
   const { digest, version } = readSetUpFile<{ digest: string; version: string }>(folder.agentFile);
   const disk = await chooseDiskLimit({ dir: join(folder.nodeDir, "areas"), setting: settings.diskLimit });
   return {
-    nodeId: `${hostname()}-${instance}`,
+    nodeId: nodeIdOf(folder.root),
     instance,
     dir: folder.nodeDir,
+    ...(settings.volumesDir === undefined ? {} : { volumesDir: realFolder(settings.volumesDir) }),
     runtimes,
     layers: await openLayerStore(folder.layersDir),
     agents: {
@@ -61,6 +77,7 @@ export async function nodeConfigOf(settings: NodeSettings): Promise<NodeConfig> 
     },
     networkPool: settings.networkPool,
     resolvers: settings.dns,
+    allowPrivate: settings.allowPrivate,
     ...(site === undefined ? {} : { site }),
     images: imagePullConfigOf(settings.images),
     readySlots: settings.readySlots,

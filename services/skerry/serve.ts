@@ -12,7 +12,7 @@ import { dataFolder } from "@skerry/setup/folder";
 import { openStore, refuseNewerDatabase } from "@skerry/store";
 import { AGENT_VERSION } from "@skerry/wire";
 import { RouteService } from "@skerry/wire/control";
-import { databaseUrlOf, parseServeConfig, type ServeConfig, sandboxOriginOf } from "./config.ts";
+import { apiProxiesOf, databaseUrlOf, parseServeConfig, type ServeConfig, sandboxOriginOf } from "./config.ts";
 import { listenControlServer } from "./control-server.ts";
 import { type EdgeTls, openEdgeTls } from "./edge-tls.ts";
 import { encryptionKeysOf } from "./encryption-keys.ts";
@@ -20,20 +20,25 @@ import { listening } from "./listening.ts";
 import { nodeConfigOf } from "./node-host.ts";
 import { ownerIdOf } from "./owner-id.ts";
 import { type PlatformSecrets, readSecrets } from "./secrets.ts";
+import { sendTraces } from "./send-traces.ts";
+import { serveMetrics } from "./serve-metrics.ts";
 
 /** Minimum heap growth that justifies a garbage collection of an idle platform. */
 const MEMORY_WORTH_BYTES = 32 * 1024 * 1024;
 const MEMORY_LOOK_MS = 10_000;
 
 /** Runs the platform until SIGTERM or SIGINT. Sandboxes keep running without it, and the next start adopts them. */
-export async function serve(env: Readonly<Record<string, string | undefined>>): Promise<void> {
+export async function serve(env: Readonly<Record<string, string | undefined>>, { version }: { readonly version: string }): Promise<void> {
   const config = parseServeConfig(env);
   const secrets = readSecrets(config.secretsFile ?? dataFolder(config.dataDir).secretsFile);
   const logger = createLogger({ name: "skerry", level: config.logLevel });
   const stopped = new Promise<string>((resolve) => {
     for (const signal of ["SIGTERM", "SIGINT"]) process.once(signal, () => resolve(signal));
   });
+  await using telemetry = new AsyncDisposableStack();
+  telemetry.defer(await sendTraces(config, { version, logger }));
   await using roles = await startRoles({ config, secrets, logger, stopped });
+  telemetry.defer(await serveMetrics(config, { version, logger }));
   const memory = new IdleMemory({ worthBytes: MEMORY_WORTH_BYTES });
   setInterval(() => memory.touch(), MEMORY_LOOK_MS).unref();
   logger.info({ roles: [...config.roles], pid: process.pid }, "platform ready");
@@ -92,7 +97,7 @@ async function startNode({ config, logger }: RoleContext, stack: AsyncDisposable
 async function startApi(context: RoleContext, stack: AsyncDisposableStack, node: Node | undefined) {
   const { config, secrets, logger } = context;
   if (!secrets.control) throw new PlatformError("config_invalid", "the secrets file has no tokenSeed, which the api role needs");
-  const store = await openStore(databaseUrlOf(config), logger.child({ part: "store" }));
+  const store = await openStore(databaseUrlOf(config), logger.child({ part: "store" }), { events: config.events });
   stack.defer(() => store.close());
   await seedIdentity(store, secrets.control, store.clock);
   await seedTemplates(store, dataFolder(config.dataDir).templatesDir, { teamId: secrets.control.teamId, clock: store.clock });
@@ -100,12 +105,22 @@ async function startApi(context: RoleContext, stack: AsyncDisposableStack, node:
     {
       host: config.listen,
       port: config.apiPort,
-      maxTimeoutHours: config.maxTimeoutHours,
-      maxSandboxes: config.maxSandboxes,
-      maxBuilds: config.maxBuilds,
+      limits: config.limits,
       buildsAtOnce: config.buildsAtOnce,
       buildCacheDays: config.buildCacheDays,
       maxUploadMb: config.maxUploadMb,
+      metricsDays: config.metricsDays,
+      eventDays: config.eventDays,
+      maxEvents: config.maxEvents,
+      logDays: config.logDays,
+      logTeamMb: config.logTeamMb,
+      volumeSizeMb: config.volumeSizeMb,
+      webhookNetworks: config.webhookNetworks,
+      auditDays: config.auditDays,
+      maxAuditLines: config.maxAuditLines,
+      trustedProxies: apiProxiesOf(config),
+      ...(config.oidc === undefined ? {} : { oidc: config.oidc }),
+      privateNetworks: config.allowPrivate,
       ...(config.apiUrl === undefined ? {} : { publicUrl: config.apiUrl }),
       sandboxOrigin: sandboxOriginOf(config),
       ownerId: ownerIdOf({ dataDir: config.dataDir, port: config.apiPort, logger }),
@@ -153,7 +168,8 @@ async function startEdge(
   { transport, node, tls }: { transport: ReturnType<typeof rpcTransport>; node: Node | undefined; tls: EdgeTls },
 ): Promise<void> {
   const dial: Dial = node ? (_route, target, signal) => node.dial(target, signal) : connectDialer(secrets.internalSecret);
-  const { listen: host, edgePort: port, trustedProxies, maxSandboxConnections, maxSandboxRequestsPerSecond, pathHost } = config;
+  const { listen: host, edgePort: port, trustedProxies, pathHost } = config;
+  const { maxSandboxConnections, maxSandboxRequestsPerSecond, maxTeamConnections, maxTeamRequestsPerSecond } = config;
   const client = createClient(RouteService, transport);
   const edge = createEdge(
     {
@@ -161,6 +177,8 @@ async function startEdge(
       port,
       trustedProxies,
       maxSandboxRequestsPerSecond,
+      maxGroupRequestsPerSecond: maxTeamRequestsPerSecond,
+      ...(maxTeamConnections === 0 ? {} : { maxGroupConnections: maxTeamConnections }),
       ...(pathHost === undefined ? {} : { pathHost }),
       ...(maxSandboxConnections === 0 ? {} : { maxSandboxConnections }),
       ...tls,

@@ -18,6 +18,7 @@ export { KeyedLock } from "./keyed-lock.ts";
 export { createLogger, type Logger, type LogLevel } from "./log.ts";
 export { mountsBelow } from "./mounts.ts";
 export { RelaySocket, type RelaySocketOptions } from "./relay-socket.ts";
+export { type BegunAuditLine, currentRequest, type RequestContext, withRequest } from "./request-context.ts";
 export { Secret } from "./secret.ts";
 export { type RunOptions, type RunResult, runCommand, type SpawnOptions, SubprocessError, spawnCommand } from "./subprocess.ts";
 export { untilAborted } from "./until-aborted.ts";

@@ -28,6 +28,7 @@ const MOUNT_ATTR_READ_ONLY = 0xfn;
 const MNT_DETACH = 2;
 
 export const MS_RDONLY = 1;
+export const MS_NOSUID = 2;
 export const MS_NODEV = 4;
 export const MS_REMOUNT = 32;
 export const MS_BIND = 4096;

@@ -53,6 +53,16 @@ export class RelaySocket extends Duplex {
     this.#socket.once("close", () => this.destroy());
   }
 
+  /** Bytes received so far. Stays readable after the end of the connection, as in Node.js. */
+  get bytesRead(): number {
+    return this.#socket.bytesRead;
+  }
+
+  /** Bytes sent so far. */
+  get bytesWritten(): number {
+    return this.#socket.bytesWritten;
+  }
+
   /** Stops reading from the socket, as `pour` requires. Bytes that have arrived can still be read. */
   hold(): void {
     this.#held = true;

@@ -15,6 +15,10 @@ export interface OperatorContext {
   serve(env: Record<string, string | undefined>): Promise<void>;
   /** The team and user that own the contents of the platform's database. Undefined when the database is empty. */
   readOwner(env: Record<string, string | undefined>): Promise<PlatformOwner | undefined>;
+  /** Writes a consistent copy of the platform's database to a file, while it is in use. */
+  copyDatabase(env: Record<string, string | undefined>, file: string): Promise<"sqlite" | "postgres">;
+  /** Puts such a copy in the place of the empty database of a data folder, and gives what is in it to the node of this folder. */
+  restoreDatabase(env: Record<string, string | undefined>, file: string): Promise<void>;
   /** Removes everything on this host that belongs to the data folder's platform, except the data. */
   cleanup(dataDir: string): Promise<CleanupCounts>;
 }

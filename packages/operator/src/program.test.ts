@@ -10,6 +10,8 @@ const context: OperatorContext = {
   env: { SKERRY_DATA: "/nonexistent/data" },
   serve: () => Promise.reject(new Error("not in this test")),
   readOwner: () => Promise.reject(new Error("not in this test")),
+  copyDatabase: () => Promise.reject(new Error("not in this test")),
+  restoreDatabase: () => Promise.reject(new Error("not in this test")),
   cleanup: () => Promise.reject(new Error("not in this test")),
 };
 
@@ -32,7 +34,22 @@ async function run(...args: string[]): Promise<{ exitCode: number; output: strin
 test("help names every command and every exit code", async () => {
   const { exitCode, output } = await run("--help");
   expect(exitCode).toBe(0);
-  for (const command of ["up", "down", "renew-secrets", "status", "env", "logs", "doctor", "templates", "test", "bench", "soak"])
+  for (const command of [
+    "up",
+    "down",
+    "renew-secrets",
+    "status",
+    "env",
+    "logs",
+    "doctor",
+    "templates",
+    "users",
+    "teams",
+    "keys",
+    "test",
+    "bench",
+    "soak",
+  ])
     expect(output).toMatch(new RegExp(`^ {2}${command}\\b`, "m"));
   for (const { meaning } of Object.values(EXIT_CODES)) expect(output).toContain(meaning);
 });
@@ -44,12 +61,25 @@ test.each([
   [["templates", "build"]],
   [["templates", "build", "x", "--cpu-count", "many"]],
   [["templates", "build", "x", "--shipped"]],
+  [["users", "fly"]],
+  [["users", "create-token", "u", "n", "--expires", "tomorrow"]],
+  [["teams", "create"]],
+  [["teams", "set-member", "t", "u", "king"]],
+  [["teams", "limits", "t", "--set", "sandboxes=many"]],
+  [["keys", "create", "n", "--metadata", "novalue"]],
 ])("%j is an invalid command line", async (args) => {
   expect((await run(...args)).exitCode).toBe(EXIT_CODES.usage.code);
 });
 
 test("without a platform, env and status say so", async () => {
-  const answers = [await run("env"), await run("status"), await run("logs"), await run("templates"), await run("templates", "build", "x")];
+  const answers = [
+    await run("env"),
+    await run("status"),
+    await run("logs"),
+    await run("templates"),
+    await run("templates", "build", "x"),
+    await run("teams"),
+  ];
   for (const { exitCode, output } of answers) {
     expect(exitCode).toBe(EXIT_CODES.notRunning.code);
     expect(output).toContain("./skerry up");

@@ -1,5 +1,6 @@
 import { DEFAULT_DATA_DIR, EXIT_CODES } from "@skerry/setup/folder";
 import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
+import { addAccountCommands } from "./account-commands.ts";
 import type { OperatorContext } from "./context.ts";
 import { reportFailure } from "./report-failure.ts";
 
@@ -27,8 +28,10 @@ function createProgram(context: OperatorContext): Command {
     .showHelpAfterError("(run ./skerry --help for the list of commands)")
     .addHelpText("after", helpFooter);
   addPlatformCommands(program, context);
+  addServiceCommands(program, context);
   addRepairCommands(program, context);
   addTemplateCommands(program, context);
+  addAccountCommands(program, context);
   addInsightCommands(program, context);
   addDeveloperCommands(program, context);
   addSoakCommands(program, context);
@@ -87,12 +90,65 @@ function addPlatformCommands(program: Command, context: OperatorContext): void {
     .description(
       "Stops the platform, kills every sandbox and removes their processes, namespaces, network interfaces, firewall tables, mounts and cgroups.\n\nKeeps the data folder, including paused sandboxes and snapshots, unless --purge is given.",
     )
-    .option("--purge", "also delete the data folder")
+    .option("--purge", "also delete the data folder, and volumes elsewhere")
     .addOption(dataOption())
     .action(async (options) => (await import("./commands/down.ts")).down(context, options));
 }
 
+function addServiceCommands(program: Command, context: OperatorContext): void {
+  const nameOption = () => new Option("--name <name>", "name of the service (default: skerry, or skerry- and the data folder's name)");
+  const install = program
+    .command("install")
+    .summary("set up this host, and a systemd service that starts the platform at boot")
+    .description(
+      "Installs what is missing, and a systemd service that starts the platform now and at every boot.\n\nWhen the host shuts down or restarts, running sandboxes are paused with their memory, and run again after the boot. SKERRY_ variables are kept for the service.",
+    );
+  withSettings(install)
+    .addOption(nameOption())
+    .addOption(dataOption())
+    .action(async (options) => (await import("./commands/install.ts")).install(context, options));
+  program
+    .command("uninstall")
+    .summary("stop and remove the systemd service; data and sandboxes stay")
+    .addOption(nameOption())
+    .addOption(dataOption())
+    .action(async (options) => (await import("./commands/install.ts")).uninstall(context, options));
+  program
+    .command("suspend")
+    .summary("pause every sandbox and stop the platform; the next start resumes them")
+    .description(
+      "Pauses every running sandbox with its memory and stops the platform, for example before the host is restarted. The next start resumes them with the time that they had left.\n\nSandboxes whose memory cannot be saved in time are paused without it, and stay paused. runc keeps no memory.",
+    )
+    .option("--within <seconds>", "time for saving memory", "240")
+    .option("--at-shutdown", "do nothing unless systemd is shutting this host down")
+    .addOption(dataOption())
+    .action(async (options) => (await import("./commands/suspend.ts")).suspend(context, options));
+  program
+    .command("service")
+    .summary("run the platform for a service manager, until it is told to stop; sandboxes keep running")
+    .addOption(dataOption())
+    .action(async (options) => (await import("./commands/service.ts")).service(context, options));
+}
+
 function addRepairCommands(program: Command, context: OperatorContext): void {
+  program
+    .command("backup")
+    .summary("write the platform's data to a file, while it runs")
+    .description(
+      "Writes database, keys, layers, templates, paused sandboxes and snapshots to a tar archive. The platform keeps running. Sandboxes that run are not included: pause them, or take snapshots.",
+    )
+    .argument("<file>", "the archive to write, outside the data folder")
+    .addOption(dataOption())
+    .action(async (file, options) => (await import("./commands/backup.ts")).backup(context, file, options));
+  program
+    .command("restore")
+    .summary("put a backup into an empty data folder")
+    .description(
+      "Needs an empty data folder, and an empty database if SKERRY_DATABASE_URL names one of PostgreSQL. Does not start the platform.",
+    )
+    .argument("<file>", "an archive of `backup`")
+    .addOption(dataOption())
+    .action(async (file, options) => (await import("./commands/backup.ts")).restore(context, file, options));
   program
     .command("renew-secrets")
     .summary("make new keys and tokens if secrets.json and its copy are lost")
@@ -156,7 +212,10 @@ function readNumber(value: string): string {
 function addInsightCommands(program: Command, context: OperatorContext): void {
   program
     .command("status")
-    .summary("show whether the platform runs, its addresses and versions")
+    .summary("show whether the platform runs, its addresses, versions, counts and use of this host")
+    .description(
+      "Shows the platform's process, addresses, versions, counts by state, database, events, the use of memory and disk, when the certificate expires, and the newest errors of the log. Without root, the counts are missing.",
+    )
     .option("--json", "print JSON")
     .addOption(dataOption())
     .action(async (options) => (await import("./commands/status.ts")).status(context, options));
@@ -177,6 +236,25 @@ function addInsightCommands(program: Command, context: OperatorContext): void {
     .option("--json", "print JSON")
     .addOption(dataOption())
     .action(async (options) => (await import("./commands/doctor.ts")).doctor(context, options));
+  program
+    .command("audit")
+    .summary("show who requested which change, from where, and which requests were refused")
+    .option("--since <time>", "how far back to begin: a number with m, h or d", "24h")
+    .option("--team <id>", "only this team")
+    .option("--outcome <name>", "only done, refused, failed or unknown")
+    .option("--actor <name>", "only key:<id>, user:<id>, operator or anyone")
+    .option("--json", "print one JSON object on each line")
+    .addOption(dataOption())
+    .action(async (options) => (await import("./commands/audit.ts")).audit(context, options));
+  program
+    .command("support")
+    .summary("write an archive for a bug report, without secrets")
+    .description(
+      "Writes versions, the findings of doctor, the status, settings and the end of the log to an archive. Keys, tokens, passwords and URLs with them are removed. Works also when the platform does not run.",
+    )
+    .argument("[file]", "the archive to write (default: skerry-support-<time>.tar.gz)")
+    .addOption(dataOption())
+    .action(async (file, options) => (await import("./commands/support.ts")).support(context, file, options));
   program
     .command("logs")
     .summary("show the platform's log")
@@ -206,8 +284,11 @@ function addDeveloperCommands(program: Command, context: OperatorContext): void 
     .description(
       "Starts platforms of its own and measures them and their peers in the same run. Prints a table to stderr, and every sample as JSON to stdout.",
     )
-    .argument("[name]", "first-output, roundtrip, transfer, memory, agent, areas, lifecycle, build or interpreter; all by default")
-    .option("--transfer-mb <n>", "agent: size of the file that the agent and nginx transfer (default: 1000)")
+    .argument(
+      "[name]",
+      "first-output, roundtrip, transfer, memory, agent, areas, lifecycle, build, interpreter, ingress or api; all by default",
+    )
+    .option("--transfer-mb <n>", "agent, ingress: size of what Skerry and nginx transfer (default: 1000)")
     .option("--large-mb <n>", "agent: size of the file that is transferred while the agent's memory is measured (default: 10000)")
     .option("--streams <n>", "agent: number of processes whose output is streamed at the same time (default: 1000)")
     .action(async (name, sizes) => (await import("./commands/bench.ts")).bench(context, name, sizes));

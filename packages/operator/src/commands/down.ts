@@ -1,4 +1,6 @@
 import { realpath, rm } from "node:fs/promises";
+import { createLogger } from "@skerry/base";
+import { removeVolumes, volumesElsewhere } from "@skerry/node/folder";
 import type { Steps } from "@skerry/setup";
 import { type DataFolder, DEFAULT_DATA_DIR, dataDirOf, dataFolder, OperatorError, readSettings, takeSetupLock } from "@skerry/setup/folder";
 import type { CleanupCounts, OperatorContext } from "../context.ts";
@@ -12,7 +14,7 @@ export interface DownOptions {
   readonly purge?: boolean;
 }
 
-/** Stops the platform and kills every sandbox. With `purge` it also deletes the data folder. */
+/** Stops the platform and kills every sandbox. With `purge` it also deletes the data folder, and volumes elsewhere. */
 export async function down(context: OperatorContext, options: DownOptions): Promise<void> {
   requireRoot("down");
   const dataDir = dataDirOf(options.data, context.env);
@@ -53,6 +55,14 @@ async function purge(folder: DataFolder, steps: Steps): Promise<void> {
     throw new OperatorError(`${folder.root} does not look like a data folder, so it was not deleted`, {
       hints: [`A data folder, such as ${DEFAULT_DATA_DIR}, contains settings.json. If you are sure, delete this one yourself.`],
     });
+  }
+  const elsewhere = volumesElsewhere(folder.nodeDir);
+  if (elsewhere !== undefined) {
+    await steps.run(
+      "volumes",
+      () => removeVolumes(folder.nodeDir, createLogger({ name: "purge", level: "warn", fd: 2 })),
+      (count) => `deleted ${count} in ${elsewhere}`,
+    );
   }
   await steps.run(
     "data",

@@ -30,12 +30,12 @@ export interface StartOptions {
 /** Sent by Ctrl-C, a service manager and a closed terminal. */
 const INTERRUPTIONS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
-export async function interruptible(work: (signal: AbortSignal) => Promise<void>): Promise<void> {
+export async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const interrupt = new AbortController();
   const onSignal = () => interrupt.abort(new OperatorError("interrupted; run the command again to continue", { exit: "interrupted" }));
   for (const name of INTERRUPTIONS) process.on(name, onSignal);
   try {
-    await work(interrupt.signal);
+    return await work(interrupt.signal);
   } finally {
     for (const name of INTERRUPTIONS) process.off(name, onSignal);
   }

@@ -1,76 +1,16 @@
-import type { BaseTemplate, CurrentAgent } from "@skerry/setup";
-import { readTools } from "@skerry/setup";
-import {
-  clientUrls,
-  type DataFolder,
-  dataDirOf,
-  dataFolder,
-  EXIT_CODES,
-  readJsonFile,
-  readSecrets,
-  readSettings,
-} from "@skerry/setup/folder";
+import { dataDirOf, dataFolder, EXIT_CODES } from "@skerry/setup/folder";
 import type { OperatorContext } from "../context.ts";
-import { findDaemon, isHealthy } from "../daemon/find-daemon.ts";
-import { painter } from "../terminal/text.ts";
+import { readStatus, type Status, type Use } from "../status/read-status.ts";
+import { formatDuration, painter, printable } from "../terminal/text.ts";
 
-interface Status {
-  readonly running: boolean;
-  readonly healthy: boolean;
-  readonly pid: number | null;
-  readonly dataDir: string;
-  readonly runtime: string | null;
-  readonly api: string | null;
-  readonly sandboxes: string | null;
-  /** The address of the API for clients that know only the domain. */
-  readonly tls: string | null;
-  readonly runningSandboxes: number | null;
-  readonly runsc: string | null;
-  readonly agent: string | null;
-  readonly baseTemplate: string | null;
-}
+const GIB = 1024 ** 3;
 
 /** Prints the state of the platform. Exit code 0 when it answers, 3 when it is not running, 1 when it runs but does not answer. */
 export async function status(context: OperatorContext, options: { data?: string; json?: boolean }): Promise<void> {
-  const state = await readStatus(dataFolder(dataDirOf(options.data, context.env)));
+  const state = await readStatus(context, dataFolder(dataDirOf(options.data, context.env)));
   process.stdout.write(options.json ? `${JSON.stringify(state, null, 2)}\n` : formatStatus(state));
   if (!state.running) process.exitCode = EXIT_CODES.notRunning.code;
   else if (!state.healthy) process.exitCode = EXIT_CODES.failed.code;
-}
-
-async function readStatus(folder: DataFolder): Promise<Status> {
-  const settings = await readSettings(folder);
-  const live = await findDaemon(folder);
-  const urls = settings && clientUrls(settings);
-  const healthy = live !== undefined && urls !== undefined && (await isHealthy(urls.api));
-  const tools = await readTools(folder);
-  const agent = await readJsonFile<CurrentAgent>(folder.agentFile);
-  const template = await readJsonFile<BaseTemplate>(folder.templateFile);
-  return {
-    running: live !== undefined,
-    healthy,
-    pid: live?.pid ?? null,
-    dataDir: folder.root,
-    runtime: settings?.runtime ?? null,
-    api: urls?.api ?? null,
-    sandboxes: urls?.edge ?? null,
-    tls: settings?.tls ? `https://api.${settings.domain}` : null,
-    runningSandboxes: healthy && urls ? await countSandboxes(folder, urls.api) : null,
-    runsc: tools?.runsc ? `${tools.runsc.version} (sha512 ${tools.runsc.sha512.slice(0, 12)})` : null,
-    agent: agent ? `${agent.version} (${agent.digest.replace("sha256:", "").slice(0, 12)})` : null,
-    baseTemplate: template ? `${template.templateId} (${template.distribution})` : null,
-  };
-}
-
-async function countSandboxes(folder: DataFolder, api: string): Promise<number | null> {
-  try {
-    const { apiKey } = await readSecrets(folder);
-    const response = await fetch(`${api}/sandboxes`, { headers: { "X-API-Key": apiKey }, signal: AbortSignal.timeout(5_000) });
-    return response.ok ? ((await response.json()) as unknown[]).length : null;
-  } catch {
-    // Without root the API key is unreadable, so the count is unknown.
-    return null;
-  }
 }
 
 function formatStatus(state: Status): string {
@@ -80,13 +20,28 @@ function formatStatus(state: Status): string {
     : state.running
       ? paint("bad", "running, but the API does not answer")
       : paint("warn", "not running");
+  const { platform } = state;
   const rows: [string, string | number | null][] = [
-    ["Skerry", headline],
-    ["process", state.pid],
+    ["Skerry", `${headline}, version ${state.version}`],
+    ["process", processOf(state)],
     ["API", state.running ? state.api : null],
     ["edge", state.running ? state.sandboxes : null],
-    ["TLS", state.running ? state.tls : null],
-    ["sandboxes", state.runningSandboxes],
+    [
+      "TLS",
+      state.running && state.tls
+        ? `${state.tls}${state.certificateUntil ? `, valid until ${state.certificateUntil.slice(0, 10)}` : ""}`
+        : null,
+    ],
+    ["sandboxes", platform && countsOf(platform.sandboxes)],
+    ["builds", platform && countsOf(platform.builds)],
+    ["database", state.database && `${state.database}${platform ? `, answers in ${platform.databaseMs.toFixed(1)} ms` : ""}`],
+    [
+      "events",
+      platform &&
+        `${platform.eventLagMs === 0 ? "no lag" : `lag ${formatDuration(platform.eventLagMs)}`}, ${webhooksOf(platform.webhooks)}`,
+    ],
+    ["memory", useOf(state.memory)],
+    ["disk", state.disk && useOf(state.disk)],
     ["runtime", state.runtime],
     ["runsc", state.runsc],
     ["agent", state.agent],
@@ -94,6 +49,29 @@ function formatStatus(state: Status): string {
     ["data folder", state.dataDir],
   ];
   const lines = rows.filter(([, value]) => value !== null).map(([name, value]) => `${name.padEnd(14)} ${value}`);
+  for (const { time, message, error } of state.lastErrors) {
+    lines.push(`${"last error".padEnd(14)} ${printable([time, message, ...(error === null ? [] : [error])].join("  "))}`);
+  }
   if (!state.running) lines.push("", "To start it, run ./skerry up.");
   return `${lines.join("\n")}\n`;
+}
+
+function processOf({ pid, roles, platform }: Status): string | null {
+  if (pid === null) return null;
+  const facts = platform ? `, ${Math.round(platform.memoryBytes / 1024 ** 2)} MiB, up ${formatDuration(platform.uptimeMs)}` : "";
+  return `${pid} (${(roles ?? "").replaceAll(",", ", ")})${facts}`;
+}
+
+/** "3 running, 2 paused". */
+function countsOf(counts: Readonly<Record<string, number>>): string {
+  const parts = Object.entries(counts).map(([name, count]) => `${count} ${name}`);
+  return parts.length === 0 ? "none" : parts.join(", ");
+}
+
+function webhooksOf({ enabled, failing, disabled }: NonNullable<Status["platform"]>["webhooks"]): string {
+  return `${enabled} webhooks${failing > 0 ? `, ${failing} of them failing` : ""}${disabled > 0 ? `, ${disabled} disabled` : ""}`;
+}
+
+function useOf({ usedBytes, totalBytes }: Use): string {
+  return `${(usedBytes / GIB).toFixed(1)} of ${(totalBytes / GIB).toFixed(1)} GiB used`;
 }

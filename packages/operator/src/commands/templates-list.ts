@@ -1,6 +1,6 @@
 import type { OperatorContext } from "../context.ts";
 import { PlatformClient } from "../templates/platform-client.ts";
-import { painter, printable } from "../terminal/text.ts";
+import { formatTable } from "../terminal/table.ts";
 
 interface ListedTemplate {
   readonly templateID: string;
@@ -52,18 +52,4 @@ function rowOf(template: ListedTemplate & { readonly tags: readonly string[] }):
     template.public ? "yes" : "no",
     templateID,
   ];
-}
-
-function formatTable(rows: readonly (readonly string[])[]): string {
-  const widths = COLUMNS.map((_name, column) => Math.max(...rows.map((row) => printable(row[column] ?? "").length)));
-  const paint = painter(process.stdout);
-  return rows
-    .map((row, index) => {
-      const line = row
-        .map((cell, column) => printable(cell).padEnd(widths[column] ?? 0))
-        .join("  ")
-        .trimEnd();
-      return `${index === 0 ? paint("strong", line) : line}\n`;
-    })
-    .join("");
 }

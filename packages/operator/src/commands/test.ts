@@ -1,9 +1,11 @@
+import { readdir } from "node:fs/promises";
 import { TEST_PACKAGES } from "@skerry/setup";
 import { type DataFolder, EXIT_CODES, takeSetupLock } from "@skerry/setup/folder";
 import {
   type CheckRun,
   describeScope,
   ensureInterpreterPython,
+  ensurePromtool,
   ensurePythonSdk,
   ensureTestRegistry,
   runPlan,
@@ -42,6 +44,8 @@ export async function test(context: OperatorContext, pattern: string | undefined
   const { folder, run } = await prepare({ context, steps, signal }, pattern);
   const sweep = () => sweepStaleRuns(runsDirOf(folder), context.cleanup);
   await steps.run("earlier runs", sweep, (swept) => (swept.length === 0 ? "nothing left" : `removed leftovers of ${swept.length}`));
+  // What the sweep left belongs to other runs: one that goes on, or one that was killed a moment ago.
+  const others = new Set(await readdir(runsDirOf(folder)).catch(() => []));
   const tallies: Tally[] = [];
   const part = async (name: string, work: () => Promise<Tally>) => {
     process.stdout.write(`\n${painter(process.stdout)("strong", `── ${name}`)}\n`);
@@ -55,7 +59,7 @@ export async function test(context: OperatorContext, pattern: string | undefined
   };
   if (selection.withStaticChecks) for (const check of STATIC_CHECKS) await part(check.name, () => runStaticCheck(check, run));
   await part("tests", () => runPlan(selection.run, selection.depth, run));
-  await part("leftovers", async () => leftovers(await sweep()));
+  await part("leftovers", async () => leftovers((await sweep()).filter((name) => !others.has(name))));
   if (options.saveDurations) saveMeasured(context.repoRoot, selection);
   summarise(sumTallies(tallies), performance.now() - startedAt, describeScope(selection));
 }
@@ -78,6 +82,11 @@ async function prepare(preparation: Preparation, pattern: string | undefined): P
     await steps.run(
       "test registry",
       (report) => ensureTestRegistry(folder.root, { report, signal }),
+      ({ binary }) => binary,
+    );
+    await steps.run(
+      "promtool",
+      (report) => ensurePromtool(folder.root, { report, signal }),
       ({ binary }) => binary,
     );
   }

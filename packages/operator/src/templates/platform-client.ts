@@ -1,6 +1,6 @@
 import { openAsBlob } from "node:fs";
 import { asError, errnoOf } from "@skerry/base";
-import { clientUrls, dataDirOf, dataFolder, OperatorError, readSecrets, readSettings } from "@skerry/setup/folder";
+import { clientUrls, dataDirOf, dataFolder, OperatorError, readSecrets, readSettings, type Secrets } from "@skerry/setup/folder";
 import type { OperatorContext } from "../context.ts";
 
 /** A response with a status that is none of success. */
@@ -15,28 +15,52 @@ export class ApiError extends OperatorError {
 const REQUEST_TIMEOUT_MS = 60_000;
 const UPLOAD_TIMEOUT_MS = 3_600_000;
 
-/** The platform's public API, as the team that the data folder has a key of. */
+interface CallOptions {
+  readonly body?: object;
+  readonly signal?: AbortSignal;
+  /** The team that the operator acts as. */
+  readonly teamId?: string;
+}
+
+/** How a client authenticates: with the API key of the first start's team, or with the operator's admin token. */
+interface Credential {
+  readonly what: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** The platform's public API, with a credential of the data folder. */
 export class PlatformClient {
   readonly api: string;
-  readonly #apiKey: string;
+  readonly #credential: Credential;
 
-  constructor(api: string, apiKey: string) {
+  private constructor(api: string, credential: Credential) {
     this.api = api;
-    this.#apiKey = apiKey;
+    this.#credential = credential;
   }
 
+  /** As the team of the first start. */
   static async open(context: OperatorContext, dataDir: string | undefined): Promise<PlatformClient> {
+    const { api, secrets } = await PlatformClient.#find(context, dataDir);
+    return new PlatformClient(api, { what: "API key", headers: { "X-API-Key": secrets.apiKey } });
+  }
+
+  static async openAsOperator(context: OperatorContext, dataDir: string | undefined): Promise<PlatformClient> {
+    const { api, secrets } = await PlatformClient.#find(context, dataDir);
+    return new PlatformClient(api, { what: "admin token", headers: { "X-Admin-Token": secrets.adminToken } });
+  }
+
+  static async #find(context: OperatorContext, dataDir: string | undefined): Promise<{ api: string; secrets: Secrets }> {
     const folder = dataFolder(dataDirOf(dataDir, context.env));
     const secrets = await readSecrets(folder);
     const settings = await readSettings(folder);
     if (!settings) {
       throw new OperatorError(`there is no platform in ${folder.root}`, { exit: "notRunning", hints: ["To start one, run ./skerry up."] });
     }
-    return new PlatformClient(clientUrls(settings).api, secrets.apiKey);
+    return { api: clientUrls(settings).api, secrets };
   }
 
   /** Returns the JSON body. Throws ApiError. */
-  async call<T>(method: string, path: string, options: { readonly body?: object; readonly signal?: AbortSignal } = {}): Promise<T> {
+  async call<T>(method: string, path: string, options: CallOptions = {}): Promise<T> {
     return (await this.#send<T>(method, path, options)).body;
   }
 
@@ -44,8 +68,8 @@ export class PlatformClient {
   async list<T>(path: string): Promise<readonly T[]> {
     const entries: T[] = [];
     for (let next: string | null = null; ; ) {
-      const query: string = next === null ? "" : `&nextToken=${encodeURIComponent(next)}`;
-      const page: { body: readonly T[]; next: string | null } = await this.#send("GET", `${path}?limit=100${query}`, {});
+      const wanted = new URLSearchParams({ limit: "100", ...(next === null ? {} : { nextToken: next }) });
+      const page: { body: readonly T[]; next: string | null } = await this.#send("GET", `${path}?${wanted}`, {});
       entries.push(...page.body);
       next = page.next === "" ? null : page.next;
       if (next === null) return entries;
@@ -69,16 +93,20 @@ export class PlatformClient {
     if (!response.ok) throw new ApiError(response.status, `the upload was answered ${response.status}: ${messageOf(text)}`);
   }
 
-  async #send<T>(method: string, path: string, { body, signal }: { readonly body?: object; readonly signal?: AbortSignal }) {
+  async #send<T>(method: string, path: string, { body, signal, teamId }: CallOptions) {
     const timeout = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
     const response = await this.#fetch(`${this.api}${path}`, {
       method,
-      headers: { "X-API-Key": this.#apiKey, ...(body && { "Content-Type": "application/json" }) },
+      headers: {
+        ...this.#credential.headers,
+        ...(teamId !== undefined && { "X-Team-ID": teamId }),
+        ...(body && { "Content-Type": "application/json" }),
+      },
       ...(body && { body: JSON.stringify(body) }),
       signal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]),
     });
     const text = await response.text();
-    if (!response.ok) throw apiError(response.status, messageOf(text));
+    if (!response.ok) throw apiError(response.status, messageOf(text), this.#credential.what);
     return { body: (text === "" ? undefined : JSON.parse(text)) as T, next: response.headers.get("X-Next-Token") };
   }
 
@@ -102,9 +130,9 @@ export class PlatformClient {
   }
 }
 
-function apiError(status: number, message: string): ApiError {
+function apiError(status: number, message: string, credential: string): ApiError {
   if (status === 401) {
-    return new ApiError(status, `the platform refuses the API key of the data folder: ${message}`, [
+    return new ApiError(status, `the platform refuses the ${credential} of the data folder: ${message}`, [
       "Restart the platform: ./skerry restart.",
     ]);
   }

@@ -31,11 +31,12 @@ test("with TLS, a client needs the domain and our authority; with a certificate 
   expect(variables({ ...SETTINGS, domain, tls: given })).toEqual({ E2B_API_KEY: "e2b_1", E2B_DOMAIN: domain });
 });
 
-test("a client needs four variables", () => {
+test("a client needs five variables", () => {
   expect(variables(SETTINGS)).toEqual({
     E2B_API_KEY: "e2b_1",
     E2B_API_URL: "http://127.0.0.1:4680",
     E2B_SANDBOX_URL: "http://127.0.0.1:4681",
+    E2B_VOLUME_API_URL: "http://127.0.0.1:4680",
     E2B_DOMAIN: "localhost:4681",
   });
 });

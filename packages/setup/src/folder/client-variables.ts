@@ -3,7 +3,7 @@ import { clientUrls, type PlatformSettings } from "./settings.ts";
 import type { LocalTlsFiles } from "./tls-files.ts";
 
 /** Variables for clients of a platform without TLS. With TLS, clients derive both addresses from the domain. */
-export const URL_VARIABLES = ["E2B_API_URL", "E2B_SANDBOX_URL"] as const;
+export const URL_VARIABLES = ["E2B_API_URL", "E2B_SANDBOX_URL", "E2B_VOLUME_API_URL"] as const;
 
 export interface ClientVariableOptions {
   readonly secrets: Secrets;
@@ -19,7 +19,7 @@ export function clientVariables({ secrets, settings, tlsFiles, all }: ClientVari
   const { api, edge } = clientUrls(settings);
   return {
     E2B_API_KEY: secrets.apiKey,
-    ...(!settings.tls && { E2B_API_URL: api, E2B_SANDBOX_URL: edge }),
+    ...(!settings.tls && { E2B_API_URL: api, E2B_SANDBOX_URL: edge, E2B_VOLUME_API_URL: api }),
     E2B_DOMAIN: settings.domain,
     // SSL_CERT_FILE replaces the authorities that a program knows, so the bundle has those of the host too.
     ...(settings.tls &&

@@ -27,5 +27,5 @@ export {
   type TlsSettings,
 } from "./settings.ts";
 export { takeSetupLock } from "./setup-lock.ts";
-export { type KeptSite, keptSite } from "./site-variables.ts";
+export { forgetVariable, type KeptSite, keptSite } from "./site-variables.ts";
 export { type AcmeFiles, acmeFiles, type LocalTlsFiles, localTlsFiles, WAITING_NAME } from "./tls-files.ts";

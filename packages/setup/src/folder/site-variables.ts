@@ -1,10 +1,10 @@
-// The settings of the operator's site. `up` and `restart` keep them, because a start without them would cut sandboxes off. They are in a file
+// The settings of the operator's site. `up` and `restart` keep them, because a start without them would cut sandboxes off, or not find their volumes. They are in a file
 // that only root can read: the URL of a proxy may contain a password.
 
 import type { DataFolder } from "./data-folder.ts";
 import { readJsonFile, writeJsonFile } from "./json-file.ts";
 
-const SITE_VARIABLES = ["SKERRY_CA_FILE", "SKERRY_HTTP_PROXY", "SKERRY_HTTPS_PROXY", "SKERRY_NO_PROXY"] as const;
+const SITE_VARIABLES = ["SKERRY_CA_FILE", "SKERRY_HTTP_PROXY", "SKERRY_HTTPS_PROXY", "SKERRY_NO_PROXY", "SKERRY_VOLUMES"] as const;
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -29,4 +29,10 @@ export async function keptSite(folder: DataFolder, env: Environment): Promise<Ke
       if (Object.keys(kept).length > 0 || Object.keys(last).length > 0) await writeJsonFile(folder.siteFile, kept, 0o600);
     },
   };
+}
+
+/** Removes a variable from what is kept. */
+export async function forgetVariable(folder: DataFolder, name: (typeof SITE_VARIABLES)[number]): Promise<void> {
+  const { [name]: forgotten, ...others } = (await readJsonFile<Record<string, string>>(folder.siteFile)) ?? {};
+  if (forgotten !== undefined) await writeJsonFile(folder.siteFile, others, 0o600);
 }

@@ -1,0 +1,3 @@
+// prom-client has types for its main module only.
+
+declare module "prom-client/lib/*";
