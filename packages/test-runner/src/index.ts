@@ -7,5 +7,5 @@ export { type CheckRun, runPlan, runStaticCheck, STATIC_CHECKS } from "./run-che
 export { describeScope, saveMeasured, selectTests } from "./selection.ts";
 export { sweepStaleRuns } from "./stale-runs.ts";
 export { sumTallies, type Tally } from "./tally.ts";
-export { ensureTestRegistry } from "./test-registry.ts";
 export { unmountBelow } from "./unmount-below.ts";
+export { ensurePromtool, ensureTestRegistry } from "./unpacked-packages.ts";

@@ -1,4 +1,4 @@
-// Tests load this module before `skerry serve` (node --import). Each line of standard input arms a crash point.
+// Tests put this module before `skerry serve`. Each line of standard input arms a crash point.
 
 import { createInterface } from "node:readline";
 import { armCrashPoint } from "@skerry/base";

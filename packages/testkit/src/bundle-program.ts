@@ -1,8 +1,9 @@
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { homedir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { build, type Plugin } from "esbuild";
 import { testCacheDir } from "./test-cache.ts";
 
@@ -11,19 +12,21 @@ const KEPT_MS = 24 * 3_600_000;
 /**
  * Bundles a program of the tests into one file, for tests that start it many times, and returns its path. Loading the hundreds of modules of a
  * node or an API takes a second of CPU time, and the bundle a fifth of that. The file is named after its content, so test processes share it.
+ * The modules `before` run first.
  */
-export async function bundleProgram(entry: string): Promise<string> {
+export async function bundleProgram(entry: string, before: readonly string[] = []): Promise<string> {
   const { outputFiles } = await build({
     entryPoints: [entry],
+    inject: [...before],
     write: false,
     bundle: true,
     platform: "node",
     format: "esm",
     target: "node24",
-    // CommonJS packages in the bundle still load modules of Node.js with `require`.
-    banner: { js: `import { createRequire } from "node:module"; const require = createRequire(import.meta.url);` },
+    // CommonJS packages in the bundle still load modules of Node.js with `require`. Sources may import `createRequire` themselves.
+    banner: { js: `import { createRequire as requireFrom } from "node:module"; const require = requireFrom(import.meta.url);` },
     logLevel: "error",
-    plugins: [nativeAddon],
+    plugins: [nativeAddon, ownFolders],
   });
   const [file] = outputFiles;
   if (!file) throw new Error(`${entry} could not be bundled`);
@@ -51,5 +54,20 @@ const nativeAddon: Plugin = {
     const { resolve } = createRequire(import.meta.url);
     plugin.onResolve({ filter: /^koffi$/ }, () => ({ path: resolve("koffi"), external: true }));
     plugin.onResolve({ filter: /^pg-native$/ }, ({ path }) => ({ path, external: true }));
+  },
+};
+
+/** Sources find templates and other programs relative to themselves, so they keep their own folders in the bundle. */
+const ownFolders: Plugin = {
+  name: "own-folders",
+  setup(plugin) {
+    plugin.onLoad({ filter: /\.ts$/ }, ({ path }) => {
+      const meta: Record<string, string> = { dirname: dirname(path), url: pathToFileURL(path).href };
+      const source = readFileSync(path, "utf8");
+      return {
+        loader: "ts",
+        contents: source.replace(/\bimport\.meta\.(dirname|url)\b/g, (_, name: string) => JSON.stringify(meta[name])),
+      };
+    });
   },
 };

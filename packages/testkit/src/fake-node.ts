@@ -1,18 +1,20 @@
 import { Code, ConnectError, createClient, createRouterTransport, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
 import { KeyedLock } from "@skerry/base";
-import { NODE_ERRORS, type NodeErrorCode, parseSandboxId } from "@skerry/wire";
 import {
-  ErrorDetailSchema,
   NodeService,
   type PauseSandboxRequest,
   type SandboxSpec,
   type SnapshotSandboxRequest,
   StartKind,
+  type VolumeMount,
 } from "@skerry/wire/node";
 import { FakeBuilds } from "./fake-builds.ts";
+import { isLate, listedSandbox } from "./fake-listing.ts";
+import { assertImageId, assertRuntime, checkedSpec, RUNTIMES, rpcError } from "./fake-refusals.ts";
+import { FakeReports } from "./fake-reports.ts";
+import { FakeVolumes, mountsKey } from "./fake-volumes.ts";
 
 const AGENT_VERSION = "0.6.4";
-const RUNTIMES: readonly [string, ...string[]] = ["gvisor"];
 
 /** The behaviour of a method: `ok`, a failure with this code, or no answer until `release()`. */
 export type FakeBehaviour = "ok" | "hang" | Code;
@@ -43,15 +45,27 @@ export interface FakeImage {
   readonly isSnapshot?: boolean;
   readonly hasMemory: boolean;
   readonly agentUnresponsive: boolean;
+  /** The volumes of its sandbox. */
+  readonly mounts?: readonly VolumeMount[];
 }
 
-export type FakeMethod = "create" | "setOptions" | "kill" | "list" | "pause" | "resume" | "snapshot" | "deleteImage" | "deleteLayer";
+export type FakeMethod =
+  | "create"
+  | "setOptions"
+  | "setSecrets"
+  | "kill"
+  | "list"
+  | "pause"
+  | "resume"
+  | "snapshot"
+  | "deleteImage"
+  | "deleteLayer";
 
 /**
  * A node that keeps sandboxes and images in memory and runs nothing, for tests of the control plane. It passes the same contract as the
  * real node (contracts/node-contract.ts). Beyond the contract, a test can make a method fail, hang, or lose its answer.
  */
-export class FakeNode {
+export class FakeNode extends FakeReports {
   readonly nodeId: string;
   readonly url: string;
   readonly held = new Map<string, FakeSandbox>();
@@ -62,6 +76,7 @@ export class FakeNode {
   /** Digests of layers that no sandbox and no image of it refers to. */
   readonly unusedLayers = new Set<string>();
   readonly builds = new FakeBuilds();
+  readonly volumes = new FakeVolumes(() => this.#mounts());
   readonly calls: { readonly method: FakeMethod; readonly sandboxId: string }[] = [];
   create: FakeBehaviour = "ok";
   kill: FakeBehaviour = "ok";
@@ -99,6 +114,7 @@ export class FakeNode {
   #hanging = 0;
 
   constructor(nodeId: string) {
+    super();
     this.nodeId = nodeId;
     this.url = `http://${nodeId}.test`;
   }
@@ -150,15 +166,21 @@ export class FakeNode {
       },
       createSandbox: ({ spec }, context) => this.#answer("create", spec?.sandboxId, () => this.#create(spec, context)),
       killSandbox: ({ sandboxId }, context) => this.#answer("kill", sandboxId, () => this.#kill(sandboxId, context)),
-      setSandboxOptions: ({ sandboxId, options }, context) =>
+      setSandboxOptions: ({ sandboxId, options, secrets }, context) =>
         this.#answer("setOptions", sandboxId, async () => {
           if (!options) throw rpcError("invalid_argument", "no options");
           return await this.#turns.run(sandboxId, async () => {
             await this.#behave(this.setOptions, context.signal);
             const sandbox = this.#running(sandboxId);
-            sandbox.spec = { ...sandbox.spec, options };
+            if (!isLate(sandbox.spec, options)) sandbox.spec = { ...sandbox.spec, options, secrets };
             return {};
           });
+        }),
+      setSandboxSecrets: ({ sandboxId, secrets }) =>
+        this.#answer("setSecrets", sandboxId, async () => {
+          if (!secrets) throw rpcError("invalid_argument", "no secrets");
+          Object.assign(this.#running(sandboxId).spec, { secrets });
+          return {};
         }),
       pauseSandbox: (request, context) => this.#answer("pause", request.sandboxId, () => this.#pause(request, context)),
       resumeSandbox: ({ spec }, context) => this.#answer("resume", spec?.sandboxId, () => this.#resume(spec, context)),
@@ -174,6 +196,7 @@ export class FakeNode {
         return { imageIds: [...this.images.keys()], diskOnlyIds };
       },
       ...this.builds.calls,
+      ...this.volumes.service,
       listUnusedLayers: async (_request, context) => {
         await this.#behave(this.list, context.signal);
         return { digests: [...this.unusedLayers] };
@@ -184,11 +207,12 @@ export class FakeNode {
           if (!/^sha256:[0-9a-f]{64}$/.test(digest)) throw rpcError("invalid_argument", "no layer has such a digest");
           return { removed: this.unusedLayers.delete(digest) };
         }),
+      ...this.reportCalls((signal) => this.#behave(this.list, signal)),
       listSandboxes: async (_request, context) => {
         this.calls.push({ method: "list", sandboxId: "" });
         await this.#behave(this.list, context.signal);
         return {
-          sandboxes: [...this.held].map(([sandboxId, { state, memoryLostReason = "" }]) => ({ sandboxId, state, memoryLostReason })),
+          sandboxes: [...this.held].map(([sandboxId, held]) => listedSandbox(sandboxId, held)),
           unaskedEnds: [...this.unaskedEnds].map(([sandboxId, reason]) => ({ sandboxId, reason })),
           kept: [...this.kept].flatMap(([sandboxId, { imageId, reason }]) => {
             const image = this.images.get(imageId);
@@ -213,6 +237,7 @@ export class FakeNode {
       this.#assertNotHeld(spec.sandboxId);
       const image = spec.imageId === "" ? undefined : this.#imageOf(spec);
       if (!image) assertRuntime(spec.runtime);
+      this.volumes.assertMounts(spec);
       const sandbox: FakeSandbox = { spec, state: "creating" };
       this.held.set(spec.sandboxId, sandbox);
       const hurried = Promise.withResolvers<void>();
@@ -257,7 +282,7 @@ export class FakeNode {
         sandbox.state = "running";
         throw error;
       }
-      const image = { sandboxId, hasMemory, agentUnresponsive: sandbox.isSilent === true };
+      const image = { sandboxId, hasMemory, agentUnresponsive: sandbox.isSilent === true, mounts: sandbox.spec.volumeMounts };
       this.images.set(imageId, image);
       this.held.delete(sandboxId);
       return encodeImage(image);
@@ -306,7 +331,8 @@ export class FakeNode {
   #finish(sandbox: FakeSandbox, image: FakeImage | undefined): FakeStart {
     sandbox.state = "running";
     const wantsMemory = image?.hasMemory === true && !sandbox.spec.withoutMemory;
-    const memoryLostReason = wantsMemory ? this.memoryLostReason : "";
+    const isChanged = mountsKey(this.#present(sandbox.spec.volumeMounts)) !== mountsKey(image?.mounts ?? []);
+    const memoryLostReason = wantsMemory ? this.memoryLostReason || (isChanged ? "its volumes are others" : "") : "";
     const startKind = wantsMemory && memoryLostReason === "" ? StartKind.RESTORE : StartKind.BOOT;
     sandbox.started = { runtime: RUNTIMES[0], agentVersion: AGENT_VERSION, startKind, memoryLostReason };
     return sandbox.started;
@@ -324,8 +350,18 @@ export class FakeNode {
 
   /** A snapshot does not ask the agent, so a silent agent does not fail it. */
   #imageOfRunning(sandboxId: string): FakeImage {
-    this.#running(sandboxId);
-    return { sandboxId, hasMemory: this.keepsMemory, agentUnresponsive: false };
+    const { spec } = this.#running(sandboxId);
+    return { sandboxId, hasMemory: this.keepsMemory, agentUnresponsive: false, mounts: spec.volumeMounts };
+  }
+
+  #present(mounts: readonly VolumeMount[]): readonly VolumeMount[] {
+    return mounts.filter(({ volumeId }) => this.volumes.held.has(volumeId));
+  }
+
+  /** The volumes of running and paused sandboxes. */
+  *#mounts(): Iterable<readonly [string, readonly VolumeMount[]]> {
+    for (const [id, { spec }] of this.held) yield [id, spec.volumeMounts];
+    for (const { isSnapshot, sandboxId, mounts = [] } of this.images.values()) if (!isSnapshot) yield [sandboxId, mounts];
   }
 
   #imageOf(spec: SandboxSpec): FakeImage {
@@ -349,25 +385,6 @@ export class FakeNode {
       this.#hanging -= 1;
     }
   }
-}
-
-function rpcError(code: NodeErrorCode, message: string): ConnectError {
-  return new ConnectError(message, NODE_ERRORS[code], undefined, [{ desc: ErrorDetailSchema, value: { code } }]);
-}
-
-function checkedSpec(spec: SandboxSpec | undefined): SandboxSpec {
-  if (!spec) throw rpcError("invalid_argument", "no spec");
-  if (parseSandboxId(spec.sandboxId) !== spec.sandboxId) throw rpcError("invalid_argument", "no sandbox has such an id");
-  if (!spec.options) throw rpcError("invalid_argument", "no options");
-  return spec;
-}
-
-function assertRuntime(name: string): void {
-  if (name !== "" && !RUNTIMES.includes(name)) throw rpcError("runtime_unavailable", "there is no such runtime");
-}
-
-function assertImageId(imageId: string): void {
-  if (!/^[a-z0-9]{20}$/.test(imageId)) throw rpcError("invalid_argument", "no image has such an id");
 }
 
 function encodeImage({ hasMemory, agentUnresponsive }: FakeImage) {

@@ -6,6 +6,8 @@ import { networkInterfaces } from "node:os";
 export interface ForwardProxy extends AsyncDisposable {
   /** With the credentials that it asks for. */
   readonly url: string;
+  /** Where clients with the credentials had it connect to, as `host:port`. */
+  readonly connected: readonly string[];
 }
 
 /** A proxy on this host, for sandboxes that need packages from the registries which only the host can reach. */
@@ -14,6 +16,7 @@ export async function startForwardProxy(): Promise<ForwardProxy> {
   const password = randomBytes(16).toString("hex");
   const expected = `Basic ${Buffer.from(`test:${password}`).toString("base64")}`;
   const open = new Set<Socket>();
+  const connected: string[] = [];
   const server = createServer((incoming, outgoing) => {
     if (incoming.headers["proxy-authorization"] !== expected) return void outgoing.writeHead(407).end();
     const { "proxy-authorization": _secret, ...headers } = incoming.headers;
@@ -30,6 +33,7 @@ export async function startForwardProxy(): Promise<ForwardProxy> {
       client.end("HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic\r\n\r\n");
       return;
     }
+    connected.push(incoming.url ?? "");
     const { hostname, port } = new URL(`http://${incoming.url}`);
     const upstream = connect(Number(port || 80), hostname, () => {
       client.write("HTTP/1.1 200 Connection established\r\n\r\n");
@@ -45,6 +49,7 @@ export async function startForwardProxy(): Promise<ForwardProxy> {
   });
   await new Promise<void>((resolve) => server.listen(0, address, resolve));
   return {
+    connected,
     url: `http://test:${password}@${address}:${(server.address() as AddressInfo).port}`,
     [Symbol.asyncDispose]: async () => {
       for (const socket of open) socket.destroy();

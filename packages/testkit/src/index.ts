@@ -11,6 +11,7 @@ export {
   createTestDataFolder,
   prepareE2bCli,
   prepareInterpreterPython,
+  preparePromtool,
   preparePythonSdk,
   prepareSoakTemplate,
   prepareTestCache,

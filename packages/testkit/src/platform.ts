@@ -10,6 +10,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { runCommand, spawnCommand } from "@skerry/base";
 import { clientVariables, type DataFolder, ensureSecrets, localTlsFiles, type PlatformSettings, type Secrets } from "@skerry/setup/folder";
 import { unmountBelow } from "@skerry/test-runner";
+import { bundleProgram } from "./bundle-program.ts";
 import { freePorts } from "./free-ports.ts";
 import { untilNothingIsLeft } from "./leftovers.ts";
 import { createTestDataFolder } from "./test-cache.ts";
@@ -20,6 +21,15 @@ const ARM_CRASH_POINTS = join(import.meta.dirname, "arm-crash-points.ts");
 const SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /** Compile cache for Skerry processes. Without it a start takes twice the CPU time. */
 const compileCache = () => (process.env.NODE_COMPILE_CACHE ? { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE } : undefined);
+const bundles = new Map<boolean, Promise<string>>();
+
+/** The program in one file: a run starts hundreds of processes, and the modules of each take a second of CPU time. */
+function bundled({ armable }: { readonly armable: boolean }): Promise<string> {
+  const bundle = bundles.get(armable) ?? bundleProgram(MAIN, armable ? [ARM_CRASH_POINTS] : []);
+  bundles.set(armable, bundle);
+  return bundle;
+}
+
 const START_LIMIT_MS = 120_000;
 const STOP_LIMIT_MS = 60_000;
 
@@ -29,6 +39,8 @@ export interface StartPlatformOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** The roles of each process, such as `["node", "api", "edge"]`. Default: one process with all roles. */
   readonly roles?: readonly string[];
+  /** True: each process serves its metrics. */
+  readonly metrics?: boolean;
   /** Puts the data folder on its own disk of this size. */
   readonly diskMb?: number;
   /** True: `arm` can make the process end at a crash point. */
@@ -53,6 +65,8 @@ export interface RunningPlatform {
 }
 
 export interface Platform extends RunningPlatform, AsyncDisposable {
+  /** Ports of the metrics, one for each process in the order of `roles`. Empty without `metrics`. */
+  readonly metricsPorts: readonly number[];
   /** Pids of the running processes, in the order of `roles`. */
   pids(): number[];
   /** The logs of all processes so far. */
@@ -96,10 +110,12 @@ async function createPlatform(folder: DataFolder, options: StartPlatformOptions)
   const runtime = options.runtime ?? "gvisor";
   const settings: PlatformSettings = { runtime, listen: "127.0.0.1", apiPort: api, edgePort: edge, domain: `localhost:${edge}` };
   const roles = options.roles ?? ["api,edge,node"];
-  const serveEnv = (processRoles: string) => serveVariables({ folder, settings, ports, roles: processRoles, extra: options.env ?? {} });
-  const processes = roles.map(
-    (processRoles) => new ServeProcess(processRoles, { env: serveEnv(processRoles), folder, ports, armable: options.armable ?? false }),
-  );
+  const metricsPorts = options.metrics ? await freePorts(roles.length) : [];
+  const processes = roles.map((processRoles, at) => {
+    const extra = { SKERRY_METRICS_PORT: String(metricsPorts[at] ?? 0), ...options.env };
+    const env = serveVariables({ folder, settings, ports, roles: processRoles, extra });
+    return new ServeProcess(processRoles, { env, folder, ports, armable: options.armable ?? false });
+  });
   const each = (work: (process: ServeProcess) => Promise<void>) => Promise.all(processes.map(work));
   const platform: Platform = {
     dataDir: folder.root,
@@ -108,6 +124,7 @@ async function createPlatform(folder: DataFolder, options: StartPlatformOptions)
     edgeUrl: `http://127.0.0.1:${edge}`,
     domain: settings.domain,
     ports,
+    metricsPorts,
     secrets,
     teamSlug: "default",
     env: clientVariables({ secrets, settings, tlsFiles: localTlsFiles(folder), all: true }),
@@ -142,7 +159,7 @@ async function createPlatform(folder: DataFolder, options: StartPlatformOptions)
 
 async function cleanUp(folder: DataFolder): Promise<void> {
   const env = { PATH: SYSTEM_PATH, HOME: "/root", LANG: "C.UTF-8", ...compileCache() };
-  await runCommand(process.execPath, [MAIN, "down", "--data", folder.root], { env, timeoutMs: 240_000 });
+  await runCommand(process.execPath, [await bundled({ armable: false }), "down", "--data", folder.root], { env, timeoutMs: 240_000 });
   const left = await untilNothingIsLeft(folder.root);
   if (left.length > 0) throw new Error(`the platform of ${folder.root} left this on the host:\n  ${left.join("\n  ")}`);
   await unmountBelow(folder.root);
@@ -216,11 +233,11 @@ class ServeProcess {
   }
 
   async start(): Promise<void> {
+    const program = await bundled({ armable: this.#armable });
     if (this.#running) return;
     const log = openSync(this.#folder.logFile, "a", 0o640);
-    const args = this.#armable ? ["--import", ARM_CRASH_POINTS, MAIN, "serve"] : [MAIN, "serve"];
     const stdin = this.#armable ? "pipe" : "ignore";
-    this.#child = spawnCommand(process.execPath, args, { cwd: "/", env: this.#env, stdin, stdout: log, stderr: log });
+    this.#child = spawnCommand(process.execPath, [program, "serve"], { cwd: "/", env: this.#env, stdin, stdout: log, stderr: log });
     closeSync(log);
     await this.#untilReady();
   }

@@ -97,6 +97,14 @@ export async function prepareTestRegistry(): Promise<string> {
   return (await ensureTestRegistry(folder.root, { report: () => {}, signal: new AbortController().signal })).binary;
 }
 
+/** Path of the program that checks alert rules. */
+export async function preparePromtool(): Promise<string> {
+  const folder = await createDataFolder(testCacheDir());
+  await using _lock = await takeSetupLock(folder.lockFile, { wait: true });
+  const { ensurePromtool } = await import("@skerry/test-runner");
+  return (await ensurePromtool(folder.root, { report: () => {}, signal: new AbortController().signal })).binary;
+}
+
 /** Adds the layers of the restore soak to the cache. Data folders that are created later have them in their layer store. */
 export async function prepareSoakTemplate(): Promise<SoakTemplate> {
   const folder = await prepareTestCache();

@@ -1,7 +1,5 @@
-// The behaviour that spec/node/node.proto promises to callers of a node. The real node and `FakeNode` both run this suite, so tests
-// that use the fake get the same answers and error codes as a control plane gets from a real node.
-//
-// The suite uses the RPC client alone. The tests in packages/node look at the host and inside sandboxes.
+// What spec/node/node.proto promises to callers of a node, through the RPC client alone. The real node and `FakeNode` both run this suite.
+// The tests in packages/node look at the host and inside sandboxes.
 
 import type { Message, MessageInitShape } from "@bufbuild/protobuf";
 import { type Client, Code, ConnectError } from "@connectrpc/connect";
@@ -11,6 +9,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { testBuilds } from "./build-contract.ts";
 import { codeOf } from "./code-of.ts";
 import { testOptions } from "./options-contract.ts";
+import { testReports } from "./reports-contract.ts";
+import { testVolumes } from "./volume-contract.ts";
 
 type SpecInit = Exclude<MessageInitShape<typeof SandboxSpecSchema>, Message>;
 
@@ -48,6 +48,8 @@ export function nodeContract(options: NodeContractOptions): void {
     describe("refusals", () => testRefusals(node));
     describe("calls for one sandbox at once", () => testTurns(node));
     describe("builds", () => testBuilds(node));
+    describe("volumes", () => testVolumes(node));
+    describe("reports", () => testReports(node));
   });
 }
 

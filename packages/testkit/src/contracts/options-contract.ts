@@ -1,7 +1,7 @@
 // The part of the node contract about options that change. What they do is tested with the module that acts on each.
 
 import { type Client, Code } from "@connectrpc/connect";
-import type { NodeService } from "@skerry/wire/node";
+import { changedAfter, encodeOptions, type NodeService, withHeaderRules } from "@skerry/wire/node";
 import { expect, it } from "vitest";
 import { codeOf } from "./code-of.ts";
 
@@ -29,6 +29,41 @@ export function testOptions(node: OptionsNode): void {
     expect(await codeOf(set(id, undefined))).toBe(Code.InvalidArgument);
     await node.pause(id, imageId);
     for (const gone of [id, node.newSandboxId(), "", "../etc"]) expect(await codeOf(set(gone, {})), gone).toBe(Code.NotFound);
+  });
+
+  it("says which secrets it has for the rules of a sandbox", async () => {
+    const id = await node.createNew();
+    const version = async () => (await node.client.listSandboxes({})).sandboxes.find(({ sandboxId }) => sandboxId === id)?.secretsVersion;
+    const secrets = { version: "one", authoritySeed: "seed", rules: [{ host: "a.test", headers: { A: "b" } }] };
+    expect(await version()).toBeUndefined();
+    const options = encodeOptions(withHeaderRules({}, "x", [{ host: "a.test", headers: { A: "b" } }]));
+    await set(id, options);
+    expect(await version()).toBe("");
+    await node.client.setSandboxOptions({ sandboxId: id, options, secrets });
+    expect(await version()).toBe("one");
+    await node.client.setSandboxSecrets({ sandboxId: id, secrets: { ...secrets, version: "two" } });
+    expect(await version()).toBe("two");
+    await set(id, {});
+    expect(await version()).toBeUndefined();
+    expect(await codeOf(node.client.setSandboxSecrets({ sandboxId: id }))).toBe(Code.InvalidArgument);
+    expect(await codeOf(node.client.setSandboxSecrets({ sandboxId: node.newSandboxId(), secrets }))).toBe(Code.NotFound);
+  });
+
+  it("keeps its options when an earlier change arrives late", async () => {
+    const id = await node.createNew();
+    const needsSecrets = async () =>
+      (await node.client.listSandboxes({})).sandboxes.find(({ sandboxId }) => sandboxId === id)?.secretsVersion !== undefined;
+    const rules = withHeaderRules({}, "x", [{ host: "a.test", headers: { A: "b" } }]);
+    const first = changedAfter({}, {});
+    const second = changedAfter(first, rules);
+    await set(id, encodeOptions(second));
+    for (const late of [{}, first]) await set(id, encodeOptions(late));
+    expect(await needsSecrets()).toBe(true);
+    // The same change again, and a later one, are no earlier ones.
+    await set(id, encodeOptions(changedAfter(first, {})));
+    expect(await needsSecrets()).toBe(false);
+    await set(id, encodeOptions(changedAfter(second, rules)));
+    expect(await needsSecrets()).toBe(true);
   });
 
   it("finishes a change before a pause and a kill", async () => {

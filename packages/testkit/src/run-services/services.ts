@@ -41,6 +41,8 @@ export async function startRunServices(): Promise<RunServices> {
   // Other programs on this machine could find the port, and must not get the keys of a platform.
   const token = randomBytes(16).toString("hex");
   const server = createServer((request, response) => void answer({ handlers, token, request, response }));
+  // A test may take long between two calls, and the server must not end the connection just when the next one begins.
+  server.keepAliveTimeout = 3_600_000;
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/${token}`,
