@@ -13,7 +13,7 @@ export interface BenchResult {
 
 /** Sizes of the slow measurements. Smaller sizes give less precise figures sooner. */
 export interface BenchOptions {
-  /** Size of the file that the agent and nginx transfer. */
+  /** Size of what the agent, the edge and nginx transfer. */
   readonly transferMb: number;
   /** Size of the file that is transferred while the agent's memory is measured. */
   readonly largeMb: number;

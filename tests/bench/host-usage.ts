@@ -18,12 +18,30 @@ export function processMemoryMiB(belongs: RegExp): number {
     try {
       const text = (file: string) => readFileSync(`/proc/${pid}/${file}`, "utf8");
       if (!belongs.test(text("cmdline").replaceAll("\0", " ")) && !belongs.test(text("cgroup"))) continue;
-      kib += Number(/^Pss:\s+(\d+) kB/m.exec(text("smaps_rollup"))?.[1] ?? 0);
+      kib += pssKiB(pid);
     } catch {
       // The process has just ended.
     }
   }
   return kib / 1024;
+}
+
+/** The same of these processes. */
+export function memoryOfMiB(pids: readonly number[]): number {
+  return pids.reduce((sum, pid) => sum + pssKiB(pid), 0) / 1024;
+}
+
+function pssKiB(pid: string | number): number {
+  return Number(/^Pss:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, "utf8"))?.[1] ?? 0);
+}
+
+/** CPU time that these processes have used so far, in the kernel too. Their children do not count. */
+export function cpuSeconds(pids: readonly number[]): number {
+  const ticksOf = (pid: number) => {
+    const afterName = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").at(-1)?.split(" ") ?? [];
+    return Number(afterName[11]) + Number(afterName[12]);
+  };
+  return pids.reduce((sum, pid) => sum + ticksOf(pid), 0) / 100;
 }
 
 /** Disk space of the files below a folder. Holes of sparse files do not count. */

@@ -2,18 +2,36 @@
 
 import { parseArgs } from "node:util";
 import { agent } from "./agent/agent.ts";
+import { api } from "./api/api.ts";
 import { areas } from "./areas.ts";
 import type { Bench, BenchOptions, Row } from "./bench.ts";
 import { build } from "./build/build.ts";
+import { egress } from "./egress.ts";
 import { firstOutput } from "./first-output.ts";
+import { ingress } from "./ingress/ingress.ts";
 import { interpreter } from "./interpreter.ts";
 import { lifecycle } from "./lifecycle/lifecycle.ts";
 import { describeMachine } from "./machine.ts";
 import { memory } from "./memory.ts";
 import { roundtrip } from "./roundtrip.ts";
 import { transfer } from "./transfer.ts";
+import { volumes } from "./volumes.ts";
 
-const BENCHES: readonly Bench[] = [firstOutput, roundtrip, transfer, memory, agent, areas, lifecycle, build, interpreter];
+const BENCHES: readonly Bench[] = [
+  firstOutput,
+  roundtrip,
+  transfer,
+  memory,
+  agent,
+  areas,
+  lifecycle,
+  build,
+  interpreter,
+  ingress,
+  egress,
+  volumes,
+  api,
+];
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,

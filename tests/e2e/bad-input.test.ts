@@ -59,13 +59,6 @@ describe("bad input", () => {
     expect(answer).toMatchObject({ status: 413, body: { code: 413 } });
   });
 
-  it("operations that are specified and not built yet return 501", async () => {
-    expect(await callApi(platform, "/volumes", { body: { name: "x" } })).toMatchObject({
-      status: 501,
-      body: { code: 501, message: expect.stringMatching(/not built yet/) },
-    });
-  });
-
   it("an unknown route is 404 in the same form", async () => {
     expect(await callApi(platform, "/no/such/route")).toMatchObject({ status: 404, body: { code: 404, message: expect.any(String) } });
   });

@@ -73,7 +73,7 @@ test("the variables of env give a client access, and without --all nothing beyon
   const variables = Object.fromEntries(
     stdout.split("\n").flatMap((line) => [...line.matchAll(/^export (\w+)=(.*)$/g)].map((match) => [match[1], match[2]])),
   );
-  expect(Object.keys(variables).sort()).toEqual(["E2B_API_KEY", "E2B_API_URL", "E2B_DOMAIN", "E2B_SANDBOX_URL"]);
+  expect(Object.keys(variables).sort()).toEqual(["E2B_API_KEY", "E2B_API_URL", "E2B_DOMAIN", "E2B_SANDBOX_URL", "E2B_VOLUME_API_URL"]);
   const response = await fetch(`${variables.E2B_API_URL}/sandboxes`, { headers: { "X-API-Key": variables.E2B_API_KEY ?? "" } });
   expect(await response.json()).toEqual([]);
   expect((await skerry("env", "--all")).stdout).toContain("E2B_ACCESS_TOKEN=sk_e2b_");
@@ -85,7 +85,13 @@ test("status and doctor agree that everything works", async () => {
     healthy: true,
     runtime: "gvisor",
     runningSandboxes: 0,
+    roles: "api,edge,node",
+    database: "sqlite",
+    platform: { teams: 1, eventLagMs: 0, webhooks: { enabled: 0 }, sandboxes: { ended: 1 } },
+    lastErrors: [],
   });
+  expect((await skerry("status")).stdout).toMatch(/^process +\d+ \(api, edge, node\), \d+ MiB, up .*$/m);
+  expect((await skerry("audit")).stdout).toMatch(/ done 201 createSandbox → i[a-z0-9]{20} by e2b_..….{4} from 127\.0\.0\.1$/m);
   const doctor = await skerry("doctor", "--json");
   expect(doctor, doctor.stderr).toMatchObject({ exitCode: 0 });
 });

@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from "node:fs";
-import { type IncomingMessage, request } from "node:http";
+import { Agent, type IncomingMessage, request } from "node:http";
 import { join } from "node:path";
 import { runCommand } from "@skerry/base";
 import { type RunningPlatform, testCacheDir } from "@skerry/testkit";
@@ -49,12 +49,14 @@ describe("incoming traffic", () => {
     readonly path?: string;
     readonly token?: string | undefined;
     readonly headers?: Record<string, string>;
+    /** Default: a new connection. */
+    readonly agent?: Agent;
   }
 
-  function ask(sandbox: Sandbox, { port = 3000, path = "/", token, headers }: Asked = {}) {
+  function ask(sandbox: Sandbox, { port = 3000, path = "/", token, headers, agent }: Asked = {}) {
     return new Promise<{ status: number; text: string; headers: IncomingMessage["headers"] }>((resolve, reject) => {
       const fields = { Host: sandbox.getHost(port), ...(token === undefined ? {} : { [TOKEN]: token }), ...headers };
-      const sent = request(platform.edgeUrl + path, { agent: false, headers: fields });
+      const sent = request(platform.edgeUrl + path, { agent: agent ?? false, headers: fields });
       sent.once("error", reject).once("response", (response: IncomingMessage) => {
         let text = "";
         response.setEncoding("utf8").on("data", (chunk: string) => {
@@ -133,6 +135,24 @@ describe("incoming traffic", () => {
     expect((await ask(sandbox, { path: url.pathname + url.search })).status).toBe(403);
     expect(readFileSync(platform.logFile, "utf8")).not.toContain(link.token.split(".")[1]);
     await sandbox.kill();
+  });
+
+  it("a client that keeps its connection loses no request to a snapshot, a pause or a kill in between", async () => {
+    const sandbox = await createServing({});
+    using stack = new DisposableStack();
+    const agent = stack.adopt(new Agent({ keepAlive: true, maxSockets: 1 }), (used) => used.destroy());
+    const askAgain = async () => (await ask(sandbox, { agent })).status;
+    const burst = async () => [await askAgain(), await askAgain(), await askAgain()];
+    expect(await burst()).toEqual([200, 200, 200]);
+    await sandbox.createSnapshot();
+    expect(await burst()).toEqual([200, 200, 200]);
+    // Each request comes while the connection to the sandbox is still kept, or just after it was closed.
+    const [, ...during] = await Promise.all([sandbox.createSnapshot(), askAgain(), askAgain(), askAgain()]);
+    expect(during).toEqual([200, 200, 200]);
+    await sandbox.pause();
+    expect([await burst(), await stateOf(sandbox)]).toEqual([[200, 200, 200], "running"]);
+    await sandbox.kill();
+    expect(JSON.parse((await ask(sandbox, { agent })).text)).toMatchObject({ message: "The sandbox was not found" });
   });
 
   it("a fork of a private sandbox has a token of its own", async () => {

@@ -11,6 +11,7 @@ const PROGRAMS = [
   { program: "readme.py", since: 0 },
   { program: "signed_urls.py", since: 0 },
   { program: "snapshots.py", since: 63 },
+  { program: "network_rules.py", since: 63 },
 ];
 
 const minorOf = (environment: string): number => Number(/-2\.(\d+)\./.exec(environment)?.[1]);

@@ -161,7 +161,8 @@ describe.each(RUNTIMES)("desktop on %s", (runtime) => {
     expect(await desktop.getScreenSize()).toEqual({ width: 1024, height: 768 });
     await desktop.moveMouse(300, 200);
     expect(await desktop.getCursorPosition()).toEqual({ x: 300, y: 200 });
-    await desktop.commands.run("mousepad /home/user/typed.txt", { background: true });
+    // Without a limit, the client would end it after a minute.
+    await desktop.commands.run("mousepad /home/user/typed.txt", { background: true, timeoutMs: 0 });
     await expect.poll(() => desktop.getApplicationWindows("mousepad").catch(() => []), { timeout: 60_000 }).not.toEqual([]);
     const title = async () => await desktop.getWindowTitle(await desktop.getCurrentWindowId()).catch(() => "");
     await expect.poll(title, { timeout: 60_000 }).toContain("typed.txt");
@@ -265,7 +266,9 @@ describe.each(RUNTIMES)("mcp-gateway on %s", (runtime) => {
       // On runc it is started again with what it served.
       await sandbox.pause();
       await sandbox.connect();
-      expect((await send(sandbox, token ?? "", now, await begin())).text).toContain("UTC");
+      // On runc the gateway starts again, which takes a moment.
+      const answer = async () => (await send(sandbox, token ?? "", now, await begin())).text;
+      await expect.poll(answer, { timeout: 60_000 }).toContain("UTC");
     } finally {
       await sandbox.kill();
     }

@@ -15,5 +15,8 @@ describe("kill -9 of a platform on runc, which keeps no memory", () =>
     "kill of a paused one",
     "deletion of a snapshot",
     "change of its network",
+    "creation of a volume",
+    "deletion of a volume",
+    "upload to a volume",
     "death of its runtime",
   ]));

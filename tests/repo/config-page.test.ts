@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { parseServeConfig, SETTINGS } from "../../services/skerry/config.ts";
+import { parseServeConfig } from "../../services/skerry/config.ts";
+import { SETTINGS } from "../../services/skerry/setting-names.ts";
 import { codeSpan, tableRows } from "./repository.ts";
 
 const rows = tableRows("docs/config.md").filter(([name]) => /^`SKERRY_[A-Z_]+`$/.test(name ?? ""));

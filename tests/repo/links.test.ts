@@ -46,6 +46,16 @@ test("the test files that SECURITY.md names exist", () => {
   expect([...new Set(named)].filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
 });
 
+test("every outcome of SECURITY.md has its own number and names the tests that try it", () => {
+  const rows = [...readText("SECURITY.md").matchAll(/^\| ([A-Z]\d+): .* \| ([^|]+) \|$/gm)].map(([, id = "", tests = ""]) => ({
+    id,
+    tests,
+  }));
+  expect(rows.length).toBeGreaterThan(40);
+  expect(rows.map(({ id }) => id)).toEqual([...new Set(rows.map(({ id }) => id))]);
+  expect(rows.filter(({ tests }) => !/`[^`]+\.test\.ts`/.test(tests))).toEqual([]);
+});
+
 /** All pages but the changelog, which may name files that no longer exist. */
 const CURRENT_PAGES = pages.filter((page) => page !== "CHANGELOG.md");
 

@@ -37,8 +37,8 @@ test("only the network policy changes what a sandbox may reach", () => {
 
 test("only the limits of teams know their values", () => {
   const api = sources.filter((path) => path.startsWith("packages/api/src/"));
-  expect(naming(/\b(maxSandboxes|maxTimeoutHours)\b/, api)).toEqual([
-    "packages/api/src/config.ts",
+  expect(naming(/\b(timeoutHours|sandboxMemoryMb)\b/, api)).toEqual([
+    "packages/api/src/teams/limits.ts",
     "packages/api/src/teams/team-limits.ts",
   ]);
 });

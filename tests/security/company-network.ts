@@ -36,7 +36,7 @@ export interface CompanyNetwork extends AsyncDisposable {
 }
 
 export async function startCompanyNetwork(): Promise<CompanyNetwork> {
-  const stack = new AsyncDisposableStack();
+  await using stack = new AsyncDisposableStack();
   const dir = mkdtempSync(join(tmpdir(), "skerry-company-"));
   stack.defer(() => rmSync(dir, { recursive: true }));
   await makeCertificates(dir);
@@ -76,6 +76,7 @@ export async function startCompanyNetwork(): Promise<CompanyNetwork> {
   });
   await new Promise<void>((resolve) => second.listen(0, hostAddress, resolve));
   stack.defer(() => void second.close());
+  const whole = stack.move();
   return {
     hostAddress,
     hostPort: (second.address() as AddressInfo).port,
@@ -83,7 +84,7 @@ export async function startCompanyNetwork(): Promise<CompanyNetwork> {
     otherAddress,
     proxyUrl: `http://company:pass-word@${proxyAddress}:${PROXY_PORT}`,
     caFile: join(dir, "ca.crt"),
-    [Symbol.asyncDispose]: () => stack.disposeAsync(),
+    [Symbol.asyncDispose]: () => whole.disposeAsync(),
   };
 }
 

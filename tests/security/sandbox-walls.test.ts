@@ -3,12 +3,13 @@ import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { networkInterfaces } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { type Platform, startPlatform } from "@skerry/testkit";
 import { scaled } from "@skerry/testkit/depth";
 import { Sandbox } from "e2b";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { callApi, clientOf } from "../e2e/client.ts";
+import { egressOf } from "./egress-lines.ts";
 import { CLOSED_ADDRESSES, INTERNET_PORT, startInternet, type TestInternet } from "./test-internet.ts";
 
 /** At least one of them gets a slot of the four sandboxes before. */
@@ -21,7 +22,7 @@ describe.each(["gvisor", "runc"] as const)("walls around a sandbox on %s", (runt
   const host = createServer((_request, response) => response.end("the host"));
 
   beforeAll(async () => {
-    platform = await startPlatform({ runtime });
+    platform = await startPlatform({ runtime, metrics: true, env: { SKERRY_METRICS_LISTEN: "0.0.0.0" } });
     internet = await startInternet();
     await new Promise<void>((resolve) => host.listen(0, "0.0.0.0", resolve));
     sandbox = await Sandbox.create(clientOf(platform));
@@ -33,6 +34,7 @@ describe.each(["gvisor", "runc"] as const)("walls around a sandbox on %s", (runt
   });
 
   const hostPort = () => (host.address() as AddressInfo).port;
+  const metricsPort = () => platform.metricsPorts[0] ?? 0;
 
   /** The result of a TCP connection from inside: "open", "closed" (refused) or "silent" (no response). */
   async function probe(from: Sandbox, address: string, port: number): Promise<string | undefined> {
@@ -55,10 +57,12 @@ with concurrent.futures.ThreadPoolExecutor(len(targets)) as pool: print(json.dum
     return JSON.parse(stdout) as string[];
   }
 
-  function addressesOf(sandboxId: string): { host: string; guest: string } {
+  function slotOf(sandboxId: string) {
     const record = JSON.parse(readFileSync(join(platform.dataDir, "node/sandboxes", sandboxId, "sandbox.json"), "utf8"));
-    return record.slot.addresses;
+    return record.slot as { addresses: { host: string; guest: string }; hostInterface: string; namespacePath: string };
   }
+
+  const addressesOf = (sandboxId: string) => slotOf(sandboxId).addresses;
 
   it("reaches the public internet, behind the host's address", async () => {
     const { stdout } = await sandbox.commands.run(`curl -sS -m 60 http://${internet.publicAddress}:${INTERNET_PORT}/`);
@@ -78,11 +82,14 @@ with concurrent.futures.ThreadPoolExecutor(len(targets)) as pool: print(json.dum
     const own = addressesOf(sandbox.sandboxId).host;
     expect(addresses).toContain(own);
     const targets = [...new Set([own, internet.hostAddress, ...addresses.slice(0, 4)])].flatMap((address) =>
-      [hostPort(), platform.ports.api].map((port) => ({ address, port })),
+      [hostPort(), platform.ports.api, metricsPort()].map((port) => ({ address, port })),
     );
+    // For comparison: the host reaches the metrics at this address, which have no secret.
+    expect((await fetch(`http://${own}:${metricsPort()}/metrics`)).status).toBe(200);
     expect(await probeAll(sandbox, targets)).toEqual(targets.map(() => "silent"));
     // The sandbox has its own loopback.
-    expect(await probe(sandbox, "127.0.0.1", hostPort())).toBe("closed");
+    const loopback = [hostPort(), metricsPort()].map((port) => ({ address: "127.0.0.1", port }));
+    expect(await probeAll(sandbox, loopback)).toEqual(["closed", "closed"]);
   });
 
   it("can't reach another sandbox, and has no IPv6", async () => {
@@ -148,6 +155,66 @@ with concurrent.futures.ThreadPoolExecutor(len(targets)) as pool: print(json.dum
     expect(known()).toBe("");
   });
 
+  it("leaves lines of what it tried and of what it reached, and one line of a flood that does not fit", async () => {
+    const [busy, other] = await Promise.all([Sandbox.create(clientOf(platform)), Sandbox.create(clientOf(platform))]);
+    const { guest, host: own } = addressesOf(busy.sandboxId);
+    const { publicAddress } = internet;
+    const flood = `
+import socket
+for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+    s = socket.socket(socket.AF_INET, kind); s.settimeout(5); s.connect(("${publicAddress}", ${INTERNET_PORT}))
+    s.send(b"GET / HTTP/1.0\\r\\n\\r\\n"); s.recv(2048); s.close()
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for number in range(3000): s.sendto(b"x", ("${CLOSED_ADDRESSES[0]}", 1 + number))`;
+    await busy.files.write("/tmp/flood.py", flood);
+    await busy.commands.run("python3 /tmp/flood.py");
+    const targets = [
+      { address: guest, port: 49_983 },
+      { address: own, port: hostPort() },
+      { address: CLOSED_ADDRESSES[5] ?? "", port: 80 },
+    ];
+    await probeAll(other, targets);
+    // Whoever gets so far that it may send what it likes still cannot send from another address.
+    const { namespacePath, hostInterface } = slotOf(other.sandboxId);
+    const mac = readFileSync(`/sys/class/net/${hostInterface}/address`, "utf8").trim();
+    execFileSync("ip", ["netns", "exec", basename(namespacePath), "python3", "-c", SPOOF, "10.254.254.254", publicAddress, mac]);
+    await egressOf(platform, other.sandboxId, (lines) => {
+      for (const { address, port } of targets) {
+        expect(lines).toContainEqual(expect.objectContaining({ verdict: "refused", rule: "own_network", protocol: "tcp", address, port }));
+      }
+      expect(lines).toContainEqual(
+        expect.objectContaining({ verdict: "refused", rule: "spoofed_address", protocol: "udp", address: publicAddress, port: 9 }),
+      );
+    });
+    await egressOf(platform, busy.sandboxId, (lines, totals) => {
+      const refused = lines.filter(({ verdict }) => verdict === "refused");
+      expect(refused.length).toBeLessThan(500);
+      expect(refused.reduce((sum, { count }) => sum + count, 0)).toBe(3_000);
+      expect(refused).toContainEqual(expect.objectContaining({ rule: "omitted" }));
+      expect(totals.refused).toBe(3_000);
+      expect(totals.sentBytes).toBeGreaterThan(150);
+      expect(totals.receivedBytes).toBeGreaterThan(150);
+    });
+    // Its connections end with it at the latest, and the log can be read afterwards.
+    await busy.kill();
+    await egressOf(platform, busy.sandboxId, (lines) => {
+      const [tcp] = lines.filter(({ protocol, verdict }) => protocol === "tcp" && verdict === "allowed");
+      expect(tcp).toMatchObject({ address: publicAddress, port: INTERNET_PORT });
+      expect(Math.min(tcp?.sentBytes ?? 0, tcp?.receivedBytes ?? 0)).toBeGreaterThan(200);
+      expect(lines).toContainEqual(
+        expect.objectContaining({
+          verdict: "allowed",
+          rule: "",
+          protocol: "udp",
+          address: publicAddress,
+          port: INTERNET_PORT,
+          sentBytes: 46,
+        }),
+      );
+    });
+    await other.kill();
+  });
+
   it("refuses requests without its token and with another sandbox's token", async () => {
     const other = await Sandbox.create(clientOf(platform));
     const tokenOf = async (id: string) =>
@@ -170,3 +237,15 @@ with concurrent.futures.ThreadPoolExecutor(len(targets)) as pool: print(json.dum
     await other.kill();
   });
 });
+
+/** Sends a datagram with a source address of its own. */
+const SPOOF = `
+import socket, struct, sys
+source, target = (socket.inet_aton(address) for address in sys.argv[1:3])
+udp = struct.pack(">HHHH", 4000, 9, 12, 0) + b"spoo"
+def head_with(checksum): return struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(udp), 1, 0, 64, 17, checksum, source, target)
+total = sum(struct.unpack(">10H", head_with(0)))
+head = head_with(~((total & 0xFFFF) + (total >> 16)) & 0xFFFF)
+s = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, 0)
+s.sendto(head + udp, ("eth0", 0x0800, 0, 1, bytes.fromhex(sys.argv[3].replace(":", ""))))
+`;

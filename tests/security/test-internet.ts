@@ -29,6 +29,7 @@ const CANDIDATES = PUBLIC_RANGES.flatMap((range, index) => {
 export const INTERNET_PORT = 8099;
 
 export interface TestInternet extends AsyncDisposable {
+  readonly namespace: string;
   /** The address that sandboxes may reach. */
   readonly publicAddress: string;
   /** Another one, of another prefix. */
@@ -41,7 +42,7 @@ export async function startInternet(): Promise<TestInternet> {
   const metric = randomInt(1, 1_000_000_000);
   const { namespace, device, addresses: reserved } = await reserveAddresses(CANDIDATES);
   const [hostAddress, publicAddress, otherPublicAddress] = reserved;
-  const stack = new AsyncDisposableStack();
+  await using stack = new AsyncDisposableStack();
   stack.defer(async () => {
     await runCommand("ip", ["netns", "del", namespace]);
   });
@@ -67,7 +68,8 @@ export async function startInternet(): Promise<TestInternet> {
   stack.defer(() => void server.kill("SIGKILL"));
   // Check first that all addresses answer the host. So an address that a sandbox cannot reach is blocked and not missing.
   for (const address of addresses) await waitUntil(`${address} answers on the host`, () => answers(address));
-  return { publicAddress, otherPublicAddress, hostAddress, [Symbol.asyncDispose]: () => stack.disposeAsync() };
+  const whole = stack.move();
+  return { namespace, publicAddress, otherPublicAddress, hostAddress, [Symbol.asyncDispose]: () => whole.disposeAsync() };
 }
 
 function foreignAddressIn(range: string): string {

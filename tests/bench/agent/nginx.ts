@@ -1,28 +1,22 @@
 // The peer of file transfers: nginx from Debian's package, run in the same sandbox.
 
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { asError, runCommand } from "@skerry/base";
+import { unpackPackages } from "../debian-packages.ts";
 import type { AgentSandbox } from "./agent-sandbox.ts";
 
 const PORT = 8080;
-const LIMIT_MS = 120_000;
 
 /** A tar of nginx from the package archive of this host. Returns an Error if the package cannot be downloaded. */
 export async function fetchNginx(): Promise<Uint8Array | Error> {
-  const dir = mkdtempSync(join(tmpdir(), "skerry-bench-nginx-"));
   try {
-    await runCommand("apt-get", ["download", "nginx"], { cwd: dir, timeoutMs: LIMIT_MS });
-    const [deb] = readdirSync(dir);
-    if (deb === undefined) return new Error("apt-get downloaded nothing");
-    await runCommand("dpkg", ["-x", join(dir, deb), join(dir, "files")], { timeoutMs: LIMIT_MS });
-    await runCommand("tar", ["-cf", join(dir, "nginx.tar"), "-C", join(dir, "files"), "usr/sbin/nginx"], { timeoutMs: LIMIT_MS });
-    return readFileSync(join(dir, "nginx.tar"));
+    using packages = await unpackPackages(["nginx"]);
+    const tar = join(packages.root, "nginx.tar");
+    await runCommand("tar", ["-cf", tar, "-C", packages.root, "usr/sbin/nginx"]);
+    return readFileSync(tar);
   } catch (error) {
     return asError(error);
-  } finally {
-    rmSync(dir, { recursive: true, force: true });
   }
 }
 

@@ -54,7 +54,8 @@ async def private_sandbox():
         await asyncio.sleep(0.1)
     assert (status(host, token), status(host, {})) == (200, 403)
     await locked.pause()
-    assert (status(host, {}), status(host, token)) == (403, 200)
+    # On runc a pause keeps the files alone. Traffic does not wake such a sandbox, and finds none.
+    assert (status(host, {}), status(host, token)) == ((502, 502) if os.environ["RUNTIME"] == "runc" else (403, 200))
     assert await locked.kill()
     assert status(host, {}) == 502
 

@@ -66,7 +66,8 @@ const statusWith = async (headers: Record<string, string>) => (await fetch(`http
 while ((await statusWith(token)) === 502) await sleep(100);
 assert.deepEqual([await statusWith(token), await statusWith({})], [200, 403]);
 await locked.pause();
-assert.deepEqual([await statusWith({}), await statusWith(token)], [403, 200]);
+// On runc a pause keeps the files alone. Traffic does not wake such a sandbox, and finds none.
+assert.deepEqual([await statusWith({}), await statusWith(token)], process.env.RUNTIME === "runc" ? [502, 502] : [403, 200]);
 await locked.kill();
 assert.equal(await statusWith({}), 502);
 

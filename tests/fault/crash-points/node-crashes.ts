@@ -7,6 +7,7 @@ import { waitUntil } from "@skerry/testkit/wait-until";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { ChildNode } from "../node/child-node.ts";
 import { casesOf, type Operation, type Runtime } from "./plan.ts";
+import { describeVolumeCrashes } from "./volume-crashes.ts";
 
 let count = 0;
 const newId = (letter: string, length: number) => {
@@ -27,6 +28,9 @@ const OPERATIONS = [
   "delete an image",
   "delete a layer",
   "end by itself",
+  "create a volume",
+  "delete a volume",
+  "write to a volume",
 ] as const;
 
 /** One node with this runtime. Each test kills it and starts it again. */
@@ -90,6 +94,8 @@ export function describeNodeCrashes(runtime: Runtime): void {
     expect(await node.client.killSandbox({ sandboxId: id })).toMatchObject({ existed: true });
     await node.empty();
   });
+
+  describeVolumeCrashes({ node: () => node, points, crash, create });
 
   it.each(points("kill"))("in a kill at %s", async (point) => {
     const id = await marked();

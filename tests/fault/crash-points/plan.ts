@@ -16,6 +16,7 @@ const START: readonly CrashPoint[] = [
   "start.recorded",
   "start.area-made",
   "start.mounted",
+  "start.volumes-mounted",
   "start.started",
   "start.recorded-started",
 ];
@@ -35,6 +36,9 @@ const WRITE_MEMORY: readonly CrashPoint[] = ["write.checkpointed", "write.sealed
 /** Cheapest operations first: a sample reaches each point with the first operation that has it. */
 const OPERATIONS = [
   "kill",
+  "create a volume",
+  "delete a volume",
+  "write to a volume",
   "create",
   "change the options",
   "delete an image",
@@ -57,6 +61,9 @@ export type Operation = (typeof OPERATIONS)[number];
 const PLAN: Readonly<Record<Operation, { both: readonly CrashPoint[]; gvisor?: readonly CrashPoint[]; runc?: readonly CrashPoint[] }>> = {
   create: { both: [...START, ...READY] },
   kill: { both: RELEASE },
+  "create a volume": { both: ["volume.made", "volume.created"] },
+  "delete a volume": { both: ["volume.deleted", "volume.removed"] },
+  "write to a volume": { both: ["volume.file-staged"] },
   pause: { both: [...WRITE, "pause.recorded", "pause.given-back"], gvisor: [...WRITE_MEMORY, ...RELEASE] },
   resume: { both: [...START, ...READY, ...DISCARD, "resume.image-discarded"] },
   snapshot: {

@@ -299,7 +299,7 @@ export class ChildNode implements AsyncDisposable {
     const mounts = readFileSync("/proc/self/mounts", "utf8")
       .split("\n")
       .map((line) => line.split(" ")[1] ?? "")
-      .filter((path) => [`${this.dir}/sandboxes/`, `${this.dir}/trash/`].some((folder) => path.startsWith(folder)));
+      .filter((path) => ["sandboxes", "trash", "volumes"].some((folder) => path.startsWith(`${this.dir}/${folder}/`)));
     const groups = listCgroups(`/skerry-${this.options.instance}`).map((id) => `cgroup ${id}`);
     const runtimeStates = ["runsc", "runc"].flatMap((name) =>
       readdirSync(join(this.dir, name))
@@ -338,6 +338,7 @@ export class ChildNode implements AsyncDisposable {
   async empty(): Promise<void> {
     for (const sandboxId of await this.running()) await this.client.killSandbox({ sandboxId });
     for (const imageId of await this.images()) await this.client.deleteImage({ imageId });
+    for (const { volumeId } of (await this.client.listVolumes({})).volumes) await this.client.deleteVolume({ volumeId, force: true });
     await waitUntil("nothing is left", () => this.traces().length === 0).catch(() => {
       throw new Error(`this is left:\n${this.traces().join("\n")}`);
     });

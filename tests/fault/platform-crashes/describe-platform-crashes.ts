@@ -9,6 +9,7 @@ import type { Runtime } from "../crash-points/plan.ts";
 import { CrashingPlatform, type Subject, sandboxIdOf } from "./crashing-platform.ts";
 import { journalOf } from "./journal.ts";
 import { type ApiOperation, platformCases, pointsOf } from "./platform-cases.ts";
+import { VOLUME_OPERATIONS } from "./volume-operations.ts";
 import { changeLinked } from "./witness.ts";
 
 interface Scene {
@@ -114,6 +115,7 @@ const OPERATIONS: Partial<Record<ApiOperation, (scene: Scene) => Promise<void>>>
     await world.expectStatus(world.call("/v2/sandboxes", { body: world.createBody(snapshotID) }), 404);
     expect(await world.expectTold(subject, { since, answers: [] })).toBe(true);
   },
+  ...VOLUME_OPERATIONS,
 };
 
 /** Operations after which the subject has lost its memory. */

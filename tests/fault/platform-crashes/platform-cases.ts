@@ -22,6 +22,9 @@ const API_OPERATIONS = {
   "deletion of a snapshot": "delete an image",
   "change of its network": "change the options",
   "death of its runtime": "end by itself",
+  "creation of a volume": "create a volume",
+  "deletion of a volume": "delete a volume",
+  "upload to a volume": "write to a volume",
 } as const satisfies Record<string, Operation>;
 export type ApiOperation = keyof typeof API_OPERATIONS;
 
