@@ -10,7 +10,7 @@ import { sampleOf } from "@skerry/testkit/depth";
 /** Files of packages/agent/test. The others concern this machine, or test what other tests cover on both runtimes. */
 const ALL = ["access", "compose", "copy", "downloads", "filesystem", "process", "uploads", "watch", "watch-stream", "wire"];
 /** The suites that depend most on the kernel. */
-const IN_SAMPLE = ["filesystem", "process", "uploads", "watch"];
+const IN_SAMPLE = ["filesystem", "process"];
 export const AGENT_SUITES = sampleOf("the agent's test files that run inside a sandbox", ALL, (suite) => IN_SAMPLE.includes(suite));
 
 export const AGENT_SUITES_REPORT = "/tmp/suites.json";

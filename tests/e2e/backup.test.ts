@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { runCommand } from "@skerry/base";
 import { writeProcessRecord } from "@skerry/setup/folder";
 import { createTestDataFolder, freePorts, testCacheDir } from "@skerry/testkit";
-import { runtimesFor } from "@skerry/testkit/depth";
+import { itInFullRuns, runtimesFor } from "@skerry/testkit/depth";
 import { createRunFolder } from "@skerry/testkit/run-folder";
 import { createPostgresDatabase } from "@skerry/testkit/run-services";
 import { Sandbox, Volume } from "e2b";
@@ -90,10 +90,10 @@ describe.each(runtimesFor("backup and restore", "gvisor"))("a backup on %s", (ru
     await mounting.commands.run("echo of the sandbox > /mnt/v/by-sandbox && ln -s by-api /mnt/v/link && chmod 640 /mnt/v/by-sandbox");
     const restless = await Volume.create("restless", client);
     const writing = await Sandbox.create({ ...client, volumeMounts: { "/mnt/v": restless } });
-    await writing.commands.run("while :; do dd if=/dev/zero of=/mnt/v/f bs=4k count=1 conv=fsync; done > /dev/null 2>&1", {
-      background: true,
-      timeoutMs: 0,
-    });
+    // A copy of the volume takes much longer than the time between two of the writes, however busy the machine is.
+    await writing.commands.run("head -c 300M /dev/urandom > /mnt/v/large && sync /mnt/v/large");
+    const write = "import os; f = os.open('/mnt/v/f', os.O_CREAT | os.O_RDWR)\nwhile True: os.pwrite(f, b'x' * 4096, 0); os.fsync(f)";
+    for (let at = 0; at < 3; at += 1) await writing.commands.run(`python3 -c "${write}"`, { background: true, timeoutMs: 0 });
     // Is resumed and paused all the time, so that its copy cannot be trusted.
     let isOver = false;
     const disturbing = (async () => {
@@ -144,7 +144,7 @@ describe.each(runtimesFor("backup and restore", "gvisor"))("a backup on %s", (ru
 });
 
 describe("a restore", () => {
-  it("fills an empty database of PostgreSQL, and refuses damaged files and folders in use", async () => {
+  itInFullRuns("fills an empty database of PostgreSQL, and refuses damaged files and folders in use", async () => {
     const database = await createPostgresDatabase({ migrated: true });
     cleanUps.push(async () => await database[Symbol.asyncDispose]());
     const first = commandLine((await createTestDataFolder(`t-${randomBytes(6).toString("hex")}`)).root, {

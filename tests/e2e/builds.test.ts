@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startRegistry, type TestRegistry, tarArchive } from "@skerry/testkit";
+import { itInFullRuns } from "@skerry/testkit/depth";
 import { type SharedPlatform, sharedPlatform } from "@skerry/testkit/run-services";
 import { BuildError, type BuildInfo, type LogEntry, Sandbox, Template, type TemplateClass, waitForFile, waitForPort } from "e2b";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -114,7 +115,7 @@ describe("a build", () => {
     expect(areCached(forced)).toEqual([false, false]);
   });
 
-  it("starts from an image without a shell, and from a Dockerfile", async () => {
+  itInFullRuns("starts from an image without a shell, and from a Dockerfile", async () => {
     const tiny = await registry.push("tiny:v1", {
       layers: [tarArchive([{ path: "hello", content: "tiny" }])],
       config: { Env: ["FROM_IMAGE=yes"] },

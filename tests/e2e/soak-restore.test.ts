@@ -9,7 +9,7 @@ import { WORKLOADS, type Workload } from "../soak/restore/workloads.ts";
 /** If no complete `./skerry test` ran before, this test makes the layer with the JVM, PostgreSQL and Chromium. */
 const PREPARE_LIMIT_MS = 1_200_000;
 const RUN_LIMIT_MS = 900_000;
-const IN_SAMPLE = ["python", "postgres"];
+const IN_SAMPLE = ["postgres"];
 
 describe("the state of programs survives pauses and forks", () => {
   const workloads = sampleOf("programs with state that are paused and forked", WORKLOADS, ({ name }) => IN_SAMPLE.includes(name));

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { startPlatform, startPostgres } from "@skerry/testkit";
+import { itInFullRuns } from "@skerry/testkit/depth";
 import { Sandbox } from "e2b";
 import { expect, it } from "vitest";
 import { clientOf } from "./client.ts";
@@ -43,24 +44,27 @@ it("api, edge and node work as three processes over PostgreSQL", async () => {
   expect(knock.status).toBe(401);
 });
 
-it("an API process starts although a node is down, uses the node when it answers, and can stop while it waits for the node", async () => {
-  await using platform = await startPlatform({ roles: ["node", "api", "edge"] });
-  const waits = () => platform.logs().split("node does not answer yet").length;
-  const sandbox = await Sandbox.create(clientOf(platform));
-  await platform.kill9();
-  await platform.start("api");
-  await expect(Sandbox.create(clientOf(platform))).rejects.toThrow("there is no machine to run it");
-  await platform.start();
-  await expect.poll(() => sandbox.commands.run("echo here").then(({ stdout }) => stdout, String)).toBe("here\n");
-  await (await Sandbox.create(clientOf(platform))).kill();
+itInFullRuns(
+  "an API process starts although a node is down, uses the node when it answers, and can stop while it waits for the node",
+  async () => {
+    await using platform = await startPlatform({ roles: ["node", "api", "edge"] });
+    const waits = () => platform.logs().split("node does not answer yet").length;
+    const sandbox = await Sandbox.create(clientOf(platform));
+    await platform.kill9();
+    await platform.start("api");
+    await expect(Sandbox.create(clientOf(platform))).rejects.toThrow("there is no machine to run it");
+    await platform.start();
+    await expect.poll(() => sandbox.commands.run("echo here").then(({ stdout }) => stdout, String)).toBe("here\n");
+    await (await Sandbox.create(clientOf(platform))).kill();
 
-  await platform.kill9();
-  const before = waits();
-  const start = platform.start("api").catch(() => {});
-  await expect.poll(waits).toBeGreaterThan(before);
-  await platform.stop();
-  await start;
-  expect(platform.pids()).toEqual([]);
-  await platform.start();
-  await sandbox.kill();
-});
+    await platform.kill9();
+    const before = waits();
+    const start = platform.start("api").catch(() => {});
+    await expect.poll(waits).toBeGreaterThan(before);
+    await platform.stop();
+    await start;
+    expect(platform.pids()).toEqual([]);
+    await platform.start();
+    await sandbox.kill();
+  },
+);

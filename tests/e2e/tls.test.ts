@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { connect } from "node:tls";
 import { runCommand } from "@skerry/base";
 import { createTestDataFolder, freePorts, startPebble, testCacheDir } from "@skerry/testkit";
-import { runtimesFor } from "@skerry/testkit/depth";
+import { itInFullRuns, runtimesFor } from "@skerry/testkit/depth";
 import { startForwardProxy } from "@skerry/testkit/forward-proxy";
 import { waitUntil } from "@skerry/testkit/wait-until";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -119,7 +119,7 @@ describe.each(runtimesFor("TLS"))("with TLS, on %s", (runtime) => {
     expect(await skerry("up", "--detach")).toContain("is already running");
   });
 
-  test("an ACME authority behind the site's proxy signs the certificate of the running platform", async () => {
+  itInFullRuns("an ACME authority behind the site's proxy signs the certificate of the running platform", async () => {
     await using authority = await startPebble(365 * 86_400);
     await using proxy = await startForwardProxy();
     const contact = ["--acme-contact", "ops@example.com", "--acme-hook", authority.hook];

@@ -1,6 +1,6 @@
 // Every operation of a node while its own disk or a sandbox's disk is full. It is refused or completed, and nothing is lost.
 
-import { appendFileSync, mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, statfsSync, statSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { runCommand } from "@skerry/base";
@@ -9,6 +9,7 @@ import { waitUntil } from "@skerry/testkit/wait-until";
 import { StartKind } from "@skerry/wire/node";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { ChildNode } from "./node/child-node.ts";
+import { leave, untilFull } from "./node/full-disk.ts";
 
 const MIB = 2 ** 20;
 const RESERVE = 1024 * MIB;
@@ -52,32 +53,6 @@ const refusal = async (work: Promise<unknown>): Promise<ConnectError> => {
   expect(error.rawMessage).not.toMatch(/ENOSPC|\/areas\//);
   return error;
 };
-
-/** Fills a disk until only `bytes` are free. */
-async function leave(disk: string, bytes: number): Promise<void> {
-  const filler = join(disk, "filler");
-  rmSync(filler, { recursive: true, force: true });
-  mkdirSync(filler);
-  await waitUntil("most of the disk is taken, whatever its node makes ready meanwhile", async () => {
-    const { bavail, bsize } = statfsSync(disk);
-    const tooMuch = bavail * bsize - Math.max(bytes, 4 * MIB);
-    if (tooMuch <= 0) return true;
-    const fallocate = runCommand("fallocate", ["--length", String(tooMuch), join(filler, "big")]);
-    return await fallocate.then(
-      () => true,
-      () => false,
-    );
-  });
-  if (bytes > 0) return;
-  untilFull(() => appendFileSync(join(filler, "rest"), Buffer.alloc(MIB)));
-  untilFull(() => appendFileSync(join(filler, "last"), Buffer.alloc(4096)));
-}
-
-function untilFull(write: (at: number) => void): void {
-  expect(() => {
-    for (let at = 0; ; at += 1) write(at);
-  }).toThrow(/ENOSPC/);
-}
 
 describe.each(RUNTIMES)("the host's disk, on %s", (runtime) => {
   const LEVELS = {

@@ -1,13 +1,12 @@
 // A daemon without free descriptors, processes or loop devices, and a sandbox whose memory is used up. Each operation is completed or
 // refused, and never half done. Nothing is lost or left over, and everything works once there is enough again.
 
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
-import { runCommand } from "@skerry/base";
 import { sampleOf } from "@skerry/testkit/depth";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { ChildNode } from "./node/child-node.ts";
+import { type During, ProcessLimit, withoutLoopDevices, withoutMemory, withSpareDescriptors } from "./node/scarcity.ts";
 
 const OPERATIONS = ["create", "create from a snapshot", "pause", "resume", "snapshot", "kill"] as const;
 type Operation = (typeof OPERATIONS)[number];
@@ -59,8 +58,13 @@ async function tried(work: () => Promise<Answer>): Promise<Answer | undefined> {
   }
 }
 
+const without =
+  (during: During): Without =>
+  (operation) =>
+    during(() => tried(operation));
+
 /** Whatever the result, the sandbox exists once, and is complete unless the response says otherwise. Then the operation succeeds. */
-async function proves(operation: Operation, without: Without): Promise<void> {
+async function proves(operation: Operation, withoutIt: Without): Promise<void> {
   const id = await marked();
   const imageId = newId("m", 20);
   const again = newId("m", 20);
@@ -84,19 +88,19 @@ async function proves(operation: Operation, without: Without): Promise<void> {
       // What could not be released at once blocks only its own id.
       // A size for which no area is prepared.
       const start = (one: string) => node.client.createSandbox({ spec: node.spec(one, { diskSizeMb: 64 + count }) });
-      if (!(await without(() => start(other)))) await start(newId("i", 21));
+      if (!(await withoutIt(() => start(other)))) await start(newId("i", 21));
       return stillThere();
     }
     case "create from a snapshot": {
       await snapshot(imageId);
-      const done = await without(() => startOf(other, imageId));
+      const done = await withoutIt(() => startOf(other, imageId));
       const started = done ? other : newId("i", 21);
       if (!done) await startOf(started, imageId);
       expect(await marksOf(started, "b")).toEqual(done?.memoryLostReason ? ["disk", 404] : MARKS);
       return stillThere();
     }
     case "pause": {
-      const done = await without(() => pause(imageId));
+      const done = await withoutIt(() => pause(imageId));
       if (!done) {
         await stillThere();
         await pause(again);
@@ -108,7 +112,7 @@ async function proves(operation: Operation, without: Without): Promise<void> {
     }
     case "resume": {
       await pause(imageId);
-      const done = await without(() => resume(id, imageId));
+      const done = await withoutIt(() => resume(id, imageId));
       if (!done) {
         expect(await node.images()).toEqual([imageId]);
         await expect.poll(() => node.running()).toEqual([]);
@@ -117,7 +121,7 @@ async function proves(operation: Operation, without: Without): Promise<void> {
       return stillThere(done);
     }
     case "snapshot": {
-      const done = await without(() => snapshot(imageId));
+      const done = await withoutIt(() => snapshot(imageId));
       await stillThere(done);
       const [, hasMemory] = await marksOf(id);
       if (!done) await snapshot(again);
@@ -128,65 +132,28 @@ async function proves(operation: Operation, without: Without): Promise<void> {
       return;
     }
     case "kill": {
-      await without(() => node.client.killSandbox({ sandboxId: id }).then(() => ({})));
+      await withoutIt(() => node.client.killSandbox({ sandboxId: id }).then(() => ({})));
       await expect.poll(() => node.running()).toEqual([]);
     }
   }
 }
 
 describe("descriptors", () => {
-  const limit = (files: string) => runCommand("prlimit", [`--pid=${node.pid}`, `--nofile=${files}`]);
-  const openFiles = () => readdirSync(`/proc/${node.pid}/fd`).length;
-  const withSpare =
-    (spare: number): Without =>
-    async (operation) => {
-      // From here on the connection for the calls is open.
-      await node.running();
-      const [, soft = "", hard = ""] = /^Max open files\s+(\S+)\s+(\S+)/m.exec(readFileSync(`/proc/${node.pid}/limits`, "utf8")) ?? [];
-      await limit(`${openFiles() + spare}:${hard}`);
-      try {
-        return await tried(operation);
-      } finally {
-        await limit(`${soft}:${hard}`);
-      }
-    };
   const CASES = OPERATIONS.flatMap((operation) => [0, 1, 2, 4, 8, 16].map((spare) => ({ operation, spare })));
   it.each(sampleOf("counts of descriptors", CASES, ({ operation, spare }) => spare === 2 && operation === "snapshot"))(
     "$operation with $spare to spare",
     async ({ operation, spare }) => {
-      await proves(operation, withSpare(spare));
+      await proves(operation, without(withSpareDescriptors(node, spare)));
     },
   );
 });
 
 describe("processes", () => {
-  const root = existsSync("/sys/fs/cgroup/pids") ? "/sys/fs/cgroup/pids" : "/sys/fs/cgroup";
-  let group = "";
-  let before = "";
-  const pidsOf = (dir: string) => readFileSync(join(dir, "cgroup.procs"), "utf8").trim().split("\n").filter(Boolean);
+  let limit: ProcessLimit;
   beforeAll(() => {
-    const own = readFileSync(`/proc/${node.pid}/cgroup`, "utf8");
-    before = join(root, /^\d+:(?:[^:]*,)?pids(?:,[^:]*)?:(.*)$/m.exec(own)?.[1] ?? /^0::(.*)$/m.exec(own)?.[1] ?? "/");
-    group = join(root, `skerry-scarce-${node.options.instance}`);
-    mkdirSync(group);
-    writeFileSync(join(group, "cgroup.procs"), String(node.pid));
+    limit = new ProcessLimit(node);
   });
-  afterAll(async () => {
-    for (const pid of pidsOf(group)) writeFileSync(join(before, "cgroup.procs"), pid);
-    for (let attempt = 0; attempt < 3_000 && pidsOf(group).length > 0; attempt += 1) await sleep(20);
-    rmdirSync(group);
-  });
-  const withSpare =
-    (spare: number): Without =>
-    async (operation) => {
-      await node.running();
-      writeFileSync(join(group, "pids.max"), String(Number(readFileSync(join(group, "pids.current"), "utf8")) + spare));
-      try {
-        return await tried(operation);
-      } finally {
-        writeFileSync(join(group, "pids.max"), "max");
-      }
-    };
+  afterAll(() => limit?.[Symbol.asyncDispose]());
   const CASES = OPERATIONS.flatMap((operation) => [0, 1, 4, 8, 12].map((spare) => ({ operation, spare })));
   it.each(
     sampleOf(
@@ -195,55 +162,39 @@ describe("processes", () => {
       ({ operation, spare }) => (spare === 1 && operation === "pause") || (spare === 4 && operation === "snapshot"),
     ),
   )("$operation with $spare to spare", async ({ operation, spare }) => {
-    await proves(operation, withSpare(spare));
+    await proves(operation, without(limit.withSpare(spare)));
   });
 });
 
 describe("loop devices", () => {
-  const inMounts = (...command: string[]) => runCommand("nsenter", [`--target=${node.pid}`, "--mount", ...command]);
-  let wasRefused = false;
-  const without: Without = async (operation) => {
-    await inMounts("mount", "--bind", "/dev/null", "/dev/loop-control");
-    try {
-      const answer = await tried(operation);
-      wasRefused = answer === undefined;
-      return answer;
-    } finally {
-      await inMounts("umount", "--lazy", "/dev/loop-control");
-    }
-  };
   it.each(sampleOf("operations without loop devices", OPERATIONS, (operation) => operation === "create"))(
     "%s without any",
     async (operation) => {
-      await proves(operation, without);
+      let wasRefused = false;
+      await proves(operation, async (work) => {
+        const answer = await without(withoutLoopDevices(node))(work);
+        wasRefused = answer === undefined;
+        return answer;
+      });
       if (operation === "create") expect(wasRefused).toBe(true);
     },
   );
 });
 
 describe("memory of the machine", () => {
-  const inMounts = (...command: string[]) => runCommand("nsenter", [`--target=${node.pid}`, "--mount", ...command]);
-  let refusal = "";
-  const without: Without = async (operation) => {
-    const file = join(node.dir, "..", "meminfo");
-    writeFileSync(file, readFileSync("/proc/meminfo", "utf8").replace(/^MemAvailable: .*$/m, "MemAvailable:      32768 kB"));
-    await inMounts("mount", "--bind", file, "/proc/meminfo");
-    refusal = "";
-    try {
-      return await tried(() =>
-        operation().catch((error: unknown) => {
-          refusal = String(error);
-          throw error;
-        }),
-      );
-    } finally {
-      await inMounts("umount", "--lazy", "/proc/meminfo");
-    }
-  };
   it.each(sampleOf("operations without memory", OPERATIONS, (operation) => ["create", "resume"].includes(operation)))(
     "%s with hardly any",
     async (operation) => {
-      await proves(operation, without);
+      let refusal = "";
+      await proves(operation, async (work) => {
+        refusal = "";
+        return await without(withoutMemory(node))(() =>
+          work().catch((error: unknown) => {
+            refusal = String(error);
+            throw error;
+          }),
+        );
+      });
       const starts = ["create", "create from a snapshot", "resume"].includes(operation);
       if (starts) expect(refusal).toContain("The machine does not have enough free memory to start a sandbox");
       else expect(refusal).toBe("");

@@ -7,7 +7,7 @@ import { DatabaseSync } from "node:sqlite";
 import { runCommand, SubprocessError } from "@skerry/base";
 import type { DataFolder } from "@skerry/setup/folder";
 import { createTestDataFolder, freePorts, prepareTestCache, startPlatform, untilNothingIsLeft } from "@skerry/testkit";
-import { runtimesFor } from "@skerry/testkit/depth";
+import { itInFullRuns, runtimesFor } from "@skerry/testkit/depth";
 import { waitUntil } from "@skerry/testkit/wait-until";
 import { Sandbox } from "e2b";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -108,7 +108,7 @@ describe.each(runtimesFor("upgrades"))("sandboxes on %s that an earlier version 
     await pausedLater.pause();
   });
 
-  test("go on with the earlier version after an upgrade that did not start", async () => {
+  itInFullRuns("go on with the earlier version after an upgrade that did not start", async () => {
     const { exitCode, stderr } = await withThis({ SKERRY_DNS: "no address" }, "restart");
     expect(exitCode).not.toBe(0);
     expect(stderr).toContain("./skerry restart from the previous checkout");

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { networkInterfaces } from "node:os";
 import { basename, join } from "node:path";
 import { type Platform, startPlatform } from "@skerry/testkit";
-import { scaled } from "@skerry/testkit/depth";
+import { runtimesFor, scaled } from "@skerry/testkit/depth";
 import { Sandbox } from "e2b";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { callApi, clientOf } from "../e2e/client.ts";
@@ -15,7 +15,7 @@ import { CLOSED_ADDRESSES, INTERNET_PORT, startInternet, type TestInternet } fro
 /** At least one of them gets a slot of the four sandboxes before. */
 const NEXT = scaled("sandboxes that get the network slot of another", { sample: 6, full: 10 });
 
-describe.each(["gvisor", "runc"] as const)("walls around a sandbox on %s", (runtime) => {
+describe.each(runtimesFor("walls around a sandbox"))("walls around a sandbox on %s", (runtime) => {
   let platform: Platform;
   let internet: TestInternet;
   let sandbox: Sandbox;

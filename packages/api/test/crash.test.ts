@@ -4,13 +4,36 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
-import { databasesFor } from "@skerry/testkit/depth";
+import { databasesFor, sampleOf } from "@skerry/testkit/depth";
 import { FakeNode } from "@skerry/testkit/fake-node";
 import { waitUntil } from "@skerry/testkit/wait-until";
 import { NodeService } from "@skerry/wire/node";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type Answer, startDatabases, type TestDatabases } from "./api-harness.ts";
 import { KillableApi } from "./killable-api.ts";
+
+const MOMENTS = sampleOf("moments of a crash of the API's process", ["before", "after"] as const, (when) => when === "after");
+const IMAGE_CASES = sampleOf(
+  "crashes of the API's process during images",
+  [
+    ["snapshots", "before"],
+    ["snapshots", "after"],
+    ["fork", "before"],
+    ["fork", "after"],
+  ] as const,
+  ([what, when]) => (what === "fork") === (when === "before"),
+);
+const KILL_CASES = sampleOf(
+  "crashes of the API's process during kills",
+  [
+    ["running", "kill", "before"],
+    ["running", "kill", "after"],
+    ["paused", "kill", "before"],
+    ["paused", "deleteImage", "before"],
+    ["paused", "deleteImage", "after"],
+  ] as const,
+  ([, method, when]) => (method === "kill") === (when === "after"),
+);
 
 describe.each(databasesFor("crashes of the API's process", "postgres"))("an API whose process is killed (%s)", (kind) => {
   let databases: TestDatabases;
@@ -68,7 +91,7 @@ describe.each(databasesFor("crashes of the API's process", "postgres"))("an API 
     await api.begin();
   }
 
-  it.each(["before", "after"] as const)("%s its node has made a sandbox: nothing is left", async (when) => {
+  it.each(MOMENTS)("%s its node has made a sandbox: nothing is left", async (when) => {
     await killAt("create", when, () => post("/v2/sandboxes", { templateID: "base" }));
     await waitUntil("nothing is left", () => node.held.size === 0);
     expect((await api.call("GET", "/v2/sandboxes")).body).toEqual([]);
@@ -109,7 +132,7 @@ describe.each(databasesFor("crashes of the API's process", "postgres"))("an API 
     expect((await post(`/sandboxes/${id}/pause`)).status).toBe(204);
   });
 
-  it.each(["before", "after"] as const)("%s its node has changed the network: the node has what the database has", async (when) => {
+  it.each(MOMENTS)("%s its node has changed the network: the node has what the database has", async (when) => {
     const id = await api.create();
     const change = (denyOut: string[]) => api.call("PUT", `/sandboxes/${id}/network`, { body: { denyOut } });
     await killAt("setOptions", when, () => change(["1.1.1.1"]));
@@ -119,12 +142,7 @@ describe.each(databasesFor("crashes of the API's process", "postgres"))("an API 
     expect((await change(["2.2.2.2"])).status).toBe(204);
   });
 
-  it.each([
-    ["snapshots", "before"],
-    ["snapshots", "after"],
-    ["fork", "before"],
-    ["fork", "after"],
-  ] as const)("in %s, %s its node has taken the image: the sandbox runs, and no image is left", async (what, when) => {
+  it.each(IMAGE_CASES)("in %s, %s its node has taken the image: the sandbox runs, and no image is left", async (what, when) => {
     const id = await api.create();
     await killAt("snapshot", when, () => post(`/sandboxes/${id}/${what}`));
     await waitUntil("it is settled", async () => (await stateOf(id)) === "running");
@@ -148,13 +166,7 @@ describe.each(databasesFor("crashes of the API's process", "postgres"))("an API 
     expect(await stateOf(id)).toBe("running");
   });
 
-  it.each([
-    ["running", "kill", "before"],
-    ["running", "kill", "after"],
-    ["paused", "kill", "before"],
-    ["paused", "deleteImage", "before"],
-    ["paused", "deleteImage", "after"],
-  ] as const)("while it kills a %s sandbox, at its node's %s, %s that: nothing is left", async (state, method, when) => {
+  it.each(KILL_CASES)("while it kills a %s sandbox, at its node's %s, %s that: nothing is left", async (state, method, when) => {
     const id = state === "paused" ? await paused() : await api.create();
     await waitUntil("no image is being deleted", async () => (await imagesLeft()).length === 0);
     await killAt(method, when, () => api.call("DELETE", `/sandboxes/${id}`));

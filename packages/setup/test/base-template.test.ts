@@ -18,6 +18,7 @@ import { openLayerStore, parseLayerDigest } from "@skerry/layers";
 import { type BaseTemplate, ensureBaseTemplate } from "@skerry/setup";
 import type { DataFolder } from "@skerry/setup/folder";
 import { createTestDataFolder, startRegistry, type TestRegistry, tarArchive, testCacheDir } from "@skerry/testkit";
+import { sampleOrNone } from "@skerry/testkit/depth";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { aptTransportOptions } from "../src/base/apt-options.ts";
 import { detectDistribution } from "../src/base/distribution.ts";
@@ -83,7 +84,10 @@ async function newFolder(name: string): Promise<DataFolder> {
 }
 const readTemplate = (folder: DataFolder) => JSON.parse(readFileSync(folder.templateFile, "utf8")) as BaseTemplate;
 
-describe("from an image", () => {
+/** It takes as long as all other tests of this package together. Templates that builds start from images are tested with the node. */
+const IMAGES = sampleOrNone("base templates from an image", ["an image"], () => false);
+
+describe.each(IMAGES)("from %s", () => {
   const outside = join(dir, "outside");
   let folder: DataFolder;
   let reference: string;

@@ -9,12 +9,18 @@ import { testCacheDir } from "./test-cache.ts";
 
 const KEPT_MS = 24 * 3_600_000;
 
+const ROOT = join(import.meta.dirname, "../../..");
+
 /**
  * Bundles a program of the tests into one file, for tests that start it many times, and returns its path. Loading the hundreds of modules of a
- * node or an API takes a second of CPU time, and the bundle a fifth of that. The file is named after its content, so test processes share it.
- * The modules `before` run first.
+ * node or an API takes a second of CPU time, and the bundle a fifth of that. The file is named after the state of all sources, so that test
+ * processes share it: bundling takes two seconds of CPU time. The modules `before` run first.
  */
 export async function bundleProgram(entry: string, before: readonly string[] = []): Promise<string> {
+  const dir = join(process.getuid?.() === 0 ? testCacheDir() : join(homedir(), ".cache/skerry-test"), "programs");
+  const key = createHash("sha256").update(JSON.stringify([entry, before, stateOfSources()]));
+  const path = join(dir, `${key.digest("hex").slice(0, 16)}.mjs`);
+  if (existsSync(path)) return path;
   const { outputFiles } = await build({
     entryPoints: [entry],
     inject: [...before],
@@ -30,14 +36,25 @@ export async function bundleProgram(entry: string, before: readonly string[] = [
   });
   const [file] = outputFiles;
   if (!file) throw new Error(`${entry} could not be bundled`);
-  const dir = join(process.getuid?.() === 0 ? testCacheDir() : join(homedir(), ".cache/skerry-test"), "programs");
-  const path = join(dir, `${createHash("sha256").update(file.contents).digest("hex").slice(0, 16)}.mjs`);
-  if (existsSync(path)) return path;
   mkdirSync(dir, { recursive: true });
   removeOld(dir);
   writeFileSync(`${path}.${process.pid}`, file.contents);
   renameSync(`${path}.${process.pid}`, path);
   return path;
+}
+
+/** Path, size and time of every source that could be in a bundle. */
+function stateOfSources(): string[] {
+  const installed = join(ROOT, "node_modules/.package-lock.json");
+  const sources = ["packages", "services", "tests"].flatMap((name) =>
+    readdirSync(join(ROOT, name), { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile() && /\.(ts|json)$/.test(entry.name))
+      .map((entry) => join(entry.parentPath, entry.name)),
+  );
+  return [installed, ...sources].sort().map((path) => {
+    const { size, mtimeMs } = statSync(path);
+    return `${path} ${size} ${mtimeMs}`;
+  });
 }
 
 function removeOld(dir: string): void {

@@ -2,6 +2,7 @@
 // A sample records what it leaves out, so that the summary of the run can report what was not tested.
 
 import { type LeftOut, type TestDepth, TestRun } from "@skerry/test-runner/test-run";
+import { it } from "vitest";
 
 /** The value of SKERRY_TEST_DEPTH; "sample" by default. Throws for any other value. */
 export function testDepth(): TestDepth {
@@ -28,6 +29,12 @@ export function sampleOrNone<Case>(what: string, all: readonly Case[], isInSampl
   const taken = all.filter(isInSample);
   leaveOut({ what, ran: taken.length, of: all.length });
   return taken;
+}
+
+/** Defines a test that a sample leaves out. The test file must contain another test. */
+export function itInFullRuns(name: string, test: () => Promise<void>): void {
+  if (testDepth() === "full") it(name, test);
+  else leaveOut({ what: `tests: ${name}`, ran: 0, of: 1 });
 }
 
 const RUNTIMES = ["gvisor", "runc"] as const;

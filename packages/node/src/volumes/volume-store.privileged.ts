@@ -151,7 +151,9 @@ export class VolumeStore {
       syncDirectory(this.#dir);
       this.#swept.delete(volumeId);
       crashPoint("volume.deleted");
-      void this.#emptyTrash();
+      const emptied = this.#emptyTrash();
+      // What a sandbox writes from now on must fail, and not be lost with the disk file.
+      if (running.length > 0) await emptied;
       return true;
     });
   }
@@ -208,14 +210,21 @@ export class VolumeStore {
     return this.#locks.run(volumeId, async () => {
       await this.#mount(volumeId);
       const { fs } = this.#paths(volumeId);
-      const [data, staged, trash] = ["data", "staged", "trash"].map((name) => openSync(join(fs, name), DIRECTORY)) as [
-        number,
-        number,
-        number,
-      ];
+      const opened: number[] = [];
+      const closeAll = () => {
+        for (const fd of opened.splice(0)) closeSync(fd);
+      };
+      try {
+        for (const name of ["data", "staged", "trash"]) opened.push(openSync(join(fs, name), DIRECTORY));
+      } catch (error) {
+        // One that stays open keeps the disk file of the deleted volume.
+        closeAll();
+        throw error;
+      }
+      const [data, staged, trash] = opened as [number, number, number];
       this.#calls.set(volumeId, (this.#calls.get(volumeId) ?? 0) + 1);
       const close = () => {
-        for (const fd of [data, staged, trash]) closeSync(fd);
+        closeAll();
         this.#calls.set(volumeId, (this.#calls.get(volumeId) ?? 1) - 1);
         this.#closeLater(volumeId);
       };
