@@ -143,52 +143,50 @@ describe.each(runtimesFor("backup and restore", "gvisor"))("a backup on %s", (ru
   });
 });
 
-describe("a restore", () => {
-  itInFullRuns("fills an empty database of PostgreSQL, and refuses damaged files and folders in use", async () => {
-    const database = await createPostgresDatabase({ migrated: true });
-    cleanUps.push(async () => await database[Symbol.asyncDispose]());
-    const first = commandLine((await createTestDataFolder(`t-${randomBytes(6).toString("hex")}`)).root, {
-      SKERRY_DATABASE_URL: database.url,
-      SKERRY_VOLUMES: await volumesFolder(),
-    });
-    await upOn(first, "gvisor");
-    const volume = await Volume.create("elsewhere", await first.client());
-    await volume.writeFile("/f", "of the first", { apiUrl: (await first.client()).apiUrl });
-    const { sandboxId, ...sandbox } = await Sandbox.create(await first.client());
-    expect(sandbox).toBeDefined();
-    await Sandbox.pause(sandboxId, await first.client());
-    const dir = await createRunFolder("t-backup");
-    cleanUps.push(async () => rmSync(dir, { recursive: true, force: true }));
-    const file = join(dir, "skerry.tar");
-    await first.run("backup", file);
-    await first.run("down");
-
-    const used = emptyFolder("used");
-    cleanUps.push(async () => rmSync(used, { recursive: true, force: true }));
-    mkdirSync(join(used, "somebody's"));
-    await expect(runCommand(SKERRY, ["restore", file, "--data", used])).rejects.toThrow("is not empty");
-    const cut = join(dir, "cut.tar");
-    await runCommand("cp", [file, cut]);
-    truncateSync(cut, statSync(file).size - 200_000);
-    const other = emptyFolder("cut");
-    await expect(runCommand(SKERRY, ["restore", cut, "--data", other], { timeoutMs: PATIENCE_MS })).rejects.toThrow();
-    expect(readdirSync(other)).toEqual([]);
-    rmSync(other, { recursive: true });
-
-    const empty = await createPostgresDatabase({ migrated: false });
-    cleanUps.push(async () => await empty[Symbol.asyncDispose]());
-    const elsewhere = await volumesFolder();
-    const second = await restoredFrom(file, { SKERRY_DATABASE_URL: empty.url, SKERRY_VOLUMES: elsewhere });
-    await upOn(second, "gvisor");
-    expect((await Sandbox.getInfo(sandboxId, await second.client())).state).toBe("paused");
-    const connected = await Sandbox.connect(sandboxId, await second.client());
-    expect((await connected.commands.run("echo here")).stdout).toBe("here\n");
-    const restored = await second.client();
-    expect(await (await Volume.connect(volume.volumeId, restored)).readFile("/f", { apiUrl: restored.apiUrl })).toBe("of the first");
-    expect(readdirSync(elsewhere)).toContain(volume.volumeId);
-    // The end of the platform is the end of its volumes, and of nothing else in their folder.
-    writeFileSync(join(elsewhere, "somebody's"), "");
-    await second.run("down", "--purge");
-    expect(readdirSync(elsewhere)).toEqual(["somebody's"]);
+itInFullRuns("a restore fills an empty database of PostgreSQL, and refuses damaged files and folders in use", async () => {
+  const database = await createPostgresDatabase({ migrated: true });
+  cleanUps.push(async () => await database[Symbol.asyncDispose]());
+  const first = commandLine((await createTestDataFolder(`t-${randomBytes(6).toString("hex")}`)).root, {
+    SKERRY_DATABASE_URL: database.url,
+    SKERRY_VOLUMES: await volumesFolder(),
   });
+  await upOn(first, "gvisor");
+  const volume = await Volume.create("elsewhere", await first.client());
+  await volume.writeFile("/f", "of the first", { apiUrl: (await first.client()).apiUrl });
+  const { sandboxId, ...sandbox } = await Sandbox.create(await first.client());
+  expect(sandbox).toBeDefined();
+  await Sandbox.pause(sandboxId, await first.client());
+  const dir = await createRunFolder("t-backup");
+  cleanUps.push(async () => rmSync(dir, { recursive: true, force: true }));
+  const file = join(dir, "skerry.tar");
+  await first.run("backup", file);
+  await first.run("down");
+
+  const used = emptyFolder("used");
+  cleanUps.push(async () => rmSync(used, { recursive: true, force: true }));
+  mkdirSync(join(used, "somebody's"));
+  await expect(runCommand(SKERRY, ["restore", file, "--data", used])).rejects.toThrow("is not empty");
+  const cut = join(dir, "cut.tar");
+  await runCommand("cp", [file, cut]);
+  truncateSync(cut, statSync(file).size - 200_000);
+  const other = emptyFolder("cut");
+  await expect(runCommand(SKERRY, ["restore", cut, "--data", other], { timeoutMs: PATIENCE_MS })).rejects.toThrow();
+  expect(readdirSync(other)).toEqual([]);
+  rmSync(other, { recursive: true });
+
+  const empty = await createPostgresDatabase({ migrated: false });
+  cleanUps.push(async () => await empty[Symbol.asyncDispose]());
+  const elsewhere = await volumesFolder();
+  const second = await restoredFrom(file, { SKERRY_DATABASE_URL: empty.url, SKERRY_VOLUMES: elsewhere });
+  await upOn(second, "gvisor");
+  expect((await Sandbox.getInfo(sandboxId, await second.client())).state).toBe("paused");
+  const connected = await Sandbox.connect(sandboxId, await second.client());
+  expect((await connected.commands.run("echo here")).stdout).toBe("here\n");
+  const restored = await second.client();
+  expect(await (await Volume.connect(volume.volumeId, restored)).readFile("/f", { apiUrl: restored.apiUrl })).toBe("of the first");
+  expect(readdirSync(elsewhere)).toContain(volume.volumeId);
+  // The end of the platform is the end of its volumes, and of nothing else in their folder.
+  writeFileSync(join(elsewhere, "somebody's"), "");
+  await second.run("down", "--purge");
+  expect(readdirSync(elsewhere)).toEqual(["somebody's"]);
 });
