@@ -1,5 +1,6 @@
 // A runtime that hangs, fails, or still works when its daemon has ended. Also a guest or a disk that blocks an operation.
 
+import { setTimeout as sleep } from "node:timers/promises";
 import { sampleOf } from "@skerry/testkit/depth";
 import { waitUntil } from "@skerry/testkit/wait-until";
 import { StartKind } from "@skerry/wire/node";
@@ -132,12 +133,14 @@ describe("with a runsc that misbehaves, a node", () => {
     await expectMarks(id);
   });
 
-  it("leaves nothing over after a kill during a start", async () => {
+  /** The second one ends runsc when it has begun its work. */
+  it.each([0, 2_900])("leaves nothing over after a kill during a start, %d ms later", async (delayMs) => {
     runsc.misbehave("slow", "run");
     const creating = node.client.createSandbox({ spec: node.spec(newId("i", 21)) }).catch(() => {});
     await waitUntil("runsc is called", () => runsc.isSlowing());
     await node.kill9();
     await creating;
+    await sleep(delayMs);
     await node.up();
     expect(await node.running()).toEqual([]);
   });

@@ -62,8 +62,9 @@ export function createRunscRuntime(options: {
     checkpoint: (target, imageDir) => checkpointContainer(driver, target, imageDir),
     async destroy(target) {
       await destroyContainer(driver, target);
-      // A command that was killed before it wrote the state file leaves its socket, of which `delete` knows nothing.
-      rmSync(join(options.stateDir, `runsc-${target.id}.sock`), { force: true });
+      // A command that was killed before it wrote the state file leaves its lock and its socket, of which `delete` knows nothing.
+      for (const name of [`${target.id}_sandbox:${target.id}.lock`, `runsc-${target.id}.sock`])
+        rmSync(join(options.stateDir, name), { force: true });
     },
     endLeftCommands: () => endLeftCommands(options.stateDir),
     // State files are named `<id>_sandbox:<id>.state` and `.lock`, and the control socket `runsc-<id>.sock`.
