@@ -13,6 +13,7 @@ import { interpreter } from "./interpreter.ts";
 import { lifecycle } from "./lifecycle/lifecycle.ts";
 import { describeMachine } from "./machine.ts";
 import { memory } from "./memory.ts";
+import { observe } from "./observe.ts";
 import { roundtrip } from "./roundtrip.ts";
 import { transfer } from "./transfer.ts";
 import { volumes } from "./volumes.ts";
@@ -31,6 +32,7 @@ const BENCHES: readonly Bench[] = [
   egress,
   volumes,
   api,
+  observe,
 ];
 
 const { values, positionals } = parseArgs({

@@ -38,7 +38,7 @@ export const api: Bench = {
     for (const kind of ["sqlite", "postgres"] as const) {
       await using stack = new AsyncDisposableStack();
       const platforms = [];
-      for (const size of SIZES) platforms.push(stack.use(await openPlatform(kind, size)));
+      for (const size of SIZES) platforms.push(stack.use(await openPlatform(kind, { sandboxes: size })));
       for (const [name, step] of Object.entries(STEPS) as [keyof typeof BOUNDS, Step][]) {
         const samples = await inTurns(platforms, step);
         for (const [at, size] of SIZES.entries()) measured.push([`${kind}: ${name}, ${size} rows`, "ms", samples[at] ?? []]);

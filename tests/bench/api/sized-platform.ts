@@ -8,11 +8,18 @@ import { createLogger, Secret } from "@skerry/base";
 import { openFolderBlobStore } from "@skerry/blobs";
 import { openStore, type Store } from "@skerry/store";
 import { FakeNode, startPostgres } from "@skerry/testkit";
+import { waitUntil } from "@skerry/testkit/wait-until";
 import { Client } from "pg";
 
 const NEVER_MS = 3_600_000;
 
-/** An API whose team has a number of sandboxes. */
+export interface Size {
+  readonly sandboxes: number;
+  /** At least this many. Default: those of one sandbox. */
+  readonly events?: number;
+}
+
+/** An API whose team has a number of sandboxes and events. */
 export interface SizedPlatform extends AsyncDisposable {
   readonly kind: "sqlite" | "postgres";
   readonly keys: Readonly<Record<"scoped" | "metadata" | "token" | "scopedToken", string>>;
@@ -20,11 +27,13 @@ export interface SizedPlatform extends AsyncDisposable {
   kill(id: string): Promise<void>;
   get(key?: string): Promise<void>;
   list(): Promise<void>;
+  /** One page of events. `query` as in the URL. */
+  events(query: string): Promise<readonly { readonly subject_id: string }[]>;
   account(token: string): Promise<void>;
   health(): Promise<void>;
 }
 
-export async function openPlatform(kind: "sqlite" | "postgres", rows: number): Promise<SizedPlatform> {
+export async function openPlatform(kind: "sqlite" | "postgres", { sandboxes, events = 0 }: Size): Promise<SizedPlatform> {
   const stack = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), "skerry-bench-api-"));
   stack.defer(() => rm(folder, { recursive: true, force: true }));
@@ -52,7 +61,11 @@ export async function openPlatform(kind: "sqlite" | "postgres", rows: number): P
     return made.sandboxID;
   };
   const sandboxId = await create();
-  await copyRow(url, sandboxId, rows - 1);
+  await copyRow(url, sandboxId, sandboxes - 1);
+  if (events > 0) {
+    await waitUntil("the first event has its number", async () => (await call("GET", "/events", asTeam())).length > 0);
+    await copyEvents(url, events);
+  }
   const made = (path: string, body: object) => call("POST", path, asUser(), { name: "bench", ...body });
   const keys = {
     scoped: (await made("/api-keys", { scopes: ["sandboxes:read", "templates:read"] })).key,
@@ -67,6 +80,7 @@ export async function openPlatform(kind: "sqlite" | "postgres", rows: number): P
     kill: async (id) => await call("DELETE", `/sandboxes/${id}`, asTeam()),
     get: async (key) => await call("GET", `/sandboxes/${sandboxId}`, asTeam(key)),
     list: async () => await call("GET", "/v2/sandboxes?limit=100", asTeam()),
+    events: async (query) => await call("GET", `/events?${query}`, asTeam()),
     account: async (token) => await call("GET", "/account", asUser(token)),
     health: async () => await call("GET", "/health", {}),
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
@@ -83,8 +97,8 @@ async function createBenchApi(store: Store, folder: string): Promise<Api> {
       limits: { ...DEFAULT_LIMITS, sandboxes: 1_000_000 },
       buildsAtOnce: 1,
       buildCacheDays: 7,
-      eventDays: 7,
-      maxEvents: 200_000,
+      eventDays: 365,
+      maxEvents: 10_000_000,
       maxUploadMb: 16,
       ownerId: "bench",
       agentVersion: "0.6.4",
@@ -141,11 +155,30 @@ async function copyRow(url: string, sandboxId: string, copies: number): Promise<
     ended_at: "case when i % 10 >= 5 then started_at + i end",
     started_at: "started_at - i",
   };
+  await copyRows(url, { table: "sandboxes", where: `id = '${sandboxId}'`, copies, replaced });
+}
+
+/** Copies of the first event, each of another sandbox and a second later. */
+async function copyEvents(url: string, copies: number): Promise<void> {
+  const replaced = { number: "number + i", sequence: "sequence + i", id: "id || '-' || i", subject_id: "'i' || i", at: "at + 1000 * i" };
+  await copyRows(url, { table: "events", where: "number = 1", copies, replaced });
+}
+
+interface Copies {
+  readonly table: string;
+  /** The row. */
+  readonly where: string;
+  readonly copies: number;
+  /** Expressions of the columns that differ. `i` counts the copies from 1. */
+  readonly replaced: Readonly<Record<string, string>>;
+}
+
+async function copyRows(url: string, { table, where, copies, replaced }: Copies): Promise<void> {
   const insert = (columns: readonly string[], numbers: string) =>
-    `insert into sandboxes (${columns.join(", ")}) select ${columns.map((name) => replaced[name] ?? name).join(", ")} from sandboxes, ${numbers} where id = '${sandboxId}'`;
+    `insert into ${table} (${columns.join(", ")}) select ${columns.map((name) => replaced[name] ?? name).join(", ")} from ${table}, ${numbers} where ${where}`;
   if (url.startsWith("sqlite:")) {
     const db = new DatabaseSync(url.slice("sqlite:".length));
-    const columns = db.prepare("select name from pragma_table_info('sandboxes')").all() as { name: string }[];
+    const columns = db.prepare("select name from pragma_table_info(?)").all(table) as { name: string }[];
     const numbers = `(with recursive n(i) as (select 1 union all select i + 1 from n where i < ${copies}) select i from n)`;
     db.exec(
       insert(
@@ -158,7 +191,7 @@ async function copyRow(url: string, sandboxId: string, copies: number): Promise<
   }
   const client = new Client({ connectionString: url });
   await client.connect();
-  const { rows } = await client.query("select column_name as name from information_schema.columns where table_name = 'sandboxes'");
+  const { rows } = await client.query("select column_name as name from information_schema.columns where table_name = $1", [table]);
   await client.query(
     insert(
       rows.map(({ name }) => name),
@@ -166,6 +199,6 @@ async function copyRow(url: string, sandboxId: string, copies: number): Promise<
     ),
   );
   // As the database does by itself after a while.
-  await client.query("vacuum analyze sandboxes");
+  await client.query(`vacuum analyze ${table}`);
   await client.end();
 }
