@@ -286,7 +286,7 @@ function addDeveloperCommands(program: Command, context: OperatorContext): void 
     )
     .argument(
       "[name]",
-      "first-output, roundtrip, transfer, memory, agent, areas, lifecycle, build, interpreter, ingress or api; all by default",
+      "first-output, roundtrip, transfer, memory, agent, areas, lifecycle, build, interpreter, ingress, egress, volumes, api or observe; all by default",
     )
     .option("--transfer-mb <n>", "agent, ingress: size of what Skerry and nginx transfer (default: 1000)")
     .option("--large-mb <n>", "agent: size of the file that is transferred while the agent's memory is measured (default: 10000)")
