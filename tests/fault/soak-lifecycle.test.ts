@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { chooseStep } from "../soak/lifecycle/run-lifecycle.ts";
 import { soakLifecycle } from "../soak/lifecycle/soak-lifecycle.ts";
 
-const STEPS = scaled("random creates, pauses, resumes and kills", { sample: 28, full: 600 });
+const STEPS = scaled("random creates, pauses, resumes and kills", { sample: 40, full: 600 });
 
 it.each(runtimesFor("random steps"))(
   `${STEPS} random steps on %s lose nothing and leave nothing`,
