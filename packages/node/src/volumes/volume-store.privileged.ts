@@ -210,21 +210,14 @@ export class VolumeStore {
     return this.#locks.run(volumeId, async () => {
       await this.#mount(volumeId);
       const { fs } = this.#paths(volumeId);
-      const opened: number[] = [];
-      const closeAll = () => {
-        for (const fd of opened.splice(0)) closeSync(fd);
-      };
-      try {
-        for (const name of ["data", "staged", "trash"]) opened.push(openSync(join(fs, name), DIRECTORY));
-      } catch (error) {
-        // One that stays open keeps the disk file of the deleted volume.
-        closeAll();
-        throw error;
-      }
-      const [data, staged, trash] = opened as [number, number, number];
+      // A descriptor that stays open keeps the disk file of a deleted volume, also when the next one can't be opened.
+      using opened = new DisposableStack();
+      const descriptorOf = (name: string) => opened.adopt(openSync(join(fs, name), DIRECTORY), closeSync);
+      const [data, staged, trash] = [descriptorOf("data"), descriptorOf("staged"), descriptorOf("trash")];
       this.#calls.set(volumeId, (this.#calls.get(volumeId) ?? 0) + 1);
+      const descriptors = opened.move();
       const close = () => {
-        closeAll();
+        descriptors.dispose();
         this.#calls.set(volumeId, (this.#calls.get(volumeId) ?? 1) - 1);
         this.#closeLater(volumeId);
       };
