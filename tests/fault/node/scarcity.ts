@@ -1,9 +1,9 @@
 // Takes a resource away from a node's process for the time of one operation.
 
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { runCommand } from "@skerry/base";
+import { errnoOf, runCommand } from "@skerry/base";
 import type { ChildNode } from "./child-node.ts";
 
 /** Runs the operation. Rejects as it does. */
@@ -54,6 +54,20 @@ export function withoutMemory(node: ChildNode): During {
   };
 }
 
+const GROUP = "skerry-scarce-";
+
+/** Removes what killed tests left. A group that a test uses has its node's process, but for the moment after it was made. */
+function removeDead(root: string): void {
+  for (const name of readdirSync(root).filter((one) => one.startsWith(GROUP))) {
+    const group = join(root, name);
+    try {
+      if (Date.now() - statSync(group).mtimeMs > 60_000) rmdirSync(group);
+    } catch (error) {
+      if (!["EBUSY", "ENOENT"].includes(errnoOf(error) ?? "")) throw error;
+    }
+  }
+}
+
 /** A cgroup of the node's process that limits how many processes there can be. */
 export class ProcessLimit implements AsyncDisposable {
   readonly #node: ChildNode;
@@ -65,7 +79,8 @@ export class ProcessLimit implements AsyncDisposable {
     const own = readFileSync(`/proc/${node.pid}/cgroup`, "utf8");
     this.#node = node;
     this.#before = join(root, /^\d+:(?:[^:]*,)?pids(?:,[^:]*)?:(.*)$/m.exec(own)?.[1] ?? /^0::(.*)$/m.exec(own)?.[1] ?? "/");
-    this.#group = join(root, `skerry-scarce-${node.options.instance}`);
+    removeDead(root);
+    this.#group = join(root, `${GROUP}${node.options.instance}`);
     mkdirSync(this.#group);
     writeFileSync(join(this.#group, "cgroup.procs"), String(node.pid));
   }
