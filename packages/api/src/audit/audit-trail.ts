@@ -6,6 +6,7 @@
 import type { Clock, Logger } from "@skerry/base";
 import type { AuditRepository, NewAuditLine } from "@skerry/store";
 import type { Liveness } from "../liveness.ts";
+import { RepeatedWork } from "../repeated-work.ts";
 import type { Answer, AuditedRequest } from "./audited-request.ts";
 import { Repeats } from "./repeats.ts";
 
@@ -36,25 +37,29 @@ export class AuditTrail {
   #lost = 0;
   #writeTimer: NodeJS.Timeout | undefined;
   #writing: Promise<void> = Promise.resolve();
-  #lookTimer: NodeJS.Timeout | undefined;
-  #looking: Promise<void> = Promise.resolve();
+  readonly #looks: RepeatedWork<number>;
   #isStopped = true;
   #isAway = false;
   readonly #foreign = new Map<string, number>();
   constructor(deps: AuditTrailDeps) {
     this.#deps = deps;
+    this.#looks = new RepeatedWork({
+      work: () => this.look(),
+      pauseMs: deps.lookMs,
+      pauseAfter: (deleted) => (deleted > 0 ? PAUSE_MS : deps.lookMs),
+      onError: (error) => deps.logger.warn({ err: error }, "looking after the audit log failed"),
+    });
   }
 
   start(): void {
     this.#isStopped = false;
-    this.#scheduleLook(0);
+    this.#looks.start(0);
   }
 
   /** Writes what waits. Precondition: no request is under way. */
   async stop(): Promise<void> {
     this.#isStopped = true;
-    clearTimeout(this.#lookTimer);
-    await this.#looking;
+    await this.#looks.stop();
     this.#waiting.push(...this.#repeats.take(Number.POSITIVE_INFINITY));
     await this.flush().catch(() => {});
   }
@@ -137,18 +142,6 @@ export class AuditTrail {
     if (this.#lost > 0)
       this.#deps.logger.error({ lines: this.#lost }, "lines of the audit log were lost: too many waited for the database");
     this.#lost = 0;
-  }
-
-  #scheduleLook(delayMs: number): void {
-    if (this.#isStopped) return;
-    this.#lookTimer = setTimeout(() => {
-      this.#looking = this.look()
-        .catch((error: unknown) => {
-          this.#deps.logger.warn({ err: error }, "looking after the audit log failed");
-          return 0;
-        })
-        .then((deleted) => this.#scheduleLook(deleted > 0 ? PAUSE_MS : this.#deps.lookMs));
-    }, delayMs);
   }
 }
 

@@ -4,6 +4,7 @@
 import type { Clock, Logger } from "@skerry/base";
 import { type BlobDigest, type BlobStore, parseBlobDigest } from "@skerry/blobs";
 import type { BuildFileRepository, BuildLogRepository } from "@skerry/store";
+import { RepeatedWork } from "../repeated-work.ts";
 
 const PAGE = 500;
 
@@ -21,22 +22,22 @@ export interface UploadCleanerDeps {
 export class UploadCleaner {
   readonly #deps: UploadCleanerDeps;
   #unused: ReadonlySet<string> = new Set();
-  #timer: NodeJS.Timeout | undefined;
-  #looking: Promise<void> = Promise.resolve();
-  #isStopped = true;
+  readonly #rounds: RepeatedWork;
   constructor(deps: UploadCleanerDeps) {
     this.#deps = deps;
+    this.#rounds = new RepeatedWork({
+      work: () => this.look(),
+      pauseMs: deps.lookMs,
+      onError: (error) => deps.logger.warn({ err: error }, "looking for unused uploads failed"),
+    });
   }
 
   start(): void {
-    this.#isStopped = false;
-    this.#schedule();
+    this.#rounds.start();
   }
 
   async stop(): Promise<void> {
-    this.#isStopped = true;
-    clearTimeout(this.#timer);
-    await this.#looking;
+    await this.#rounds.stop();
   }
 
   /** One look at all blobs. */
@@ -58,14 +59,5 @@ export class UploadCleaner {
     }
     this.#unused = unused;
     if (removed > 0) logger.info({ count: removed }, "uploads that no build refers to were removed");
-  }
-
-  #schedule(): void {
-    if (this.#isStopped) return;
-    this.#timer = setTimeout(() => {
-      this.#looking = this.look()
-        .catch((error: unknown) => this.#deps.logger.warn({ err: error }, "looking for unused uploads failed"))
-        .finally(() => this.#schedule());
-    }, this.#deps.lookMs);
   }
 }

@@ -2,6 +2,7 @@
 
 import type { Clock, Logger } from "@skerry/base";
 import type { EventRepository } from "@skerry/store";
+import { RepeatedWork } from "../repeated-work.ts";
 
 export interface EventCleanerDeps {
   readonly events: EventRepository;
@@ -17,39 +18,28 @@ const PAUSE_MS = 50;
 
 export class EventCleaner {
   readonly #deps: EventCleanerDeps;
-  #timer: NodeJS.Timeout | undefined;
-  #looking: Promise<void> = Promise.resolve();
-  #isStopped = true;
+  readonly #rounds: RepeatedWork<number>;
   constructor(deps: EventCleanerDeps) {
     this.#deps = deps;
+    this.#rounds = new RepeatedWork({
+      work: () => this.look(),
+      pauseMs: deps.lookMs,
+      pauseAfter: (deleted) => (deleted > 0 ? PAUSE_MS : deps.lookMs),
+      onError: (error) => deps.logger.warn({ err: error }, "deleting old events failed"),
+    });
   }
 
   start(): void {
-    this.#isStopped = false;
-    this.#schedule(this.#deps.lookMs);
+    this.#rounds.start();
   }
 
   async stop(): Promise<void> {
-    this.#isStopped = true;
-    clearTimeout(this.#timer);
-    await this.#looking;
+    await this.#rounds.stop();
   }
 
   /** Deletes some. Returns how many. */
   async look(): Promise<number> {
     const { events, clock, keepMs, maxOfTeam } = this.#deps;
     return await events.trim({ before: clock.now() - keepMs, maxOfTeam });
-  }
-
-  #schedule(delayMs: number): void {
-    if (this.#isStopped) return;
-    this.#timer = setTimeout(() => {
-      this.#looking = this.look()
-        .catch((error: unknown) => {
-          this.#deps.logger.warn({ err: error }, "deleting old events failed");
-          return 0;
-        })
-        .then((deleted) => this.#schedule(deleted > 0 ? PAUSE_MS : this.#deps.lookMs));
-    }, delayMs);
   }
 }

@@ -5,6 +5,7 @@
 import type { Logger } from "@skerry/base";
 import { type EventRepository, isDatabaseAway } from "@skerry/store";
 import { eventsNumbered } from "../metrics.ts";
+import { RepeatedWork } from "../repeated-work.ts";
 
 export interface EventFeedDeps {
   readonly events: EventRepository;
@@ -45,23 +46,26 @@ export class EventFeed {
   readonly #readers = new Map<Subscription, string | undefined>();
   /** The last number that readers were woken for; undefined while there are none. */
   #seen: number | undefined;
-  #timer: NodeJS.Timeout | undefined;
-  #looking: Promise<void> = Promise.resolve();
-  #isStopped = true;
+  readonly #rounds: RepeatedWork;
   #isAway = false;
   constructor(deps: EventFeedDeps) {
     this.#deps = deps;
+    this.#rounds = new RepeatedWork({
+      work: async () => {
+        await this.look();
+        this.#isAway = false;
+      },
+      pauseMs: deps.lookMs,
+      onError: (error) => this.#complain(error),
+    });
   }
 
   start(): void {
-    this.#isStopped = false;
-    this.#schedule();
+    this.#rounds.start();
   }
 
   async stop(): Promise<void> {
-    this.#isStopped = true;
-    clearTimeout(this.#timer);
-    await this.#looking;
+    await this.#rounds.stop();
   }
 
   /** Without a team: the events of all teams. The caller ends the subscription. */
@@ -85,18 +89,6 @@ export class EventFeed {
     const teams = this.#seen === undefined ? undefined : new Set(await events.teamsSince(this.#seen));
     this.#seen = last;
     for (const [reader, teamId] of this.#readers) if (teamId === undefined || teams === undefined || teams.has(teamId)) reader.notify();
-  }
-
-  #schedule(): void {
-    if (this.#isStopped) return;
-    this.#timer = setTimeout(() => {
-      this.#looking = this.look()
-        .then(() => {
-          this.#isAway = false;
-        })
-        .catch((error: unknown) => this.#complain(error))
-        .finally(() => this.#schedule());
-    }, this.#deps.lookMs);
   }
 
   /** An outage is logged once. */

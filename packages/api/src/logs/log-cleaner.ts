@@ -2,6 +2,7 @@
 
 import type { Clock, Logger } from "@skerry/base";
 import type { EgressRepository, SandboxLogRepository } from "@skerry/store";
+import { RepeatedWork } from "../repeated-work.ts";
 
 /** Lines of the egress logs of a team: about 30 MiB of the database. */
 const MAX_TEAM_LINES = 200_000;
@@ -20,22 +21,22 @@ export interface LogCleanerDeps {
 
 export class LogCleaner {
   readonly #deps: LogCleanerDeps;
-  #timer: NodeJS.Timeout | undefined;
-  #looking: Promise<void> = Promise.resolve();
-  #isStopped = true;
+  readonly #rounds: RepeatedWork;
   constructor(deps: LogCleanerDeps) {
     this.#deps = deps;
+    this.#rounds = new RepeatedWork({
+      work: () => this.look(),
+      pauseMs: deps.lookMs,
+      onError: (error) => deps.logger.warn({ err: error }, "deleting old logs failed"),
+    });
   }
 
   start(): void {
-    this.#isStopped = false;
-    this.#schedule();
+    this.#rounds.start();
   }
 
   async stop(): Promise<void> {
-    this.#isStopped = true;
-    clearTimeout(this.#timer);
-    await this.#looking;
+    await this.#rounds.stop();
   }
 
   async look(): Promise<void> {
@@ -43,14 +44,5 @@ export class LogCleaner {
     const now = clock.now();
     await sandboxLogs.forget({ before: now - keepMs, maxTeamCharacters });
     await egress.forget({ linesBefore: now - keepMs, countsBefore: now - keepCountsMs, maxTeamLines: MAX_TEAM_LINES });
-  }
-
-  #schedule(): void {
-    if (this.#isStopped) return;
-    this.#timer = setTimeout(() => {
-      this.#looking = this.look()
-        .catch((error: unknown) => this.#deps.logger.warn({ err: error }, "deleting old logs failed"))
-        .finally(() => this.#schedule());
-    }, this.#deps.lookMs);
   }
 }

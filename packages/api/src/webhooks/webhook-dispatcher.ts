@@ -4,6 +4,7 @@
 import type { Logger } from "@skerry/base";
 import { isDatabaseAway, type WebhookRepository } from "@skerry/store";
 import type { EventFeed } from "../events/event-feed.ts";
+import { RepeatedWork } from "../repeated-work.ts";
 import type { AddressGuard } from "./address-guard.ts";
 import { AT_ONCE, type RunnerDeps, runWebhook } from "./webhook-runner.ts";
 import { WebhookSender } from "./webhook-sender.ts";
@@ -28,22 +29,24 @@ interface Running {
 export class WebhookDispatcher {
   readonly #deps: DispatcherDeps;
   readonly #runners = new Map<string, Running>();
-  #timer: NodeJS.Timeout | undefined;
-  #looking: Promise<void> = Promise.resolve();
-  #isStopped = true;
+  readonly #rounds: RepeatedWork;
   constructor(deps: DispatcherDeps) {
     this.#deps = deps;
+    this.#rounds = new RepeatedWork({
+      work: () => this.#look(),
+      pauseMs: deps.lookMs,
+      onError: (error) => {
+        if (!isDatabaseAway(error)) deps.logger.warn({ err: error }, "looking for webhooks failed");
+      },
+    });
   }
 
   start(): void {
-    this.#isStopped = false;
-    this.#schedule(0);
+    this.#rounds.start(0);
   }
 
   async stop(): Promise<void> {
-    this.#isStopped = true;
-    clearTimeout(this.#timer);
-    await this.#looking;
+    await this.#rounds.stop();
     for (const { abort } of this.#runners.values()) abort.abort();
     await Promise.all([...this.#runners.values()].map(({ done }) => done));
     const { webhooks, owner } = this.#deps;
@@ -70,16 +73,5 @@ export class WebhookDispatcher {
       // The next look begins anew.
       .finally(() => this.#runners.delete(id));
     this.#runners.set(id, { abort, done });
-  }
-
-  #schedule(delayMs: number): void {
-    if (this.#isStopped) return;
-    this.#timer = setTimeout(() => {
-      this.#looking = this.#look()
-        .catch((error: unknown) => {
-          if (!isDatabaseAway(error)) this.#deps.logger.warn({ err: error }, "looking for webhooks failed");
-        })
-        .finally(() => this.#schedule(this.#deps.lookMs));
-    }, delayMs);
   }
 }

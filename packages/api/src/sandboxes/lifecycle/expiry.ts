@@ -3,6 +3,7 @@
 
 import type { Clock, Logger } from "@skerry/base";
 import type { SandboxEntry, SandboxRepository } from "@skerry/store";
+import { RepeatedWork } from "../../repeated-work.ts";
 import type { AutoPauses } from "./auto-pauses.ts";
 import type { SandboxKills } from "./kills.ts";
 import { next, type SandboxEvent } from "./lifecycle.ts";
@@ -27,24 +28,25 @@ export interface ExpiryDeps {
 
 export class Expiry {
   readonly #deps: ExpiryDeps;
-  #timer: NodeJS.Timeout | undefined;
-  #looking: Promise<void> = Promise.resolve();
+  readonly #scans: RepeatedWork;
   #retrying: Promise<void> = Promise.resolve();
   #retryDue = 0;
-  #stopped = true;
   constructor(deps: ExpiryDeps) {
     this.#deps = deps;
+    this.#scans = new RepeatedWork({
+      work: () => this.#lookAndRetry(),
+      pauseMs: deps.scanMs,
+      onError: (error) => this.#complain(error),
+    });
   }
 
   start(): void {
-    this.#stopped = false;
-    this.#schedule();
+    this.#scans.start();
   }
 
   async stop(): Promise<void> {
-    this.#stopped = true;
-    clearTimeout(this.#timer);
-    await Promise.all([this.#looking, this.#retrying]);
+    await this.#scans.stop();
+    await this.#retrying;
   }
 
   /** One scan. The kills and pauses that it begins continue in the background. */
@@ -69,24 +71,13 @@ export class Expiry {
     }
   }
 
-  #schedule(): void {
-    if (this.#stopped) return;
-    this.#timer = setTimeout(() => {
-      this.#looking = this.#lookAndRetry().finally(() => this.#schedule());
-    }, this.#deps.scanMs);
-  }
-
   async #lookAndRetry(): Promise<void> {
-    try {
-      await this.look();
-      const now = this.#deps.clock.now();
-      if (now < this.#retryDue) return;
-      this.#retryDue = now + RETRY_EVERY_MS;
-      // Not awaited: a node that does not answer must not delay the next scan.
-      this.#retrying = this.#deps.kills.retryUnsettled(LEFT_OVER_MS).catch((error: unknown) => this.#complain(error));
-    } catch (error) {
-      this.#complain(error);
-    }
+    await this.look();
+    const now = this.#deps.clock.now();
+    if (now < this.#retryDue) return;
+    this.#retryDue = now + RETRY_EVERY_MS;
+    // Not awaited: a node that does not answer must not delay the next scan.
+    this.#retrying = this.#deps.kills.retryUnsettled(LEFT_OVER_MS).catch((error: unknown) => this.#complain(error));
   }
 
   #complain(error: unknown): void {
