@@ -19,9 +19,8 @@ import { retire } from "./retire.ts";
 import { sendHead } from "./send-head.ts";
 import { isBodiless, type StatusLine, statusLine } from "./status-line.ts";
 
-export interface Exchange {
-  readonly req: IncomingMessage;
-  readonly res: ServerResponse;
+/** How a request of either protocol is forwarded. */
+export interface Forwarding {
   readonly upstream: Duplex;
   readonly path: string;
   /** Replaces the Host of the request. */
@@ -32,6 +31,11 @@ export interface Exchange {
   readonly maxHeaderBytes: number;
   /** Fields that are added to the request. */
   readonly extraHeaders?: readonly string[];
+}
+
+export interface Exchange extends Forwarding {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
   /** Takes over the upstream connection after a complete response. Absent: it closes. Only for requests without a body. */
   readonly keep?: ((upstream: Duplex) => void) | undefined;
   /**
