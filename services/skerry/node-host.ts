@@ -4,6 +4,7 @@ import { realpathSync, statSync } from "node:fs";
 import { hostname, totalmem } from "node:os";
 import { isAbsolute, join } from "node:path";
 import { agentCommand } from "@skerry/agent";
+import { LIMITS, type Limits } from "@skerry/api";
 import { errnoOf, PlatformError } from "@skerry/base";
 import { openFolderBlobStore } from "@skerry/blobs";
 import { chooseDiskLimit, type DiskLimitSetting, openLayerStore } from "@skerry/layers";
@@ -24,6 +25,7 @@ export interface NodeSettings {
   readonly networkPool: string | undefined;
   readonly dns: readonly string[];
   readonly allowPrivate: readonly string[];
+  readonly limits: Pick<Limits, "sandboxConnections">;
   readonly readySlots: number;
   readonly diskLimit: DiskLimitSetting;
   readonly poolSize: number;
@@ -78,6 +80,7 @@ export async function nodeConfigOf(settings: NodeSettings): Promise<NodeConfig> 
     networkPool: settings.networkPool,
     resolvers: settings.dns,
     allowPrivate: settings.allowPrivate,
+    maxConnections: settings.limits.sandboxConnections ?? LIMITS.sandboxConnections.max,
     ...(site === undefined ? {} : { site }),
     images: imagePullConfigOf(settings.images),
     readySlots: settings.readySlots,

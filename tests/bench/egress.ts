@@ -64,7 +64,15 @@ async function amongRules(count: number, internet: TestInternet): Promise<Row[]>
     proxiesAt: [],
   });
   const restricted = Array.from({ length: count }, (_, slot) => restriction(slot, "203.0.113.200"));
-  const rules = { names, pool: "10.254.253.0/24", resolvers: [], proxies: [], adopted: [], egress: { proxy: 61_998, dns: 61_999 } };
+  const rules = {
+    names,
+    pool: "10.254.253.0/24",
+    resolvers: [],
+    proxies: [],
+    adopted: [],
+    maxConnections: 8192,
+    egress: { proxy: 61_998, dns: 61_999 },
+  };
   const [namespace, hostInterface] = [names.namespace(0), names.hostInterface(0)];
   const ip = (...args: string[]) => execFileSync("ip", args);
   await applyFirewall({ ...rules, restricted });

@@ -11,4 +11,4 @@ export { findOwner, type SeedSecrets, seedIdentity } from "./seed/seed-identity.
 export { seedTemplates } from "./seed/seed-templates.ts";
 export { isSafeUrl as isSafeProviderUrl } from "./sign-in/fetch-json.ts";
 export type { GroupGrant, OidcConfig } from "./sign-in/oidc-config.ts";
-export { DEFAULT_LIMITS, type Limits, limitEntries } from "./teams/limits.ts";
+export { DEFAULT_LIMITS, LIMITS, type Limits, limitEntries } from "./teams/limits.ts";

@@ -29,6 +29,8 @@ export interface NodeConfig {
   readonly resolvers: readonly string[];
   /** Addresses and prefixes of private networks that sandboxes may reach. */
   readonly allowPrivate?: readonly string[];
+  /** Most connections of one sandbox to the outside at once. */
+  readonly maxConnections: number;
   /** Proxies and certificate authorities of the operator's site, for sandboxes. The URLs of proxies may contain credentials. */
   readonly site?: Secret<SiteNetwork>;
   /** How images are pulled for builds. */

@@ -200,6 +200,7 @@ async function openNetwork(
     resolvers: config.resolvers,
     privateNetworks: config.allowPrivate ?? [],
     proxies: known,
+    maxConnections: config.maxConnections,
     sandboxes: adopted,
   });
   proxies.follow(known, (changed) => policy.setProxies(changed));

@@ -62,6 +62,7 @@ export async function startNode(runtime: "gvisor" | "runc", options: NodeOptions
     agents: { ...testAgents(), command: agentCommand(process.arch === "arm64" ? "arm64" : "x64") },
     networkPool: undefined,
     resolvers: ["8.8.8.8"],
+    maxConnections: 8192,
     ...(options.site ? { site: options.site } : {}),
     readySlots: 1,
     diskLimit: "file",

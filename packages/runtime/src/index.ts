@@ -7,6 +7,7 @@ export { type GuestProcesses, sacrificeGuestsFirst, setNiceness, sparedProcesses
 export { availableMemoryBytes, readHostFacts } from "./host-facts.privileged.ts";
 export { MemoryGroup } from "./memory-group.privileged.ts";
 export { type AddressPlan, planAddresses, type SlotAddresses } from "./network/addresses.ts";
+export { freeBandwidth, limitBandwidth, limitedInterfaces } from "./network/bandwidth.privileged.ts";
 export {
   applyFirewall,
   forgetConnections,

@@ -14,6 +14,7 @@ const apply = (...restricted: Restriction[]) =>
     names,
     pool: "10.254.0.0/16",
     resolvers: ["1.1.1.1"],
+    maxConnections: 8,
     proxies: [{ address: "10.0.0.9", port: 3128 }],
     restricted,
     adopted: [],

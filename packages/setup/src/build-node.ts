@@ -107,6 +107,7 @@ export function idleNodeConfig(of: Pick<NodeConfig, "dir" | "instance" | "layers
     agents: { dir: "", current: { digest: "", version: "" }, command: [] },
     networkPool: undefined,
     resolvers: [],
+    maxConnections: 8192,
     readySlots: 0,
     // Existing areas are recognized by what they are.
     diskLimit: "none",

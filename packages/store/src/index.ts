@@ -68,6 +68,7 @@ export { type TeamMetric, TeamMetricRepository } from "./team-metrics.ts";
 export { type ListedTeam, type TeamContents, TeamRepository } from "./teams.ts";
 export type { ClaimedTemplate, TemplateClaim } from "./template-claims.ts";
 export { type ListedBuild, type ListedTemplate, type NewestFirstPage, TemplateListRepository } from "./template-lists.ts";
+export { TemplateNetworkRepository } from "./template-network.ts";
 export { type ChangedVisibility, TemplateVisibilityRepository, type VisibilityChange } from "./template-visibility.ts";
 export {
   type Build,

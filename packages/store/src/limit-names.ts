@@ -7,6 +7,8 @@ export const LIMIT_NAMES = [
   "sandboxCpu",
   "sandboxMemoryMb",
   "sandboxDiskMb",
+  "sandboxBandwidthMbps",
+  "sandboxConnections",
   "timeoutHours",
   "builds",
   "snapshots",

@@ -38,6 +38,7 @@ import { TagRepository } from "./tags.ts";
 import { TeamMetricRepository } from "./team-metrics.ts";
 import { TeamRepository } from "./teams.ts";
 import { TemplateListRepository } from "./template-lists.ts";
+import { TemplateNetworkRepository } from "./template-network.ts";
 import { TemplateVisibilityRepository } from "./template-visibility.ts";
 import { TemplateRepository } from "./templates.ts";
 import { UserRepository } from "./users.ts";
@@ -58,6 +59,7 @@ export interface Store extends AsyncDisposable {
   readonly buildFiles: BuildFileRepository;
   readonly templateLists: TemplateListRepository;
   readonly templateVisibility: TemplateVisibilityRepository;
+  readonly templateNetwork: TemplateNetworkRepository;
   readonly tags: TagRepository;
   readonly sandboxes: SandboxRepository;
   readonly images: ImageRepository;
@@ -120,6 +122,7 @@ export async function openStore(url: string, logger?: Logger, options: StoreOpti
     buildFiles: new BuildFileRepository(db, name),
     templateLists: new TemplateListRepository(db),
     templateVisibility: new TemplateVisibilityRepository(db),
+    templateNetwork: new TemplateNetworkRepository(db),
     tags: new TagRepository(db),
     sandboxes: new SandboxRepository(db, name),
     images: new ImageRepository(db),

@@ -111,6 +111,7 @@ export interface TemplateTable {
   deleted_at: number | null;
   is_default: number;
   description: string | null;
+  network_limits: string | null;
 }
 
 export interface BuildTable {

@@ -1,5 +1,7 @@
+import type { NetworkLimits } from "@skerry/wire/node";
 import type { Kysely, Selectable } from "kysely";
 import { recordTemplateEvent } from "./events/template-events.ts";
+import { networkLimitsFrom } from "./network-limits.ts";
 import type { BuildTable, Database, TemplateTable } from "./tables.ts";
 import { mountsFrom, mountsText, type VolumeMount } from "./volume.ts";
 
@@ -18,6 +20,8 @@ export interface Template {
   /** Whether it came with the platform. */
   readonly isDefault: boolean;
   readonly description: string | undefined;
+  /** How much of the network its sandboxes may use. */
+  readonly networkLimits: NetworkLimits;
 }
 
 /** `snapshot`: its builds are images of sandboxes. */
@@ -301,6 +305,7 @@ export function newTemplateRow(about: {
     deleted_at: null,
     is_default: 0,
     description: null,
+    network_limits: null,
   };
 }
 
@@ -316,6 +321,7 @@ export function templateFrom(row: Selectable<TemplateTable>): Template {
     kind: row.kind as TemplateKind,
     isDefault: row.is_default === 1,
     description: row.description ?? undefined,
+    networkLimits: networkLimitsFrom(row.network_limits),
   };
 }
 

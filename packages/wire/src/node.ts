@@ -9,6 +9,7 @@ export {
   ruleForHost,
   withHeaderRules,
 } from "./header-rules.ts";
+export { chosenLimits, lowerLimits, type NetworkLimits, networkLimitsOf, withNetworkLimits } from "./network-limits.ts";
 export {
   type OutgoingProxy,
   outgoingProxyOf,

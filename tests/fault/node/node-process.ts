@@ -45,6 +45,7 @@ export async function nodeConfigOf(options: NodeProcessOptions): Promise<NodeCon
     agents: { ...testAgents(), command: agentCommand(process.arch === "arm64" ? "arm64" : "x64") },
     networkPool: undefined,
     resolvers: ["8.8.8.8"],
+    maxConnections: 8192,
     readySlots: 1,
     diskLimit: "file",
     readyAreas: 1,

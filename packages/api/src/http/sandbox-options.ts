@@ -4,12 +4,22 @@
 import { randomBytes } from "node:crypto";
 import { isIP } from "node:net";
 import { AGENT_PORT } from "@skerry/wire";
-import { authorityIdOf, headerRulesOf, outgoingProxyOf, type SandboxOptions, withHeaderRules, withOutgoingProxy } from "@skerry/wire/node";
+import {
+  authorityIdOf,
+  headerRulesOf,
+  networkLimitsOf,
+  outgoingProxyOf,
+  type SandboxOptions,
+  withHeaderRules,
+  withNetworkLimits,
+  withOutgoingProxy,
+} from "@skerry/wire/node";
 import { type Static, Type } from "typebox";
 import { invalid } from "../errors.ts";
 import { EgressProxySchema, egressProxyFrom, encodeEgressProxy, type ProxyRules, ShownEgressProxySchema } from "./input/egress-proxy.ts";
 import { encodeHeaderRules, HeaderRulesSchema, headerRulesFrom } from "./input/header-rules.ts";
 import { hostTemplateProblem } from "./input/host-template.ts";
+import { encodeNetworkLimits, NetworkLimitsSchema, networkLimitsFrom } from "./input/network-limits.ts";
 import { assertNameServers, assertOutgoing } from "./input/outgoing-addresses.ts";
 
 const addresses = (description: string) => Type.Optional(Type.Array(Type.String(), { description }));
@@ -38,7 +48,7 @@ const AddressFields = {
   ),
 };
 /** Fields of `network` in a create request, and of a request that changes what a sandbox may reach. */
-export const OutgoingFields = { ...AddressFields, egressProxy: EgressProxySchema };
+export const OutgoingFields = { ...AddressFields, egressProxy: EgressProxySchema, limits: NetworkLimitsSchema };
 
 /** Maximum number of ports in one list. */
 const MAX_PORTS = 100;
@@ -62,7 +72,7 @@ export const IngressFields = {
   ),
 };
 
-const ShownNetworkFields = { ...IngressFields, ...AddressFields, egressProxy: ShownEgressProxySchema };
+const ShownNetworkFields = { ...IngressFields, ...AddressFields, egressProxy: ShownEgressProxySchema, limits: NetworkLimitsSchema };
 
 /** Fields of a sandbox's details. */
 export const ShownOptionFields = {
@@ -113,7 +123,9 @@ export function withOutgoing(options: SandboxOptions, change: Static<typeof Outg
     ...(dnsServers ? { dnsServers: { addresses: dnsServers } } : {}),
   };
   // The programs of the sandbox trust the authority that it has.
-  return withOutgoingProxy(withHeaderRules(changed, authorityIdOf(options) || randomId(), rules), proxy);
+  // As internet access, they stay as they are unless the change has them.
+  const limited = change.limits === undefined ? changed : withNetworkLimits(changed, networkLimitsFrom(change.limits));
+  return withOutgoingProxy(withHeaderRules(limited, authorityIdOf(options) || randomId(), rules), proxy);
 }
 
 function randomId(): string {
@@ -125,6 +137,7 @@ export function encodeOptions(options: SandboxOptions): Static<typeof ShownOptio
   const { allowInternetAccess, allowOut, denyOut, dnsServers, allowPublicTraffic, maskRequestHost, httpsPorts } = options;
   const rules = headerRulesOf(options);
   const proxy = outgoingProxyOf(options);
+  const limits = encodeNetworkLimits(networkLimitsOf(options));
   const network = {
     ...(allowOut ? { allowOut: [...allowOut] } : {}),
     ...(denyOut ? { denyOut: [...denyOut] } : {}),
@@ -134,6 +147,7 @@ export function encodeOptions(options: SandboxOptions): Static<typeof ShownOptio
     ...(allowPublicTraffic === undefined ? {} : { allowPublicTraffic }),
     ...(maskRequestHost === undefined ? {} : { maskRequestHost }),
     ...(httpsPorts ? { httpsPorts: [...httpsPorts] } : {}),
+    ...(limits ? { limits } : {}),
   };
   return {
     ...(allowInternetAccess === undefined ? {} : { allowInternetAccess }),

@@ -1,6 +1,7 @@
 // Schemas of templates, their builds and their tags.
 
 import { Type } from "typebox";
+import { NetworkLimitsSchema } from "./input/network-limits.ts";
 import { DateTime, Int32 } from "./schemas.ts";
 
 const optional = Type.Optional;
@@ -30,6 +31,7 @@ const templateFields = {
   buildStatus: BuildStatusSchema,
   isDefault: Type.Boolean({ description: "Whether the template came with the platform." }),
   description: optional(Type.String({ description: "What the template is for." })),
+  networkLimits: NetworkLimitsSchema,
 };
 
 export const TemplateSchema = Type.Object(templateFields, { title: "Template" });

@@ -4,13 +4,14 @@
 // late must not replace them.
 
 import type { Sandbox } from "@skerry/store";
-import { changedAfter, encodeOptions, type SandboxOptions, withoutSealedPassword } from "@skerry/wire/node";
+import { changedAfter, type SandboxOptions } from "@skerry/wire/node";
 import { sandboxNotFound } from "../errors.ts";
 import { changeErrorFrom, nodeCodeOf } from "../nodes/node-error.ts";
 import type { SandboxDeps } from "./deps.ts";
+import { optionsForNode } from "./node-options.ts";
 import { waitedTooLong } from "./refusals.ts";
 
-type Deps = Pick<SandboxDeps, "store" | "nodes" | "moves" | "secrets" | "timing" | "clock" | "logger">;
+type Deps = Pick<SandboxDeps, "store" | "nodes" | "moves" | "limits" | "secrets" | "timing" | "clock" | "logger">;
 
 /** Returns false when another caller changed the sandbox first. Precondition: the sandbox was running or paused. */
 export async function changeOptions(deps: Deps, sandbox: Sandbox, chosen: SandboxOptions): Promise<boolean> {
@@ -33,14 +34,15 @@ export async function changeOptions(deps: Deps, sandbox: Sandbox, chosen: Sandbo
 }
 
 export async function sendOptions(
-  deps: Pick<Deps, "nodes" | "secrets" | "timing">,
+  deps: Pick<Deps, "limits" | "nodes" | "secrets" | "timing">,
   sandbox: Sandbox,
   options: SandboxOptions,
 ): Promise<void> {
   const { client } = deps.nodes.get(sandbox.nodeId);
-  const secrets = await deps.secrets.of({ teamId: sandbox.teamId, options });
+  const { teamId } = sandbox;
+  const secrets = await deps.secrets.of({ teamId, options });
   await client.setSandboxOptions(
-    { sandboxId: sandbox.id, options: encodeOptions(withoutSealedPassword(options)), ...(secrets ? { secrets } : {}) },
+    { sandboxId: sandbox.id, options: await optionsForNode(deps, { teamId, options }), ...(secrets ? { secrets } : {}) },
     { timeoutMs: deps.timing.optionsTimeoutMs },
   );
 }

@@ -5,7 +5,7 @@ import { randomBytes } from "node:crypto";
 import { PlatformError } from "@skerry/base";
 import type { Build, EndReason, NewSandbox, Sandbox } from "@skerry/store";
 import { sandboxIdFrom } from "@skerry/wire";
-import type { SandboxOptions } from "@skerry/wire/node";
+import { chosenLimits, networkLimitsOf, type SandboxOptions, withNetworkLimits } from "@skerry/wire/node";
 import { publicError, sandboxBusy } from "../errors.ts";
 import type { NodeHandle } from "../nodes/directory.ts";
 import { createErrorFrom } from "../nodes/node-error.ts";
@@ -62,7 +62,7 @@ export async function createSandbox(deps: SandboxDeps, request: CreateRequest): 
     cpuCount: build.cpuCount,
     memoryMb: build.memoryMb,
     diskSizeMb: build.diskSizeMb,
-    options: request.options,
+    options: withNetworkLimits(request.options, chosenLimits(networkLimitsOf(request.options), template.networkLimits)),
     autoPause: request.autoPause,
     autoPauseMemory: request.autoPauseMemory,
     autoResume: request.autoResume,

@@ -4,7 +4,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { PlatformError } from "@skerry/base";
 import type { Sandbox, Team } from "@skerry/store";
-import type { SandboxOptions } from "@skerry/wire/node";
+import { networkLimitsOf, type SandboxOptions } from "@skerry/wire/node";
 import pLimit from "p-limit";
 import { sandboxBusy, sandboxNotFound } from "../errors.ts";
 import { assertStanding } from "../teams/standing.ts";
@@ -285,6 +285,11 @@ export class SandboxService {
   /** Pauses every sandbox of every team, because the host is about to go down. This process starts none from now on. */
   async suspendAll(withinMs: number): Promise<Suspended> {
     return await suspendAll(this.#deps, withinMs);
+  }
+
+  /** Throws when a sandbox of the team may not use as much of the network. */
+  async assertNetwork(teamId: string, options: SandboxOptions): Promise<void> {
+    await this.#deps.limits.assertNetwork(teamId, networkLimitsOf(options));
   }
 
   /** Throws when no sandbox of the team may run for so long. */

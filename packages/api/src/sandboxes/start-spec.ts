@@ -1,12 +1,12 @@
 import type { Build, NewSandbox } from "@skerry/store";
-import { encodeOptions, withoutSealedPassword } from "@skerry/wire/node";
 import { accessTokenOf } from "../keys/credential.ts";
 import { presentMounts } from "../volumes/mounts.ts";
 import type { SandboxDeps } from "./deps.ts";
+import { optionsForNode } from "./node-options.ts";
 
 /** The spec of a sandbox that a node is to start. */
 export async function startSpecOf(
-  deps: Pick<SandboxDeps, "tokenSeed" | "secrets" | "store">,
+  deps: Pick<SandboxDeps, "limits" | "tokenSeed" | "secrets" | "store">,
   sandbox: NewSandbox,
   start: {
     readonly build: Build | undefined;
@@ -17,8 +17,11 @@ export async function startSpecOf(
   },
 ) {
   const { build, imageId } = start;
-  const secrets = await deps.secrets.of(sandbox);
-  const mounts = await presentMounts(deps.store.volumes, sandbox.teamId, sandbox.volumeMounts);
+  const [secrets, mounts, options] = await Promise.all([
+    deps.secrets.of(sandbox),
+    presentMounts(deps.store.volumes, sandbox.teamId, sandbox.volumeMounts),
+    optionsForNode(deps, sandbox),
+  ]);
   return {
     sandboxId: sandbox.id,
     templateId: sandbox.templateId,
@@ -29,7 +32,7 @@ export async function startSpecOf(
     diskSizeMb: sandbox.diskSizeMb,
     envVars: { ...start.envVars },
     accessToken: accessTokenOf(deps.tokenSeed, sandbox.id),
-    options: encodeOptions(withoutSealedPassword(sandbox.options)),
+    options,
     ...(secrets ? { secrets } : {}),
     defaultUser: build?.defaultUser ?? "user",
     defaultWorkdir: build?.defaultWorkdir ?? "/home/user",

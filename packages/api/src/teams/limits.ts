@@ -62,6 +62,22 @@ export const LIMITS: Readonly<Record<LimitName, LimitAbout>> = {
     max: 102_400,
     fallback: 102_400,
   },
+  sandboxBandwidthMbps: {
+    shown: "sandboxBandwidthMbps",
+    setting: "MAX_SANDBOX_BANDWIDTH_MBPS",
+    what: "What a sandbox may send and receive, each, in 10^6 bits per second.",
+    min: 1,
+    max: 100_000,
+    fallback: null,
+  },
+  sandboxConnections: {
+    shown: "sandboxConnections",
+    setting: "MAX_SANDBOX_OUTGOING_CONNECTIONS",
+    what: "Connections of a sandbox to the outside at the same time.",
+    min: 1,
+    max: 1_000_000,
+    fallback: 8192,
+  },
   timeoutHours: {
     shown: "timeoutHours",
     setting: "MAX_TIMEOUT_HOURS",

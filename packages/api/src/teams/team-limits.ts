@@ -4,6 +4,7 @@
 
 import { PlatformError } from "@skerry/base";
 import type { LimitName, LimitRepository, SandboxLimits, SandboxSize } from "@skerry/store";
+import type { NetworkLimits } from "@skerry/wire/node";
 import { invalid, publicError } from "../errors.ts";
 import { LARGEST_SANDBOX, LIMITS, type Limits } from "./limits.ts";
 
@@ -61,6 +62,23 @@ export class TeamLimits {
     return timeoutHours === null ? Number.MAX_SAFE_INTEGER : timeoutHours * HOUR_MS;
   }
 
+  /** How much of the network a sandbox of the team may use. Undefined where that is up to its node. */
+  async networkOfSandbox(teamId: string): Promise<NetworkLimits> {
+    const { sandboxBandwidthMbps: bandwidth, sandboxConnections: connections } = await this.of(teamId);
+    return {
+      bandwidthMbps: bandwidth ?? undefined,
+      connections: connections === this.#deps.defaults.sandboxConnections ? undefined : (connections ?? LIMITS.sandboxConnections.max),
+    };
+  }
+
+  /** Throws when a sandbox of the team may not use as much of the network. */
+  async assertNetwork(teamId: string, chosen: NetworkLimits): Promise<void> {
+    if (chosen.bandwidthMbps === undefined && chosen.connections === undefined) return;
+    const limits = await this.of(teamId);
+    assertBelow("network.limits.bandwidthMbps", chosen.bandwidthMbps, limits, "sandboxBandwidthMbps");
+    assertBelow("network.limits.connections", chosen.connections, limits, "sandboxConnections");
+  }
+
   /** The largest sandbox that the team may have. */
   async largestSandbox(teamId: string): Promise<SandboxSize> {
     return largestOf(await this.of(teamId));
@@ -106,6 +124,12 @@ export class TeamLimits {
     const room = { max: limits.volumes ?? Number.POSITIVE_INFINITY, maxMb: limits.volumeMb };
     return below("volumes", limits, await naming(limits, () => change(room)));
   }
+}
+
+function assertBelow(field: string, chosen: number | undefined, limits: Limits, name: LimitName): void {
+  const most = limits[name];
+  if (chosen === undefined || most === null || chosen <= most) return;
+  throw invalid(`${field} cannot be greater than ${most}, which is your team's limit ${LIMITS[name].shown}`);
 }
 
 function below<T extends { readonly kind: string }>(name: "builds" | "volumes", limits: Limits, changed: T): NotLimit<T> {

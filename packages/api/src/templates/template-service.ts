@@ -14,10 +14,12 @@ import {
   type Template,
   type TemplateAlias,
   type TemplateListRepository,
+  type TemplateNetworkRepository,
   type TemplateRepository,
   type TemplateVisibilityRepository,
 } from "@skerry/store";
 import { isUuid } from "@skerry/wire";
+import type { NetworkLimits } from "@skerry/wire/node";
 import { invalid, publicError } from "../errors.ts";
 import { type Page, pageOf } from "../page.ts";
 import type { ImageDeletions } from "../sandboxes/images/image-deletions.ts";
@@ -42,6 +44,7 @@ export interface TemplateDeps {
   readonly templates: TemplateRepository;
   readonly templateLists: TemplateListRepository;
   readonly templateVisibility: TemplateVisibilityRepository;
+  readonly templateNetwork: TemplateNetworkRepository;
   readonly sandboxes: SandboxRepository;
   readonly images: ImageRepository;
   readonly imageDeletions: ImageDeletions;
@@ -141,15 +144,20 @@ export class TemplateService {
     return template;
   }
 
-  /** Publishes a template of one of the teams, or makes it private. Without `isPublic`, changes nothing. Returns its names. */
+  /** Changes what is given of a template of one of the teams. Returns its names. */
   async update(
     teams: readonly Team[],
     name: TemplateName,
-    change: { readonly isPublic: boolean | undefined; readonly claimsBareNames: boolean },
+    change: {
+      readonly isPublic: boolean | undefined;
+      readonly claimsBareNames: boolean;
+      readonly networkLimits: NetworkLimits | undefined;
+    },
   ): Promise<readonly TemplateAlias[]> {
-    const { templates, templateVisibility, clock } = this.#deps;
+    const { templates, templateVisibility, templateNetwork, clock } = this.#deps;
     const template = await this.findOwn(teams, name);
-    const { isPublic, claimsBareNames } = change;
+    const { isPublic, claimsBareNames, networkLimits } = change;
+    if (networkLimits && !(await templateNetwork.set(template.id, networkLimits, clock.now()))) throw notFound(name);
     if (isPublic !== undefined) {
       const namespace = teams.find(({ id }) => id === template.teamId)?.slug ?? "";
       const about = { templateId: template.id, namespace, isPublic, claimsBareNames, now: clock.now() };

@@ -6,6 +6,9 @@ import { PlatformError, Secret } from "@skerry/base";
 import {
   applyFirewall,
   forgetConnections,
+  freeBandwidth,
+  limitBandwidth,
+  limitedInterfaces,
   type NetworkNames,
   type NetworkSlot,
   type ProxyAddress,
@@ -14,8 +17,8 @@ import {
   setProxies,
   unrestrictTraffic,
 } from "@skerry/runtime";
-import { ALL_IPV4, type Ipv4Range, ipv4RangeText, parseIpv4Range, withoutRanges } from "@skerry/wire";
-import { headerRulesOf, outgoingProxyOf, type SandboxOptions, type SandboxSecrets } from "@skerry/wire/node";
+import { AGENT_PORT, ALL_IPV4, type Ipv4Range, ipv4RangeText, parseIpv4Range, withoutRanges } from "@skerry/wire";
+import { headerRulesOf, networkLimitsOf, outgoingProxyOf, type SandboxOptions, type SandboxSecrets } from "@skerry/wire/node";
 import type { EgressProxy } from "../egress/egress-proxy.ts";
 import { hostName, NameRules } from "../egress/names.ts";
 import type { EgressPolicy } from "../egress/policy.ts";
@@ -30,6 +33,8 @@ export interface AdoptedNetwork {
   /** Those that the operator opened to sandboxes. */
   readonly privateNetworks: readonly string[];
   readonly proxies: readonly ProxyAddress[];
+  /** Most connections of one sandbox to the outside at once. */
+  readonly maxConnections: number;
   /** The sandboxes that run already. */
   readonly sandboxes: readonly { readonly slot: NetworkSlot; readonly options: SandboxOptions }[];
 }
@@ -60,6 +65,8 @@ export class NetworkPolicy {
   readonly #egressLog: EgressLog;
   /** Host interfaces for which the firewall has rules. */
   readonly #restricted = new Set<string>();
+  /** The bandwidths of host interfaces that have a limit. */
+  readonly #bandwidths = new Map<string, number>();
 
   constructor(names: NetworkNames, { proxy, interceptions, egressLog }: NetworkPolicyDeps) {
     this.#names = names;
@@ -69,8 +76,9 @@ export class NetworkPolicy {
   }
 
   /** Replaces the rules of a former daemon in one step. The policies of the sandboxes that run already hold without a gap. */
-  async adopt({ pool, resolvers, privateNetworks, proxies, sandboxes }: AdoptedNetwork): Promise<void> {
+  async adopt({ pool, resolvers, privateNetworks, proxies, maxConnections, sandboxes }: AdoptedNetwork): Promise<void> {
     this.#restricted.clear();
+    this.#bandwidths.clear();
     const adopted = sandboxes.map(({ slot }) => slot.addresses.guest);
     const egress = await this.#proxy.listen(withoutRanges(rangesOf(privateNetworks), rangesOf([pool, ...adopted])));
     const restricted: Restriction[] = [];
@@ -82,8 +90,14 @@ export class NetworkPolicy {
       this.#interceptions.setRules(slot.addresses.guest, headerRulesOf(options));
       restricted.push(rules.restriction);
     }
-    await applyFirewall({ names: this.#names, pool, resolvers, privateNetworks, proxies, restricted, adopted, egress });
+    await applyFirewall({ names: this.#names, pool, resolvers, privateNetworks, proxies, restricted, adopted, maxConnections, egress });
     this.#egressLog.start([pool, ...adopted]);
+    // Those of a former daemon, which may have ended within a change.
+    const limited = await limitedInterfaces(this.#names);
+    for (const { slot, options } of sandboxes) {
+      if (limited.has(slot.hostInterface)) this.#bandwidths.set(slot.hostInterface, Number.NaN);
+      await this.#setBandwidth(slot, networkLimitsOf(options).bandwidthMbps);
+    }
   }
 
   /**
@@ -91,6 +105,8 @@ export class NetworkPolicy {
    * former rules hold; a slot that was to get the first rules of its sandbox must then be released.
    */
   async apply(slot: NetworkSlot, options: SandboxOptions): Promise<void> {
+    const bandwidthBefore = this.#bandwidths.get(slot.hostInterface);
+    await this.#setBandwidth(slot, networkLimitsOf(options).bandwidthMbps);
     const rules = rulesOf(slot, options);
     const { guest } = slot.addresses;
     const before = this.#proxy.policyAt(guest);
@@ -106,6 +122,7 @@ export class NetworkPolicy {
     } catch (error) {
       if (before) this.#proxy.set(guest, before);
       this.#interceptions.setRules(guest, headersBefore);
+      await this.#setBandwidth(slot, bandwidthBefore).catch(() => {});
       throw error;
     }
   }
@@ -143,12 +160,26 @@ export class NetworkPolicy {
     await forgetConnections(slot.addresses.guest);
     this.#egressLog.leave(slot);
     await this.#lift(slot);
+    await this.#setBandwidth(slot, undefined);
   }
 
   async #lift({ hostInterface }: NetworkSlot): Promise<void> {
     if (!this.#restricted.has(hostInterface)) return;
     await unrestrictTraffic(this.#names, hostInterface);
     this.#restricted.delete(hostInterface);
+  }
+
+  async #setBandwidth(slot: NetworkSlot, mbps: number | undefined): Promise<void> {
+    if (mbps === this.#bandwidths.get(slot.hostInterface)) return;
+    if (mbps === undefined) {
+      await freeBandwidth(slot, this.#names);
+      this.#bandwidths.delete(slot.hostInterface);
+      return;
+    }
+    // Noted first, so that a release also removes what was made before an error.
+    this.#bandwidths.set(slot.hostInterface, Number.NaN);
+    await limitBandwidth(slot, { names: this.#names, mbps, agentPort: AGENT_PORT });
+    this.#bandwidths.set(slot.hostInterface, mbps);
   }
 }
 
@@ -167,7 +198,13 @@ function rulesOf({ hostInterface }: NetworkSlot, options: SandboxOptions): Rules
   const closed = withoutRanges(denied, allowed);
   const proxy = outgoingProxyOf(options);
   const hasHeaderRules = headerRulesOf(options).length > 0;
-  if (closed.length === 0 && !hasHeaderRules && !proxy) return undefined;
+  const { connections: maxConnections } = networkLimitsOf(options);
+  const limits = maxConnections === undefined ? {} : { maxConnections };
+  if (closed.length === 0 && !hasHeaderRules && !proxy) {
+    return maxConnections === undefined
+      ? undefined
+      : { restriction: { hostInterface, closed: [], proxiesAt: [], ...limits }, egress: OPEN };
+  }
   const isAllDenied = isEverything(denied);
   const egress = { names, closed, isAllDenied, hasHeaderRules, proxy };
   // The egress proxy decides about every TCP connection and every question for names. Nothing else leaves the sandbox.
@@ -176,7 +213,10 @@ function rulesOf({ hostInterface }: NetworkSlot, options: SandboxOptions): Rules
     const judged = isAllDenied ? closed : withoutRanges(closed, STAND_INS);
     // Names are looked up by the proxy, whichever name server is asked.
     const redirected = { tcp: "all", dns: nameServers?.length !== 0, except: [] } as const;
-    return { restriction: { hostInterface, closed: "everything", proxiesAt: [], redirected }, egress: { ...egress, closed: judged } };
+    return {
+      restriction: { hostInterface, closed: "everything", proxiesAt: [], redirected, ...limits },
+      egress: { ...egress, closed: judged },
+    };
   }
   const open = withoutRanges(allowed, []).map(ipv4RangeText);
   return {
@@ -184,6 +224,7 @@ function rulesOf({ hostInterface }: NetworkSlot, options: SandboxOptions): Rules
       hostInterface,
       closed: isEverything(closed) ? "everything" : closed.map(ipv4RangeText),
       proxiesAt: open,
+      ...limits,
       ...redirectionOf({ hasNames: !names.isEmpty, hasHeaders: hasHeaderRules, dns: nameServers === undefined, open }),
     },
     egress,

@@ -3,7 +3,7 @@
 import type { NetworkNames } from "./names.ts";
 
 /** Why the firewall refuses a packet. They are part of the API: see docs/network.md. */
-export const REFUSALS = ["address_closed", "no_ipv6", "own_network", "spoofed_address"] as const;
+export const REFUSALS = ["address_closed", "no_ipv6", "own_network", "spoofed_address", "too_many_connections"] as const;
 
 /** Sets of counters, by interface. `opened` has connections that go out directly, `refused` has packets. */
 export const COUNTER_SETS = ["sent", "received", "opened", "refused"] as const;
@@ -15,7 +15,7 @@ const REFUSED_RATE = "limit rate 10/second burst 100 packets";
 const OPENED_RATE = "limit rate 10/second burst 300 packets";
 /** The headers of a packet: all of IPv6, and IPv4 with options. */
 const SNAPPED_BYTES = 96;
-const MAX_INTERFACES = 65_535;
+export const MAX_INTERFACES = 65_535;
 
 export function trafficSets(): string {
   return [...COUNTER_SETS, "reported_refused", "reported_opened"]

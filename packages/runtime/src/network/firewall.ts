@@ -8,10 +8,12 @@
 //   others  -> sandbox           no; only root on the host opens connections to sandbox addresses
 //   sandbox -> egress proxy      only what its redirection sends there; nobody else may connect to the proxy
 //
+// Each may have a number of connections at once, so that nobody fills the host's table of connections, which all share.
+//
 // What it refuses and lets out is counted for each interface. Of both, a limited number for each interface is reported: refused packets to a group
 // of the kernel's log, connections as events of connection tracking. So a sandbox that floods has no influence on what others leave.
 
-import { refusalChains, trafficChains, trafficSets } from "./firewall-log.ts";
+import { MAX_INTERFACES, refusalChains, trafficChains, trafficSets } from "./firewall-log.ts";
 import type { NetworkNames } from "./names.ts";
 
 export interface ReasonedRange {
@@ -53,6 +55,8 @@ export interface FirewallOptions {
   readonly restricted: readonly Restriction[];
   /** Addresses of running sandboxes, which may be from an earlier pool. */
   readonly adopted: readonly string[];
+  /** Most connections of one sandbox to the outside at once. */
+  readonly maxConnections: number;
   /** Where the node's egress proxy listens, on every address of the host. */
   readonly egress: EgressPorts;
 }
@@ -84,6 +88,8 @@ export interface Restriction {
   readonly hostInterface: string;
   readonly closed: "everything" | readonly string[];
   readonly redirected?: Redirection;
+  /** Most connections to the outside at once. Default: as many as every sandbox may have. */
+  readonly maxConnections?: number;
   /** The addresses at which it may reach a proxy all the same. Others are closed: a proxy would lead to what is closed. */
   readonly proxiesAt: readonly string[];
 }
@@ -131,6 +137,11 @@ const CHAINS = [
     nameOf: ({ hostInterface }: OfInterface) => `via_${hostInterface}`,
     rulesOf: redirectionRules,
   },
+  {
+    map: "limited",
+    nameOf: ({ hostInterface }: OfInterface) => `max_${hostInterface}`,
+    rulesOf: limitRules,
+  },
 ] as const;
 
 function elementOf(restriction: OfInterface, nameOf: (of: OfInterface) => string): string {
@@ -147,6 +158,11 @@ function redirectionRules({ redirected }: Restriction): string[] {
     ...(dns ? ["meta l4proto { tcp, udp } th dport 53 goto to_resolver"] : []),
     ...(tcp.length > 0 ? [`${ports} goto to_proxy`] : []),
   ];
+}
+
+/** A limit of its own may also be higher than that of every sandbox. */
+function limitRules({ maxConnections }: Restriction): string[] {
+  return maxConnections === undefined ? [] : [`ct count over ${maxConnections} goto too_many`, "accept"];
 }
 
 /** They match what the sandbox sends, and what it receives in connections that it opened. */
@@ -176,6 +192,7 @@ export function firewallRules({
   proxies,
   restricted,
   adopted,
+  maxConnections,
   egress,
 }: FirewallOptions): string {
   const sandbox = `"${names.interfacePrefix}*"`;
@@ -195,6 +212,11 @@ ${trafficSets()}${refusalChains(names)}  chain cut {
     meta l4proto tcp ct state established reject with tcp reset
     drop
   }
+  chain too_many {
+    jump note_too_many_connections
+    meta l4proto tcp reject with tcp reset
+    drop
+  }
   chain to_proxy {
     meta l4proto tcp redirect to :${egress.proxy}
   }
@@ -204,6 +226,16 @@ ${trafficSets()}${refusalChains(names)}  chain cut {
 ${CHAINS.map((kind) => chainsAndMap(kind, restricted)).join("")}  chain redirected_here {
     type nat hook prerouting priority dstnat; policy accept;
     iifname vmap @redirected
+  }
+  set connections {
+    type ifname; size ${MAX_INTERFACES}; flags dynamic;
+  }
+  chain counted {
+    type filter hook prerouting priority filter; policy accept;
+    iifname != ${sandbox} accept
+    ct state != new accept
+    iifname vmap @limited
+    add @connections { iifname ct count over ${maxConnections} } goto too_many
   }
   chain spoofed {
     type filter hook prerouting priority raw; policy accept;

@@ -22,6 +22,7 @@ import { volumes } from "./040-volumes.ts";
 import { egress } from "./042-egress.ts";
 import { providerUsers } from "./044-provider-users.ts";
 import { audit } from "./047-audit.ts";
+import { networkLimits } from "./050-network-limits.ts";
 
 /** In order, never edited after a release; a new step is a new file. */
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -48,4 +49,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "042-egress": egress,
   "044-provider-users": providerUsers,
   "047-audit": audit,
+  "050-network-limits": networkLimits,
 };

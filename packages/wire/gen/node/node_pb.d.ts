@@ -446,6 +446,13 @@ export declare type SandboxOptions = Message<"skerry.node.v1.SandboxOptions"> & 
    * @generated from field: optional uint32 change_number = 23;
    */
   changeNumber?: number | undefined;
+
+  /**
+   * How much of the network it may use. Default: no limits of its own.
+   *
+   * @generated from field: optional skerry.node.v1.NetworkLimits network_limits = 24;
+   */
+  networkLimits?: NetworkLimits | undefined;
 };
 
 /**
@@ -453,6 +460,31 @@ export declare type SandboxOptions = Message<"skerry.node.v1.SandboxOptions"> & 
  * Use `create(SandboxOptionsSchema)` to create a new message.
  */
 export declare const SandboxOptionsSchema: GenMessage<SandboxOptions>;
+
+/**
+ * @generated from message skerry.node.v1.NetworkLimits
+ */
+export declare type NetworkLimits = Message<"skerry.node.v1.NetworkLimits"> & {
+  /**
+   * What it sends and what it receives, each: 10^6 bits per second. Default: no limit.
+   *
+   * @generated from field: optional uint32 bandwidth_mbps = 1;
+   */
+  bandwidthMbps?: number | undefined;
+
+  /**
+   * Connections to the outside at once, of all protocols. Default: those of every sandbox of the node.
+   *
+   * @generated from field: optional uint32 connections = 2;
+   */
+  connections?: number | undefined;
+};
+
+/**
+ * Describes the message skerry.node.v1.NetworkLimits.
+ * Use `create(NetworkLimitsSchema)` to create a new message.
+ */
+export declare const NetworkLimitsSchema: GenMessage<NetworkLimits>;
 
 /**
  * @generated from message skerry.node.v1.DnsServers

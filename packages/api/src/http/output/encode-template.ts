@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import type { ListedBuild, ListedTemplate, TagAssignment, TemplateAlias } from "@skerry/store";
 import type { Static } from "typebox";
 import { shownName } from "../../templates/reference.ts";
+import { encodeNetworkLimits } from "../input/network-limits.ts";
 import type { AssignmentSchema, TemplateBuildSchema, TemplateSchema } from "../template-schemas.ts";
 
 export const NIL_UUID = "00000000-0000-0000-0000-000000000000";
@@ -9,6 +10,7 @@ export const NIL_UUID = "00000000-0000-0000-0000-000000000000";
 /** A template as lists show it. */
 export function encodeTemplate(entry: ListedTemplate, agentVersion: string): Static<typeof TemplateSchema> {
   const { template, build, sizes } = entry;
+  const networkLimits = encodeNetworkLimits(template.networkLimits);
   return {
     templateID: template.id,
     buildID: build?.id ?? NIL_UUID,
@@ -27,6 +29,7 @@ export function encodeTemplate(entry: ListedTemplate, agentVersion: string): Sta
     buildStatus: entry.status ?? "waiting",
     isDefault: template.isDefault,
     ...(template.description === undefined ? {} : { description: template.description }),
+    ...(networkLimits ? { networkLimits } : {}),
   };
 }
 

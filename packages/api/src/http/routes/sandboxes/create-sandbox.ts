@@ -43,6 +43,7 @@ export async function answerCreate(
   assertNewSandbox(body, proxies);
   const timeoutSeconds = body.timeout ?? defaultTimeoutSeconds;
   await services.sandboxes.assertTimeout(teamOf(caller).id, timeoutSeconds);
+  await services.sandboxes.assertNetwork(teamOf(caller).id, optionsFrom(body, proxies));
   const template = parseTemplateReference(body.templateID);
   return await services.idempotency.answer(repeatable(request), {
     // The same for both versions, so that a client may repeat its request with the other one.

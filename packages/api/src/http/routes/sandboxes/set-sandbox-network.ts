@@ -15,7 +15,7 @@ export const setSandboxNetwork = defineOperation({
   summary: "Replace the rules for a sandbox's outgoing traffic",
   description:
     "Answers when the rules hold. A running sandbox loses the connections that they do not allow. A paused one has them when it is resumed. " +
-    "An absent list is empty. Whether the sandbox has internet access at all stays as it is unless it is given. After a failure the former rules hold.",
+    "An absent list is empty. Whether the sandbox has internet access at all, and its limits, stay as they are unless they are given. After a failure the former rules hold.",
   auth: ["apiKey"],
   scope: "sandboxes:write",
   params: SandboxIdParams,
@@ -26,7 +26,8 @@ export const setSandboxNetwork = defineOperation({
     const { id: teamId } = teamOf(request.caller);
     const proxies = services.proxies.rulesFor(teamId);
     // Refused before the sandbox is looked up.
-    withOutgoing({}, request.body, proxies);
+    const chosen = withOutgoing({}, request.body, proxies);
+    await services.sandboxes.assertNetwork(teamId, chosen);
     await services.sandboxes.changeOptions(teamId, sandboxIdOf(request.params), {
       change: (options) => withOutgoing(options, request.body, proxies),
       signal: request.signal,

@@ -1,5 +1,6 @@
 import { type Static, Type } from "typebox";
 import { parseTemplateReference } from "../../../templates/reference.ts";
+import { NetworkLimitsSchema, networkLimitsFrom } from "../../input/network-limits.ts";
 import { defineOperation, type OperationRequest } from "../../operation.ts";
 import { encodeNames } from "../../output/encode-template.ts";
 import { failures } from "../../output/responses.ts";
@@ -8,7 +9,10 @@ import type { ApiServices } from "../../services.ts";
 import { TemplateRefParams } from "../../template-schemas.ts";
 
 const BodySchema = Type.Object(
-  { public: Type.Optional(Type.Boolean({ description: "Whether every team may use the template." })) },
+  {
+    public: Type.Optional(Type.Boolean({ description: "Whether every team may use the template." })),
+    networkLimits: NetworkLimitsSchema,
+  },
   { title: "TemplateUpdate" },
 );
 
@@ -27,8 +31,9 @@ export const updateTemplate = defineOperation({
   ...common,
   id: "updateTemplate",
   path: "/v2/templates/{templateID}",
-  summary: "Publish a template, or make it private",
+  summary: "Publish a template, make it private, or limit the network of its sandboxes",
   description:
+    "`networkLimits` replaces the former limits, and counts for sandboxes that are created from then on. " +
     "A published template can be used by every team, by its id or its names with the namespace. Making it private frees the bare names that an " +
     "older client claimed for it. Without a body, nothing is changed.",
   responses: {
@@ -69,6 +74,7 @@ async function update(
   { claimsBareNames }: { readonly claimsBareNames: boolean },
 ): Promise<readonly string[]> {
   const teams = await services.teams.teamsOf(caller);
-  const change = { isPublic: body?.public, claimsBareNames };
+  const limits = body?.networkLimits === undefined ? undefined : networkLimitsFrom(body.networkLimits);
+  const change = { isPublic: body?.public, networkLimits: limits, claimsBareNames };
   return encodeNames(await services.templates.update(teams, parseTemplateReference(params.templateID), change)).names;
 }
