@@ -16,8 +16,8 @@ export async function limitBandwidth(
   const toAgent = `match ip dst ${addresses.guest}/32 match ip dport ${agentPort} 0xffff match ip src ${addresses.host}/32`;
   const fromAgent = `match ip dst ${addresses.host}/32 match ip sport ${agentPort} 0xffff`;
   // First the end that `limitedInterfaces` sees.
-  await tc(bandwidthLines({ device: hostInterface, mbps, unlimited: toAgent }));
-  await tc(bandwidthLines({ device: GUEST_DEVICE, mbps, unlimited: fromAgent }), ["-n", names.namespace(number)]);
+  await tc(bandwidthLines({ device: hostInterface, mbps, isGuestEnd: false, unlimited: toAgent }));
+  await tc(bandwidthLines({ device: GUEST_DEVICE, mbps, isGuestEnd: true, unlimited: fromAgent }), ["-n", names.namespace(number)]);
 }
 
 /** Ends the limit of a sandbox, if it has one. */

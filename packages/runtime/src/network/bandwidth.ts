@@ -6,6 +6,8 @@
 export interface LinkEnd {
   readonly device: string;
   readonly mbps: number;
+  /** Whether gVisor writes into the queue. */
+  readonly isGuestEnd: boolean;
   /** A match of tc's u32 classifier for what is not limited. */
   readonly unlimited: string;
 }
@@ -16,6 +18,8 @@ const BYTES_PER_MBIT = 1_000_000 / 8;
 /** A packet that is cut into many only when it leaves the host has up to 64 KiB, and a few of them must fit. */
 const MIN_BURST_BYTES = 65_536;
 const MIN_QUEUE_BYTES = 262_144;
+const MIN_QUEUE_PACKETS = 32;
+const PACKET_BYTES = 32_768;
 /** What is sent at once after a pause, and what waits at most, in seconds of the bandwidth. */
 const BURST_SECONDS = 0.01;
 const QUEUE_SECONDS = 0.05;
@@ -23,8 +27,13 @@ const QUEUE_SECONDS = 0.05;
 const QUANTUM_BYTES = 60_000;
 
 /** Lines for `tc -batch`, which replace what the device had. */
-export function bandwidthLines({ device, mbps, unlimited }: LinkEnd): string[] {
+export function bandwidthLines({ device, mbps, isGuestEnd, unlimited }: LinkEnd): string[] {
   const bytes = (seconds: number, least: number) => Math.round(Math.max(least, mbps * BYTES_PER_MBIT * seconds));
+  // gVisor gives up all packets that it was about to send when the kernel refuses one, also those of the API inside the sandbox. A queue that
+  // drops its oldest packet never refuses one.
+  const queue = isGuestEnd
+    ? `pfifo_head_drop limit ${Math.max(MIN_QUEUE_PACKETS, Math.ceil(bytes(QUEUE_SECONDS, 0) / PACKET_BYTES))}`
+    : `bfifo limit ${bytes(QUEUE_SECONDS, MIN_QUEUE_BYTES)}`;
   const burst = bytes(BURST_SECONDS, MIN_BURST_BYTES);
   return [
     // The kernel does not replace a token bucket by another one.
@@ -32,7 +41,7 @@ export function bandwidthLines({ device, mbps, unlimited }: LinkEnd): string[] {
     `qdisc replace dev ${device} root handle 1: htb default 2`,
     `class add dev ${device} parent 1: classid 1:1 htb rate ${UNLIMITED_MBPS}mbit quantum ${QUANTUM_BYTES}`,
     `class add dev ${device} parent 1: classid 1:2 htb rate ${mbps}mbit burst ${burst} cburst ${burst} quantum ${QUANTUM_BYTES}`,
-    `qdisc add dev ${device} parent 1:2 bfifo limit ${bytes(QUEUE_SECONDS, MIN_QUEUE_BYTES)}`,
+    `qdisc add dev ${device} parent 1:2 ${queue}`,
     `filter add dev ${device} parent 1: protocol ip prio 1 u32 match ip protocol 6 0xff ${unlimited} flowid 1:1`,
   ];
 }
