@@ -47,6 +47,7 @@ export interface ServeConfig {
   readonly maxTeamRequestsPerSecond: number;
   readonly logLevel: "debug" | "info" | "warn" | "error";
   readonly networkPool: string | undefined;
+  readonly ipv6: "auto" | "on" | "off";
   readonly dns: readonly string[];
   readonly allowPrivate: readonly string[];
   /** The limits of teams without a tier. */
@@ -131,6 +132,7 @@ export function parseServeConfig(env: Readonly<Record<string, string | undefined
     maxSandboxRequestsPerSecond: reader.integer("MAX_SANDBOX_REQUESTS_PER_SECOND", 2000, { min: 0, max: 1_000_000 }),
     logLevel: reader.choice("LOG_LEVEL", "info", ["debug", "info", "warn", "error"]),
     networkPool: reader.optional("NETWORK_POOL"),
+    ipv6: reader.choice("IPV6", "auto", ["auto", "on", "off"]),
     dns: reader.list("DNS", ["8.8.8.8"]),
     allowPrivate: reader.list("ALLOW_PRIVATE", []),
     limits: readLimits(reader),

@@ -9,7 +9,7 @@ import { errnoOf, PlatformError } from "@skerry/base";
 import { openFolderBlobStore } from "@skerry/blobs";
 import { chooseDiskLimit, type DiskLimitSetting, openLayerStore } from "@skerry/layers";
 import type { NodeConfig } from "@skerry/node";
-import { AGENT_MOUNT_POINT, type RuntimeName } from "@skerry/runtime";
+import { AGENT_MOUNT_POINT, hasIpv6, hasIpv6Route, type RuntimeName } from "@skerry/runtime";
 import { dataFolder } from "@skerry/setup/folder";
 import { instanceOf, readSetUpFile, setUpRuntimes } from "@skerry/setup/runtimes";
 import { type SiteSettings, siteNetworkOf } from "@skerry/setup/site-network";
@@ -25,6 +25,7 @@ export interface NodeSettings {
   readonly networkPool: string | undefined;
   readonly dns: readonly string[];
   readonly allowPrivate: readonly string[];
+  readonly ipv6: "auto" | "on" | "off";
   readonly limits: Pick<Limits, "sandboxConnections">;
   readonly readySlots: number;
   readonly diskLimit: DiskLimitSetting;
@@ -49,6 +50,11 @@ function realFolder(path: string): string {
     if (errnoOf(error) !== "ENOENT") throw error;
   }
   throw new PlatformError("config_invalid", `SKERRY_VOLUMES must be the absolute path of a directory, and ${path} is none`);
+}
+
+function ipv6Of({ ipv6 }: Pick<NodeSettings, "ipv6">): boolean {
+  if (ipv6 === "on" && !hasIpv6()) throw new PlatformError("config_invalid", "SKERRY_IPV6 is on, but the kernel of this host has no IPv6");
+  return ipv6 === "on" || (ipv6 === "auto" && hasIpv6Route());
 }
 
 /** Throws PlatformError("config_invalid") if the default runtime is not set up. */
@@ -80,6 +86,7 @@ export async function nodeConfigOf(settings: NodeSettings): Promise<NodeConfig> 
     networkPool: settings.networkPool,
     resolvers: settings.dns,
     allowPrivate: settings.allowPrivate,
+    ipv6: ipv6Of(settings),
     maxConnections: settings.limits.sandboxConnections ?? LIMITS.sandboxConnections.max,
     ...(site === undefined ? {} : { site }),
     images: imagePullConfigOf(settings.images),

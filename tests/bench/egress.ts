@@ -67,6 +67,7 @@ async function amongRules(count: number, internet: TestInternet): Promise<Row[]>
   const rules = {
     names,
     pool: "10.254.253.0/24",
+    ipv6: undefined,
     resolvers: [],
     proxies: [],
     adopted: [],

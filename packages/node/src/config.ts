@@ -25,6 +25,8 @@ export interface NodeConfig {
   readonly agents: AgentTrees;
   /** IPv4 prefix for sandboxes, or undefined to choose a free one. */
   readonly networkPool: string | undefined;
+  /** Whether sandboxes have IPv6. The host forwards it then. */
+  readonly ipv6: boolean;
   /** IPv4 addresses of the name servers that sandboxes use. */
   readonly resolvers: readonly string[];
   /** Addresses and prefixes of private networks that sandboxes may reach. */

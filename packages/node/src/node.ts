@@ -192,11 +192,13 @@ async function openNetwork(
     file: paths.network,
     wanted: config.networkPool,
     instance: config.instance,
+    ipv6: config.ipv6,
     isInUse,
   });
   const known = await proxies.look();
   await policy.adopt({
     pool: addresses.pool,
+    ipv6: addresses.ipv6,
     resolvers: config.resolvers,
     privateNetworks: config.allowPrivate ?? [],
     proxies: known,

@@ -63,6 +63,7 @@ export async function startNode(runtime: "gvisor" | "runc", options: NodeOptions
     networkPool: undefined,
     resolvers: ["8.8.8.8"],
     maxConnections: 8192,
+    ipv6: false,
     ...(options.site ? { site: options.site } : {}),
     readySlots: 1,
     diskLimit: "file",

@@ -10,7 +10,13 @@ const dir = () => {
   return made;
 };
 const choose = async (file: string, options: { wanted?: string; isInUse?: boolean } = {}): Promise<ChosenPool> => {
-  const chosen = await chooseAddressPool({ file, wanted: options.wanted, instance: "00c5", isInUse: options.isInUse ?? false });
+  const chosen = await chooseAddressPool({
+    file,
+    wanted: options.wanted,
+    instance: "00c5",
+    ipv6: false,
+    isInUse: options.isInUse ?? false,
+  });
   onTestFinished(() => chosen.reservation?.release());
   return chosen;
 };

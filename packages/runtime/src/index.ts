@@ -6,7 +6,7 @@ export { notSavable } from "./driver/saving-needs.ts";
 export { type GuestProcesses, sacrificeGuestsFirst, setNiceness, sparedProcesses } from "./guest-processes.privileged.ts";
 export { availableMemoryBytes, readHostFacts } from "./host-facts.privileged.ts";
 export { MemoryGroup } from "./memory-group.privileged.ts";
-export { type AddressPlan, planAddresses, type SlotAddresses } from "./network/addresses.ts";
+export { type AddressPlan, planAddresses, type SlotAddresses, shortIpv6 } from "./network/addresses.ts";
 export { freeBandwidth, limitBandwidth, limitedInterfaces } from "./network/bandwidth.privileged.ts";
 export {
   applyFirewall,
@@ -16,8 +16,17 @@ export {
   setProxies,
   unrestrictTraffic,
 } from "./network/firewall.privileged.ts";
-export { CLOSED_RANGES, type EgressPorts, type ProxyAddress, type Redirection, type Restriction } from "./network/firewall.ts";
+export {
+  ALL_IPV6,
+  CLOSED_RANGES,
+  type EgressPorts,
+  type Ipv6Restriction,
+  type ProxyAddress,
+  type Redirection,
+  type Restriction,
+} from "./network/firewall.ts";
 export { COUNTER_SETS, type CounterSet } from "./network/firewall-log.ts";
+export { hasIpv6, hasIpv6Route } from "./network/host-ipv6.privileged.ts";
 export { type NetworkNames, networkNames } from "./network/names.ts";
 export {
   createSlot,

@@ -13,6 +13,7 @@ const apply = (...restricted: Restriction[]) =>
   applyFirewall({
     names,
     pool: "10.254.0.0/16",
+    ipv6: undefined,
     resolvers: ["1.1.1.1"],
     maxConnections: 8,
     proxies: [{ address: "10.0.0.9", port: 3128 }],

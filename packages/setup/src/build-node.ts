@@ -108,6 +108,7 @@ export function idleNodeConfig(of: Pick<NodeConfig, "dir" | "instance" | "layers
     networkPool: undefined,
     resolvers: [],
     maxConnections: 8192,
+    ipv6: false,
     readySlots: 0,
     // Existing areas are recognized by what they are.
     diskLimit: "none",

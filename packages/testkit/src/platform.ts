@@ -82,8 +82,8 @@ export interface Platform extends RunningPlatform, AsyncDisposable {
   stop(): Promise<void>;
   /** Starts the processes that do not run, or those of one role, and waits until they answer. */
   start(role?: string): Promise<void>;
-  /** Stops and starts all processes. */
-  restart(): Promise<void>;
+  /** Stops and starts all processes, with changed SKERRY_ settings from then on. */
+  restart(settings?: Readonly<Record<string, string>>): Promise<void>;
   /** Stops, cleans up, and throws when anything of the platform is left on the host. */
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -145,8 +145,9 @@ async function createPlatform(folder: DataFolder, options: StartPlatformOptions)
     start: async (role) => {
       for (const process of processes) if (role === undefined || process.has(role)) await process.start();
     },
-    restart: async () => {
+    restart: async (changed = {}) => {
       await platform.stop();
+      for (const process of processes) process.set(changed);
       await platform.start();
     },
     [Symbol.asyncDispose]: async () => {
@@ -206,7 +207,7 @@ interface ServeProcessOptions {
 /** One `skerry serve`. */
 class ServeProcess {
   readonly #roles: readonly string[];
-  readonly #env: Readonly<Record<string, string>>;
+  #env: Readonly<Record<string, string>>;
   readonly #folder: DataFolder;
   readonly #ports: Platform["ports"];
   readonly #armable: boolean;
@@ -230,6 +231,11 @@ class ServeProcess {
 
   get #running(): boolean {
     return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+
+  /** Changes variables for the next start. */
+  set(changed: Readonly<Record<string, string>>): void {
+    this.#env = { ...this.#env, ...changed };
   }
 
   async start(): Promise<void> {

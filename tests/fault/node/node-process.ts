@@ -46,6 +46,7 @@ export async function nodeConfigOf(options: NodeProcessOptions): Promise<NodeCon
     networkPool: undefined,
     resolvers: ["8.8.8.8"],
     maxConnections: 8192,
+    ipv6: false,
     readySlots: 1,
     diskLimit: "file",
     readyAreas: 1,

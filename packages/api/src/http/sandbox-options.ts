@@ -33,7 +33,7 @@ export const OptionFields = {
 
 const AddressFields = {
   allowOut: addresses(
-    "What the sandbox may reach although `denyOut` denies it: IPv4 addresses and prefixes, and names such as `example.com`, `*.example.com` for all names below it, and `*`. Names need `0.0.0.0/0` in `denyOut`. At most 1000.",
+    "What the sandbox may reach although `denyOut` denies it: addresses and prefixes, and names such as `example.com`, `*.example.com` for all names below it, and `*`. Names need `0.0.0.0/0` in `denyOut`. At most 1000.",
   ),
   denyOut: addresses(
     "Addresses and prefixes that the sandbox may not reach. `0.0.0.0/0` is everything, of IPv4 and of IPv6. At most 1000.",

@@ -5,6 +5,7 @@ import type { NetworkNames, NetworkSlot } from "@skerry/runtime";
 import type { EgressRecord } from "../egress/egress-record.ts";
 import { type EgressBatch, EgressBook } from "./egress-book.ts";
 import { KernelEgress } from "./kernel-egress.privileged.ts";
+import type { SandboxPrefixes } from "./netfilter-messages.ts";
 
 type Slot = Pick<NetworkSlot, "addresses" | "hostInterface">;
 
@@ -26,8 +27,8 @@ export class EgressLog {
     this.#kernel = new KernelEgress({ ...deps, book: this.#book });
   }
 
-  /** Preconditions: the firewall is in place. `prefixes`: the addresses of sandboxes. */
-  start(prefixes: readonly string[]): void {
+  /** Preconditions: the firewall is in place. */
+  start(prefixes: SandboxPrefixes): void {
     this.#kernel.start(prefixes);
   }
 

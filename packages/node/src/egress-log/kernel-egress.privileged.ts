@@ -7,7 +7,7 @@
 import { readFileSync } from "node:fs";
 import { asError, errnoOf, type Logger } from "@skerry/base";
 import { type FilterInstruction, NetlinkSocket, NLM_F_ACK, NLM_F_DUMP } from "@skerry/base/netlink";
-import { COUNTER_SETS, type CounterSet, type NetworkNames } from "@skerry/runtime";
+import { COUNTER_SETS, type CounterSet, type NetworkNames, type NetworkSlot } from "@skerry/runtime";
 import type { EgressBook } from "./egress-book.ts";
 import {
   CONNECTION_GROUPS,
@@ -17,6 +17,7 @@ import {
   logConfig,
   loggedPacket,
   MESSAGE,
+  type SandboxPrefixes,
   type TrackedConnection,
   trackedConnection,
 } from "./netfilter-messages.ts";
@@ -66,8 +67,8 @@ export class KernelEgress {
     this.#deps = deps;
   }
 
-  /** Preconditions: the firewall is in place. Its counters begin with 0. `prefixes`: the addresses of sandboxes. */
-  start(prefixes: readonly string[]): void {
+  /** Preconditions: the firewall is in place. Its counters begin with 0. */
+  start(prefixes: SandboxPrefixes): void {
     const opened: NetlinkSocket[] = [];
     const open = (options: { readonly groups?: number; readonly filter?: readonly FilterInstruction[] } = {}) => {
       const socket = new NetlinkSocket({ ...options, receiveBytes: RECEIVE_BYTES });
@@ -88,13 +89,13 @@ export class KernelEgress {
   }
 
   /** A container got this slot. */
-  arrive({ hostInterface, addresses }: { readonly hostInterface: string; readonly addresses: { readonly guest: string } }): void {
+  arrive({ hostInterface, addresses }: Pick<NetworkSlot, "addresses" | "hostInterface">): void {
     const known = this.#interfaces.get(hostInterface);
     if (known?.address === addresses.guest) return;
     const none = () => ({ opened: 0, refused: 0 });
     const arrived = { address: addresses.guest, counts: ZERO, reported: none(), told: none(), counted: none() };
     this.#interfaces.set(hostInterface, arrived);
-    this.#addresses.set(addresses.guest, arrived);
+    for (const address of [addresses.guest, addresses.ipv6?.guest]) if (address !== undefined) this.#addresses.set(address, arrived);
   }
 
   /** Writes down everything that happened until now at one interface, or at all. */
@@ -148,7 +149,7 @@ export class KernelEgress {
     const connection = trackedConnection(body);
     const at = connection && this.#addresses.get(connection.from);
     if (!at || connection.isRedirected) return;
-    if (type === MESSAGE.connectionEnd) this.#onEnd(connection);
+    if (type === MESSAGE.connectionEnd) this.#onEnd(at, connection);
     else this.#onNew(at, connection);
   }
 
@@ -167,10 +168,10 @@ export class KernelEgress {
     this.#deps.book.add(at.address, { timeMs: Date.now(), ...about, verdict: "refused", rule: reason });
   }
 
-  #onEnd({ id, from, protocol, address, port, sentBytes, receivedBytes }: TrackedConnection): void {
+  #onEnd(at: Interface, { id, protocol, address, port, sentBytes, receivedBytes }: TrackedConnection): void {
     const timeMs = this.#begun.get(id) ?? Date.now();
     this.#begun.delete(id);
-    this.#deps.book.add(from, { timeMs, protocol, name: "", address, port, sentBytes, receivedBytes, verdict: "allowed", rule: "" });
+    this.#deps.book.add(at.address, { timeMs, protocol, name: "", address, port, sentBytes, receivedBytes, verdict: "allowed", rule: "" });
   }
 
   #interfaceOf(index: number): Interface | undefined {

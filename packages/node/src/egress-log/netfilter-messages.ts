@@ -1,13 +1,14 @@
 // Reads the messages of netfilter: packets of the firewall's log, events of connection tracking, and counters in sets.
 
-import { isIPv4 } from "node:net";
 import { attribute, attributesOf, type FilterInstruction, listAttributes } from "@skerry/base/netlink";
+import { shortIpv6 } from "@skerry/runtime";
 import type { EgressRecord } from "../egress/egress-record.ts";
 
 // From linux/netfilter/nfnetlink.h and its neighbours.
 const GENERIC_BYTES = 4;
 const NFPROTO_INET = 1;
 const AF_INET = 2;
+const AF_INET6 = 10;
 const INTERFACE_BYTES = 16;
 const SUBSYSTEM = { conntrack: 1, log: 4, tables: 10 } as const;
 const typeOf = (subsystem: number, message: number) => (subsystem << 8) | message;
@@ -78,11 +79,18 @@ export function elementsAsked(table: string, set: string, hostInterface?: string
   return Buffer.concat([...all, attribute(3, attribute(1, attribute(1, attribute(1, key))))]);
 }
 
+/** Where the addresses of sandboxes are. */
+export interface SandboxPrefixes {
+  readonly ipv4: readonly string[];
+  /** Of 64 bits. */
+  readonly ipv6: string | undefined;
+}
+
 /**
  * Lets only connections through that a sandbox opened: with a source address in one of the prefixes. Sandboxes have the odd addresses of the pool.
  * So the connections of other programs on the host cost this process nothing.
  */
-export function connectionFilter(prefixes: readonly string[]): FilterInstruction[] {
+export function connectionFilter({ ipv4: prefixes, ipv6 }: SandboxPrefixes): FilterInstruction[] {
   const known = prefixes.slice(0, MAX_PREFIXES).map((prefix) => {
     const [address = "", length = "32"] = prefix.split("/");
     const number = Buffer.from(address.split(".").map(Number)).readUInt32BE();
@@ -90,10 +98,23 @@ export function connectionFilter(prefixes: readonly string[]): FilterInstruction
     return { mask, value: ((number | 1) & mask) >>> 0 };
   });
   const instruction = (code: number, k: number, jt = 0, jf = 0) => ({ code, jt, jf, k });
+  const [high, low] = ipv6 === undefined ? [0, 0] : wordsOf(ipv6);
+  const ofIpv6 =
+    ipv6 === undefined
+      ? [instruction(RETURN, 0)]
+      : [
+          instruction(JUMP_IF_EQUAL, AF_INET6, 0, 4),
+          instruction(LOAD_WORD, SOURCE_OFFSET),
+          instruction(JUMP_IF_EQUAL, high, 0, 2),
+          instruction(LOAD_WORD, SOURCE_OFFSET + 4),
+          instruction(JUMP_IF_EQUAL, low, 1, 0),
+          instruction(RETURN, 0),
+          instruction(RETURN, WHOLE_MESSAGE),
+        ];
   return [
     instruction(LOAD_BYTE, FAMILY_OFFSET),
-    instruction(JUMP_IF_EQUAL, AF_INET, 1),
-    instruction(RETURN, 0),
+    instruction(JUMP_IF_EQUAL, AF_INET, ofIpv6.length),
+    ...ofIpv6,
     ...known.flatMap(({ mask, value }) => [
       instruction(LOAD_WORD, SOURCE_OFFSET),
       instruction(AND, mask),
@@ -113,9 +134,15 @@ export function loggedPacket(body: Buffer): LoggedPacket | undefined {
   return { interfaceIndex: attributes.get(4)?.readUInt32BE() ?? 0, reason, ...packet };
 }
 
-/** Undefined for connections of other protocols than IPv4. */
+/** The first 64 bits of a prefix. */
+function wordsOf(prefix: string): [number, number] {
+  const groups = (prefix.split("::")[0] ?? "").split(":").map((group) => Number.parseInt(group, 16));
+  const [a = 0, b = 0, c = 0, d = 0] = groups;
+  return [a * 65_536 + b, c * 65_536 + d];
+}
+
+/** Undefined for what is no connection of IP. */
 export function trackedConnection(body: Buffer): TrackedConnection | undefined {
-  if (body[0] !== AF_INET) return undefined;
   const attributes = attributesOf(body.subarray(GENERIC_BYTES));
   const sent = tupleOf(attributes.get(1));
   const answered = tupleOf(attributes.get(2));
@@ -158,14 +185,13 @@ function destinationOf(packet: Buffer): Omit<LoggedPacket, "interfaceIndex" | "r
     return { ...portOf(packet[9] ?? 0, packet.subarray(headBytes)), address };
   }
   if (version === 6 && packet.length >= 40) {
-    const address = Array.from({ length: 8 }, (_, at) => packet.readUInt16BE(24 + 2 * at).toString(16)).join(":");
-    return { ...portOf(packet[6] ?? 0, packet.subarray(40)), address: shortIpv6(address) };
+    return { ...portOf(packet[6] ?? 0, packet.subarray(40)), address: ipv6Text(packet.subarray(24, 40)) };
   }
   return undefined;
 }
 
-function shortIpv6(address: string): string {
-  return new URL(`http://[${address}]/`).hostname.slice(1, -1);
+function ipv6Text(bytes: Buffer): string {
+  return shortIpv6(Array.from({ length: 8 }, (_, at) => bytes.readUInt16BE(2 * at).toString(16)).join(":"));
 }
 
 function portOf(number: number, content: Buffer): { protocol: Protocol; port: number } {
@@ -178,9 +204,16 @@ function tupleOf(bytes: Buffer | undefined) {
   const tuple = attributesOf(bytes ?? Buffer.alloc(0));
   const ip = attributesOf(tuple.get(1) ?? Buffer.alloc(0));
   const transport = attributesOf(tuple.get(2) ?? Buffer.alloc(0));
-  const [source, destination] = [ipv4(ip.get(1)), ipv4(ip.get(2))];
-  if (!isIPv4(source) || !isIPv4(destination)) return undefined;
+  const [source, destination] = [addressIn(ip, 1), addressIn(ip, 2)];
+  if (source === undefined || destination === undefined) return undefined;
   return { source, destination, protocol: transport.get(1)?.[0] ?? 0, port: transport.get(3)?.readUInt16BE() ?? 0 };
+}
+
+/** The source (1) or the destination (2) of a connection. Those of IPv6 are the two attributes after them. */
+function addressIn(ip: ReadonlyMap<number, Buffer>, which: 1 | 2): string | undefined {
+  const [ofIpv4, ofIpv6] = [ip.get(which), ip.get(which + 2)];
+  if (ofIpv4?.length === 4) return ipv4(ofIpv4);
+  return ofIpv6?.length === 16 ? ipv6Text(ofIpv6) : undefined;
 }
 
 function bytesOf(counters: Buffer | undefined): number {

@@ -4,6 +4,7 @@
 
 import { PlatformError, Secret } from "@skerry/base";
 import {
+  ALL_IPV6,
   applyFirewall,
   forgetConnections,
   freeBandwidth,
@@ -19,6 +20,7 @@ import {
 } from "@skerry/runtime";
 import { AGENT_PORT, ALL_IPV4, type Ipv4Range, ipv4RangeText, parseIpv4Range, withoutRanges } from "@skerry/wire";
 import { headerRulesOf, networkLimitsOf, outgoingProxyOf, type SandboxOptions, type SandboxSecrets } from "@skerry/wire/node";
+import ipaddr from "ipaddr.js";
 import type { EgressProxy } from "../egress/egress-proxy.ts";
 import { hostName, NameRules } from "../egress/names.ts";
 import type { EgressPolicy } from "../egress/policy.ts";
@@ -27,8 +29,9 @@ import type { EgressLog } from "../egress-log/egress-log.ts";
 import type { Interceptions } from "../interception/interceptions.ts";
 
 export interface AdoptedNetwork {
-  /** Address prefix of the slots. */
+  /** Address prefixes of the slots. Without that of IPv6, nothing of it passes. */
   readonly pool: string;
+  readonly ipv6: string | undefined;
   readonly resolvers: readonly string[];
   /** Those that the operator opened to sandboxes. */
   readonly privateNetworks: readonly string[];
@@ -76,7 +79,7 @@ export class NetworkPolicy {
   }
 
   /** Replaces the rules of a former daemon in one step. The policies of the sandboxes that run already hold without a gap. */
-  async adopt({ pool, resolvers, privateNetworks, proxies, maxConnections, sandboxes }: AdoptedNetwork): Promise<void> {
+  async adopt({ pool, ipv6, resolvers, privateNetworks, proxies, maxConnections, sandboxes }: AdoptedNetwork): Promise<void> {
     this.#restricted.clear();
     this.#bandwidths.clear();
     const adopted = sandboxes.map(({ slot }) => slot.addresses.guest);
@@ -90,8 +93,19 @@ export class NetworkPolicy {
       this.#interceptions.setRules(slot.addresses.guest, headerRulesOf(options));
       restricted.push(rules.restriction);
     }
-    await applyFirewall({ names: this.#names, pool, resolvers, privateNetworks, proxies, restricted, adopted, maxConnections, egress });
-    this.#egressLog.start([pool, ...adopted]);
+    await applyFirewall({
+      names: this.#names,
+      pool,
+      ipv6,
+      resolvers,
+      privateNetworks,
+      proxies,
+      restricted,
+      adopted,
+      maxConnections,
+      egress,
+    });
+    this.#egressLog.start({ ipv4: [pool, ...adopted], ipv6 });
     // Those of a former daemon, which may have ended within a change.
     const limited = await limitedInterfaces(this.#names);
     for (const { slot, options } of sandboxes) {
@@ -157,7 +171,7 @@ export class NetworkPolicy {
   async release(slot: NetworkSlot): Promise<void> {
     this.#proxy.remove(slot.addresses.guest);
     this.#interceptions.remove(slot.addresses.guest);
-    await forgetConnections(slot.addresses.guest);
+    await forgetConnections(slot.addresses);
     this.#egressLog.leave(slot);
     await this.#lift(slot);
     await this.#setBandwidth(slot, undefined);
@@ -183,29 +197,32 @@ export class NetworkPolicy {
   }
 }
 
-/** Undefined when the sandbox may reach everything that any sandbox can. IPv6 needs no rule, because no sandbox has it. */
+/** Undefined when the sandbox may reach everything that any sandbox can. */
 function rulesOf({ hostInterface }: NetworkSlot, options: SandboxOptions): Rules | undefined {
   const { allowInternetAccess = true, allowOut = [], denyOut = [] } = options;
   const names = new NameRules(allowOut.filter((entry) => isName(entry)));
   // Undefined: the node's own.
   const nameServers = options.dnsServers && (options.dnsServers.addresses ?? []);
   const openServers = names.isEmpty ? [] : (nameServers ?? []);
-  const allowed = rangesOf([...allowOut.filter((entry) => !isName(entry)), ...openServers]);
-  const denied = withoutRanges(
-    [...rangesOf(denyOut.filter((entry) => !entry.includes(":"))), ...(allowInternetAccess ? [] : [ALL_IPV4])],
-    [],
-  );
+  const allowed = rangesOf([...allowOut.filter((entry) => !isName(entry) && !isIpv6(entry)), ...openServers]);
+  const denied = withoutRanges([...rangesOf(denyOut.filter((entry) => !isIpv6(entry))), ...(allowInternetAccess ? [] : [ALL_IPV4])], []);
   const closed = withoutRanges(denied, allowed);
+  const isAllDenied = isEverything(denied);
   const proxy = outgoingProxyOf(options);
   const hasHeaderRules = headerRulesOf(options).length > 0;
   const { connections: maxConnections } = networkLimitsOf(options);
   const limits = maxConnections === undefined ? {} : { maxConnections };
-  if (closed.length === 0 && !hasHeaderRules && !proxy) {
+  const ipv6 = {
+    open: widestOf(allowOut.filter(isIpv6)),
+    closed: widestOf([...denyOut.filter(isIpv6), ...(isAllDenied ? [ALL_IPV6] : [])]),
+    // The egress proxy reads connections of IPv4. A program that is refused takes that.
+    closedPorts: hasHeaderRules ? HTTPS_PORTS : [],
+  };
+  if (closed.length === 0 && ipv6.closed.length === 0 && !hasHeaderRules && !proxy) {
     return maxConnections === undefined
       ? undefined
       : { restriction: { hostInterface, closed: [], proxiesAt: [], ...limits }, egress: OPEN };
   }
-  const isAllDenied = isEverything(denied);
   const egress = { names, closed, isAllDenied, hasHeaderRules, proxy };
   // The egress proxy decides about every TCP connection and every question for names. Nothing else leaves the sandbox.
   if (proxy) {
@@ -223,6 +240,7 @@ function rulesOf({ hostInterface }: NetworkSlot, options: SandboxOptions): Rules
     restriction: {
       hostInterface,
       closed: isEverything(closed) ? "everything" : closed.map(ipv4RangeText),
+      ipv6,
       proxiesAt: open,
       ...limits,
       ...redirectionOf({ hasNames: !names.isEmpty, hasHeaders: hasHeaderRules, dns: nameServers === undefined, open }),
@@ -248,6 +266,26 @@ function redirectionOf(rules: {
   return { redirected: { tcp: hasNames ? NAMED_PORTS : [], dns: hasNames && dns, except: open, always: hasHeaders ? HTTPS_PORTS : [] } };
 }
 
+function isIpv6(entry: string): boolean {
+  return entry.includes(":");
+}
+
+/** The prefixes of IPv6 that are in no other one of the list. Throws for what is no address, as \`rangesOf\`. */
+function widestOf(entries: readonly string[]): string[] {
+  const widest: { readonly prefix: [ipaddr.IPv6, number]; readonly entry: string }[] = [];
+  const all = entries.map((entry) => ({ entry, prefix: ipv6Prefix(entry) }));
+  for (const one of all.toSorted((a, b) => a.prefix[1] - b.prefix[1])) {
+    if (!widest.some(({ prefix }) => one.prefix[0].match(prefix))) widest.push(one);
+  }
+  return widest.map(({ prefix: [address, length] }) => `${address.toString()}/${length}`);
+}
+
+function ipv6Prefix(entry: string): [ipaddr.IPv6, number] {
+  const [address = "", length = "128"] = entry.split("/");
+  if (!ipaddr.IPv6.isValid(address) || !(Number(length) <= 128)) throw unknownAddress(entry);
+  return [ipaddr.IPv6.parse(address), Number(length)];
+}
+
 /** Entries are checked by the API. What is neither a name nor an address is refused below. */
 function isName(entry: string): boolean {
   return entry === "*" || hostName(entry.replace(/^\*\./, "")) !== undefined;
@@ -258,9 +296,10 @@ function rangesOf(entries: readonly string[]): Ipv4Range[] {
   return entries.map((entry) => {
     const range = parseIpv4Range(entry);
     if (range) return range;
-    throw new PlatformError(
-      "invalid_argument",
-      `the network policy has an address that this version does not know: ${entry.slice(0, 100)}`,
-    );
+    throw unknownAddress(entry);
   });
+}
+
+function unknownAddress(entry: string): PlatformError {
+  return new PlatformError("invalid_argument", `the network policy has an address that this version does not know: ${entry.slice(0, 100)}`);
 }

@@ -14,6 +14,8 @@ export interface PoolChoiceOptions {
   /** The configured pool. */
   readonly wanted: string | undefined;
   readonly instance: string;
+  /** Whether slots have IPv6. */
+  readonly ipv6: boolean;
   /** Whether sandboxes have addresses of the recorded pool. */
   readonly isInUse: boolean;
 }
@@ -23,17 +25,17 @@ export interface PoolChoiceOptions {
  * is not in use is given up when another process has reserved it since. The caller releases the reservation when the node stops. Throws
  * PlatformError("network_pool_empty").
  */
-export async function chooseAddressPool({ file, wanted, instance, isInUse }: PoolChoiceOptions): Promise<ChosenPool> {
+export async function chooseAddressPool({ file, wanted, instance, ipv6, isInUse }: PoolChoiceOptions): Promise<ChosenPool> {
   const known = readNetworkPool(file);
   const chosen = wanted ?? known;
   if (chosen !== undefined) {
-    const plan = planAddresses({ wanted: chosen, instance, routed: [] });
+    const plan = planAddresses({ wanted: chosen, instance, ipv6, routed: [] });
     const reservation = await reservePool(plan.pool);
     if (reservation || wanted !== undefined || isInUse) return record({ plan, reservation });
   }
   const taken = await routedPrefixes();
   for (;;) {
-    const plan = planAddresses({ wanted: undefined, instance, routed: taken });
+    const plan = planAddresses({ wanted: undefined, instance, ipv6, routed: taken });
     const reservation = await reservePool(plan.pool);
     if (reservation) return record({ plan, reservation });
     taken.push(plan.pool);

@@ -59,7 +59,11 @@ function isOptions(value: unknown): boolean {
 
 const SLOT = Type.Object({
   number: Type.Integer(),
-  addresses: Type.Object({ host: Type.String(), guest: Type.String() }),
+  addresses: Type.Object({
+    host: Type.String(),
+    guest: Type.String(),
+    ipv6: Type.Optional(Type.Object({ host: Type.String(), guest: Type.String() })),
+  }),
   hostInterface: Type.String(),
   namespacePath: Type.String(),
   userNamespace: Type.Optional(Type.Object({ path: Type.String(), idBase: Type.Integer() })),

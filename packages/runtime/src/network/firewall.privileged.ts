@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { runCommand, SubprocessError } from "@skerry/base";
+import type { SlotAddresses } from "./addresses.ts";
 import {
   type FirewallOptions,
   firewallRules,
@@ -12,6 +13,7 @@ import {
   restrictRules,
   unrestrictRules,
 } from "./firewall.ts";
+import { forwardIpv6 } from "./host-ipv6.privileged.ts";
 import type { NetworkNames } from "./names.ts";
 
 /** Replaces the table of the instance atomically, and enables packet forwarding on the host. */
@@ -19,6 +21,7 @@ export async function applyFirewall(options: FirewallOptions): Promise<void> {
   await nft(firewallRules(options));
   // Forwarding stays enabled afterwards, because other programs on the host may rely on it by then.
   writeFileSync("/proc/sys/net/ipv4/ip_forward", "1");
+  if (options.ipv6 !== undefined) forwardIpv6();
 }
 
 /** Replaces the proxies that sandboxes may reach. Open connections continue. */
@@ -54,14 +57,18 @@ export async function unrestrictTraffic(names: NetworkNames, hostInterface: stri
  * Removes the connections of an ended sandbox from the kernel's tracking table. Otherwise the next sandbox with this address would receive
  * their replies, and could use them to pass the firewall, which accepts packets of known connections.
  */
-export async function forgetConnections(guestAddress: string): Promise<void> {
-  for (const side of ["--orig-src", "--orig-dst"]) {
-    try {
-      await runCommand("conntrack", ["--delete", side, guestAddress]);
-    } catch (error) {
-      // conntrack exits with 1 when there were no connections.
-      if (!(error instanceof SubprocessError) || !/\b0 flow entries have been deleted/.test(error.stderr)) throw error;
-    }
+export async function forgetConnections({ guest, ipv6 }: SlotAddresses): Promise<void> {
+  const families = [["ipv4", guest], ...(ipv6 ? [["ipv6", ipv6.guest]] : [])] as const;
+  const sides = ["--orig-src", "--orig-dst"].flatMap((side) => families.map(([family, address]) => ["--family", family, side, address]));
+  await Promise.all(sides.map((about) => forgetSome(about)));
+}
+
+async function forgetSome(about: readonly string[]): Promise<void> {
+  try {
+    await runCommand("conntrack", ["--delete", ...about]);
+  } catch (error) {
+    // conntrack exits with 1 when there were no connections.
+    if (!(error instanceof SubprocessError) || !/\b0 flow entries have been deleted/.test(error.stderr)) throw error;
   }
 }
 

@@ -4,6 +4,7 @@
 //   sandbox -> host              only replies in connections that the host opened, except a configured proxy
 //   sandbox -> sandbox           no
 //   sandbox -> private ranges    no (other hosts of the site, cloud metadata), except the configured resolvers, proxies and networks
+//   sandbox -> IPv6              as above: only global addresses, and nothing at all when the node has no IPv6 for sandboxes
 //   sandbox -> public internet   yes, with the address of the host, except what the chain of its interface in `restricted` closes
 //   others  -> sandbox           no; only root on the host opens connections to sandbox addresses
 //   sandbox -> egress proxy      only what its redirection sends there; nobody else may connect to the proxy
@@ -35,6 +36,15 @@ export const CLOSED_RANGES: readonly ReasonedRange[] = [
   { range: "224.0.0.0/3", why: "multicast, reserved, broadcast" },
 ];
 
+/** What every sandbox may reach over IPv6: the global addresses, but for those that lead to others of IPv4. Everything else is closed. */
+const GLOBAL_IPV6 = "2000::/3";
+const CLOSED_GLOBAL_IPV6: readonly ReasonedRange[] = [
+  { range: "2001::/23", why: "protocol assignments, such as Teredo (RFC 2928)" },
+  { range: "2002::/16", why: "6to4 (RFC 3056)" },
+];
+/** Everything of IPv6. */
+export const ALL_IPV6 = "::/0";
+
 /** A listener that sandboxes with internet access may reach, wherever it is. */
 export interface ProxyAddress {
   readonly address: string;
@@ -45,6 +55,8 @@ export interface FirewallOptions {
   readonly names: NetworkNames;
   /** Prefix of the addresses of sandboxes. */
   readonly pool: string;
+  /** Prefix of their addresses of IPv6. Undefined: they have none, and nothing of it passes. */
+  readonly ipv6: string | undefined;
   /** Name servers. They may have private addresses. */
   readonly resolvers: readonly string[];
   /** Addresses and prefixes that are open although their range is closed. Other sandboxes and the host stay closed. */
@@ -87,11 +99,21 @@ export interface Redirection {
 export interface Restriction {
   readonly hostInterface: string;
   readonly closed: "everything" | readonly string[];
+  readonly ipv6?: Ipv6Restriction;
   readonly redirected?: Redirection;
   /** Most connections to the outside at once. Default: as many as every sandbox may have. */
   readonly maxConnections?: number;
   /** The addresses at which it may reach a proxy all the same. Others are closed: a proxy would lead to what is closed. */
   readonly proxiesAt: readonly string[];
+}
+
+/** Of IPv6, addresses and prefixes. No entry of a list is within another one of it. Nothing of IPv6 is redirected. */
+export interface Ipv6Restriction {
+  /** Open although they are in `closed`. */
+  readonly open: readonly string[];
+  readonly closed: readonly string[];
+  /** Ports of TCP that are closed at all addresses, because the egress proxy would have to see their connections. */
+  readonly closedPorts: readonly number[];
 }
 
 /** Makes the restriction of an interface this one, in one transaction, whether or not it had one before. */
@@ -153,6 +175,7 @@ function redirectionRules({ redirected }: Restriction): string[] {
   const { tcp, dns, except, always = [] } = redirected;
   const ports = tcp === "all" ? "meta l4proto tcp" : `tcp dport { ${tcp.join(", ")} }`;
   return [
+    "meta nfproto ipv6 return",
     ...(always.length > 0 ? [`tcp dport { ${always.join(", ")} } goto to_proxy`] : []),
     ...(except.length > 0 ? [`ip daddr { ${except.join(", ")} } return`] : []),
     ...(dns ? ["meta l4proto { tcp, udp } th dport 53 goto to_resolver"] : []),
@@ -166,17 +189,29 @@ function limitRules({ maxConnections }: Restriction): string[] {
 }
 
 /** They match what the sandbox sends, and what it receives in connections that it opened. */
-function restrictionRules({ hostInterface, closed, proxiesAt }: Restriction): string[] {
+function restrictionRules({ hostInterface, closed, ipv6, proxiesAt }: Restriction): string[] {
   const [sent, received] = [`iifname "${hostInterface}"`, `oifname "${hostInterface}"`];
-  if (closed === "everything") return [`${sent} goto cut`, `${received} goto cut`];
-  if (closed.length === 0) return [];
+  const ofIpv6 = ipv6 ? ipv6Rules(ipv6, { sent, received }) : [];
+  if (closed === "everything") return [...ofIpv6, `${sent} goto cut`, `${received} goto cut`];
+  if (closed.length === 0) return ofIpv6;
   const ranges = `{ ${closed.join(", ")} }`;
   const elsewhere = proxiesAt.length > 0 ? `ip daddr != { ${proxiesAt.join(", ")} } ` : "";
   return [
+    ...ofIpv6,
     `${sent} ip daddr ${ranges} goto cut`,
     `${received} ip saddr ${ranges} goto cut`,
     `${sent} ${elsewhere}ip daddr . tcp dport @proxies goto cut`,
   ];
+}
+
+function ipv6Rules({ open, closed, closedPorts }: Ipv6Restriction, { sent, received }: { sent: string; received: string }): string[] {
+  const each = (addresses: readonly string[], verdict: string) => {
+    if (addresses.length === 0) return [];
+    const matches = (field: string) => (addresses.includes(ALL_IPV6) ? "meta nfproto ipv6" : `ip6 ${field} { ${addresses.join(", ")} }`);
+    return [`${sent} ${matches("daddr")} ${verdict}`, `${received} ${matches("saddr")} ${verdict}`];
+  };
+  const ports = closedPorts.length > 0 ? [`${sent} meta nfproto ipv6 tcp dport { ${closedPorts.join(", ")} } goto cut`] : [];
+  return [...ports, ...each(open, "return"), ...each(closed, "goto cut")];
 }
 
 /** The elements of the set of proxies, as nft writes them. */
@@ -187,6 +222,7 @@ export function proxyElements(proxies: readonly ProxyAddress[]): string {
 export function firewallRules({
   names,
   pool,
+  ipv6,
   resolvers,
   privateNetworks = [],
   proxies,
@@ -210,7 +246,14 @@ ${proxies.length > 0 ? `    elements = { ${proxyElements(proxies)} }\n` : ""}  }
 ${trafficSets()}${refusalChains(names)}  chain cut {
     iifname ${sandbox} jump note_address_closed
     meta l4proto tcp ct state established reject with tcp reset
+    meta nfproto ipv6 meta l4proto tcp reject with tcp reset
     drop
+  }
+  chain neighbour_or_spoofed {
+    icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } ip6 hoplimit 255 accept
+    ip6 saddr { ::, fe80::/10 } drop
+    ip6 daddr ff00::/8 drop
+    fib saddr . iif oif missing goto refuse_spoofed_address
   }
   chain too_many {
     jump note_too_many_connections
@@ -239,13 +282,14 @@ ${CHAINS.map((kind) => chainsAndMap(kind, restricted)).join("")}  chain redirect
   }
   chain spoofed {
     type filter hook prerouting priority raw; policy accept;
-    iifname ${sandbox} meta nfproto ipv6 goto refuse_no_ipv6
+    iifname ${sandbox} meta nfproto ipv6 goto ${ipv6 === undefined ? "refuse_no_ipv6" : "neighbour_or_spoofed"}
     iifname ${sandbox} fib saddr . iif oif missing goto refuse_spoofed_address
   }
   chain to_host {
     type filter hook input priority filter; policy accept;
     iifname != ${sandbox} ct state new meta l4proto { tcp, udp } th dport { ${egress.proxy}, ${egress.dns} } drop
     iifname != ${sandbox} accept
+    icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept
     ct status dnat update @sent { iifname counter }
     ct status dnat tcp dport { ${egress.proxy}, ${egress.dns} } accept
     ct status dnat udp dport ${egress.dns} accept
@@ -270,13 +314,14 @@ ${CHAINS.map((kind) => chainsAndMap(kind, restricted)).join("")}  chain redirect
 ${resolverRules.join("\n")}
     ip daddr . tcp dport @proxies accept
 ${privateNetworks.map((network) => `    ip daddr ${network} accept\n`).join("")}    ip daddr { ${closed} } goto refuse_own_network
-    meta nfproto ipv6 goto refuse_no_ipv6
+    ip6 daddr != ${GLOBAL_IPV6} goto refuse_own_network
+    ip6 daddr { ${CLOSED_GLOBAL_IPV6.map(({ range }) => range).join(", ")} } goto refuse_own_network
     accept
   }
 ${trafficChains(sandbox)}  chain behind_host {
     type nat hook postrouting priority srcnat; policy accept;
 ${[pool, ...adopted].map((from) => `    ip saddr ${from} oifname != ${sandbox} masquerade`).join("\n")}
-  }
+${ipv6 === undefined ? "" : `    ip6 saddr ${ipv6} oifname != ${sandbox} masquerade\n`}  }
 }
 `;
 }

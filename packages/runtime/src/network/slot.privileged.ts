@@ -44,6 +44,8 @@ export async function createSlot(request: SlotRequest): Promise<NetworkSlot> {
     `link add ${hostInterface} type veth peer name eth0 netns ${namespace}`,
     `link set ${hostInterface} addrgenmode none`,
     `addr add ${addresses.host}/31 dev ${hostInterface}`,
+    // The kernel asks for the sandbox's neighbour address only with a link-local address of its own, when it forwards a packet.
+    ...(addresses.ipv6 ? [`${addresses.ipv6.host}/127`, "fe80::1/64"].map((own) => `addr add ${own} dev ${hostInterface} nodad`) : []),
     `link set ${hostInterface} up`,
   ]);
   const slot: NetworkSlot = {
@@ -62,7 +64,8 @@ export async function createSlot(request: SlotRequest): Promise<NetworkSlot> {
  * does not answer on the address until then, so that it does not reset connections that the sandbox still has.
  */
 export async function readdressSlot(slot: NetworkSlot, names: NetworkNames, options: { quiet?: boolean } = {}): Promise<void> {
-  const { guest, host } = slot.addresses;
+  const { guest, host, ipv6 } = slot.addresses;
+  const local = (of: string) => (options.quiet ? [`route del table local local ${of} dev eth0`] : []);
   await ip(
     [
       "link set lo up",
@@ -70,9 +73,13 @@ export async function readdressSlot(slot: NetworkSlot, names: NetworkNames, opti
       // An earlier attempt may have left the address, and only a new address creates its local route.
       "addr flush dev eth0",
       `addr add ${guest}/31 dev eth0`,
-      ...(options.quiet ? [`route del table local local ${guest} dev eth0`] : []),
+      ...local(guest),
       "link set eth0 up",
       `route replace default via ${host} dev eth0`,
+      // The kernel makes the local route of an address of IPv6 when the interface is up.
+      ...(ipv6
+        ? [`addr add ${ipv6.guest}/127 dev eth0 nodad`, ...local(ipv6.guest), `route replace default via ${ipv6.host} dev eth0`]
+        : []),
     ],
     ["-n", names.namespace(slot.number)],
   );
@@ -83,16 +90,22 @@ export async function readdressSlot(slot: NetworkSlot, names: NetworkNames, opti
  * receives, and would lose data that arrives after its memory was written.
  */
 export async function holdTraffic(slot: NetworkSlot): Promise<void> {
-  await ip([`route replace blackhole ${slot.addresses.guest}/32`]);
+  await ip(blackholes(slot).map((prefix) => `route replace blackhole ${prefix}`));
 }
 
 /** Ends `holdTraffic`. Does nothing when traffic is not held. */
 export async function letTrafficGo(slot: NetworkSlot): Promise<void> {
-  try {
-    await ip([`route del blackhole ${slot.addresses.guest}/32`]);
-  } catch (error) {
-    if (!(error instanceof SubprocessError) || !/No such process/.test(error.stderr)) throw error;
+  for (const prefix of blackholes(slot)) {
+    try {
+      await ip([`route del blackhole ${prefix}`]);
+    } catch (error) {
+      if (!(error instanceof SubprocessError) || !/No such process/.test(error.stderr)) throw error;
+    }
   }
+}
+
+function blackholes({ addresses: { guest, ipv6 } }: NetworkSlot): string[] {
+  return [`${guest}/32`, ...(ipv6 ? [`${ipv6.guest}/128`] : [])];
 }
 
 export async function destroySlot(options: { number: number; names: NetworkNames; usernsDir: string }): Promise<void> {

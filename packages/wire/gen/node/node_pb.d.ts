@@ -405,7 +405,7 @@ export declare type SandboxOptions = Message<"skerry.node.v1.SandboxOptions"> & 
   httpsPorts: number[];
 
   /**
-   * What the sandbox may reach although others of these options deny it: IPv4 addresses and prefixes; "example.com", "*.example.com", which is
+   * What the sandbox may reach although others of these options deny it: addresses and prefixes; "example.com", "*.example.com", which is
    * all names below it, and "*". Default: none.
    *
    * @generated from field: repeated string allow_out = 5;

@@ -11,7 +11,7 @@ const EVERYTHING = "0.0.0.0/0";
 const LABEL = "[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?";
 const NAME = new RegExp(`^(\\*\\.)?(${LABEL}\\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?\\.?$`, "i");
 
-/** Throws the error for the caller when an entry is malformed, or asks for what no sandbox has. */
+/** Throws the error for the caller when an entry is malformed. */
 export function assertOutgoing({ allowed, denied }: { readonly allowed: readonly string[]; readonly denied: readonly string[] }): void {
   if (Math.max(allowed.length, denied.length) > MAX_ENTRIES) {
     throw validationError(`body/network: a list of addresses must not have more than ${MAX_ENTRIES} entries`);
@@ -21,8 +21,6 @@ export function assertOutgoing({ allowed, denied }: { readonly allowed: readonly
   if (allowed.some((entry) => !isAddress(entry)) && !denied.includes(EVERYTHING)) {
     throw invalid("When specifying allowed domains in allow out, you must include 'ALL_TRAFFIC' in deny out to block all other traffic.");
   }
-  const ipv6 = allowed.find((entry) => entry.includes(":"));
-  if (ipv6 !== undefined) throw invalid(`invalid allowed address ${ipv6}: sandboxes have no IPv6`);
 }
 
 /** Throws the error for the caller when one of the name servers is no IPv4 address. */
