@@ -3,7 +3,7 @@ import { parseServeConfig } from "../../services/skerry/config.ts";
 import { SETTINGS } from "../../services/skerry/setting-names.ts";
 import { codeSpan, tableRows } from "./repository.ts";
 
-const rows = tableRows("docs/config.md").filter(([name]) => /^`SKERRY_[A-Z_]+`$/.test(name ?? ""));
+const rows = tableRows("docs/config.md").filter(([name]) => /^`SKERRY_[A-Z0-9_]+`$/.test(name ?? ""));
 
 test("docs/config.md lists exactly the settings that are read", () => {
   const documented = rows.map(([name]) => codeSpan(name)?.slice("SKERRY_".length) ?? "");

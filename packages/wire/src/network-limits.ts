@@ -11,18 +11,18 @@ export interface NetworkLimits {
   readonly connections: number | undefined;
 }
 
-export function networkLimitsOf({ networkLimits }: SandboxOptions): NetworkLimits {
-  return { bandwidthMbps: networkLimits?.bandwidthMbps, connections: networkLimits?.connections };
+export function networkLimitsOf({ networkUse }: SandboxOptions): NetworkLimits {
+  return { bandwidthMbps: networkUse?.bandwidthMbps, connections: networkUse?.connections };
 }
 
 /** Options with these limits. */
 export function withNetworkLimits(options: SandboxOptions, { bandwidthMbps, connections }: NetworkLimits): SandboxOptions {
-  const { networkLimits: _former, ...rest } = options;
+  const { networkUse: _former, ...rest } = options;
   const chosen = {
     ...(bandwidthMbps === undefined ? {} : { bandwidthMbps }),
     ...(connections === undefined ? {} : { connections }),
   };
-  return Object.keys(chosen).length === 0 ? rest : { ...rest, networkLimits: chosen };
+  return Object.keys(chosen).length === 0 ? rest : { ...rest, networkUse: chosen };
 }
 
 /** What a caller chose, and for the rest what the template says. */

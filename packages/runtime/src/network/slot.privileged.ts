@@ -61,11 +61,11 @@ export async function createSlot(request: SlotRequest): Promise<NetworkSlot> {
 
 /**
  * Restores the address and the route of the namespace's interface, which gVisor removes when it starts. With `quiet` the host's kernel
- * does not answer on the address until then, so that it does not reset connections that the sandbox still has.
+ * does not answer on the address of IPv4 until then, so that it does not reset connections that the sandbox still has. On that of IPv6 it
+ * does, because it makes the route for it at a time of its own: \`holdTraffic\` keeps packets away.
  */
 export async function readdressSlot(slot: NetworkSlot, names: NetworkNames, options: { quiet?: boolean } = {}): Promise<void> {
   const { guest, host, ipv6 } = slot.addresses;
-  const local = (of: string) => (options.quiet ? [`route del table local local ${of} dev eth0`] : []);
   await ip(
     [
       "link set lo up",
@@ -73,13 +73,10 @@ export async function readdressSlot(slot: NetworkSlot, names: NetworkNames, opti
       // An earlier attempt may have left the address, and only a new address creates its local route.
       "addr flush dev eth0",
       `addr add ${guest}/31 dev eth0`,
-      ...local(guest),
+      ...(options.quiet ? [`route del table local local ${guest} dev eth0`] : []),
       "link set eth0 up",
       `route replace default via ${host} dev eth0`,
-      // The kernel makes the local route of an address of IPv6 when the interface is up.
-      ...(ipv6
-        ? [`addr add ${ipv6.guest}/127 dev eth0 nodad`, ...local(ipv6.guest), `route replace default via ${ipv6.host} dev eth0`]
-        : []),
+      ...(ipv6 ? [`addr add ${ipv6.guest}/127 dev eth0 nodad`, `route replace default via ${ipv6.host} dev eth0`] : []),
     ],
     ["-n", names.namespace(slot.number)],
   );

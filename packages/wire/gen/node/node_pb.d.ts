@@ -450,9 +450,9 @@ export declare type SandboxOptions = Message<"skerry.node.v1.SandboxOptions"> & 
   /**
    * How much of the network it may use. Default: no limits of its own.
    *
-   * @generated from field: optional skerry.node.v1.NetworkLimits network_limits = 24;
+   * @generated from field: optional skerry.node.v1.NetworkLimits network_use = 24;
    */
-  networkLimits?: NetworkLimits | undefined;
+  networkUse?: NetworkLimits | undefined;
 };
 
 /**

@@ -48,8 +48,10 @@ describe("the rules for outgoing traffic", () => {
     expect(check([entry], ["0.0.0.0/0"])).toThrow(`invalid allowed address ${entry.slice(0, 100)}`);
   });
 
-  it("can't allow an address of IPv6, and says why", () => {
-    expect(check(["2001:db8::1"], [])).toThrow("invalid allowed address 2001:db8::1: sandboxes have no IPv6");
+  it("have addresses of IPv6", () => {
+    expect(check(["2001:db8::1", "2001:db8::/32"], ["::/0"])).not.toThrow();
+    expect(check(["2001:db8::1/129"], [])).toThrow("invalid allowed address");
+    expect(check([], ["::"])).toThrow("invalid denied CIDR");
   });
 
   it.each(["example.com", "*.example.com", "*", "Example.COM", "xn--bcher-kva.example", "_dns.example.com."])(
