@@ -36,7 +36,12 @@ export const egress: Bench = {
 
 async function underRules(runtime: "gvisor" | "runc", internet: TestInternet & { readonly resolver: string }): Promise<Row[]> {
   await using platform = await startPlatform({ runtime, env: { SKERRY_DNS: internet.resolver } });
-  const policies = { "no rules": {}, "a rule for the name": { allowOut: [NAME], denyOut: ["0.0.0.0/0"] } };
+  const policies = {
+    "no rules": {},
+    "a rule for the name": { allowOut: [NAME], denyOut: ["0.0.0.0/0"] },
+    "no rules, 200 Mbit/s": { limits: { bandwidthMbps: 200 } },
+    "a rule for the name, 200 Mbit/s": { allowOut: [NAME], denyOut: ["0.0.0.0/0"], limits: { bandwidthMbps: 200 } },
+  };
   const rows: Row[] = [];
   for (const [policy, network] of Object.entries(policies)) {
     const answer = await callApi(platform, "/v2/sandboxes", { body: { templateID: "base", timeout: 3_600, network } });
