@@ -118,37 +118,51 @@ export interface Ipv6Restriction {
 
 /** Makes the restriction of an interface this one, in one transaction, whether or not it had one before. */
 export function restrictRules({ table }: NetworkNames, restriction: Restriction): string {
-  const lines = CHAINS.flatMap(({ map, nameOf, rulesOf }) => {
-    const chain = `inet ${table} ${nameOf(restriction)}`;
-    return [
-      `add chain ${chain}`,
-      `flush chain ${chain}`,
-      ...rulesOf(restriction).map((rule) => `add rule ${chain} ${rule}`),
-      `add element inet ${table} ${map} { ${elementOf(restriction, nameOf)} }`,
-    ];
+  const lines = CHAINS.flatMap((kind) => {
+    const rules = kind.rulesOf(restriction);
+    return rules.length === 0 ? removed(table, kind, restriction) : made(table, kind, { restriction, rules });
   });
   return `${lines.join("\n")}\n`;
 }
 
-/** Removes the restriction of an interface. What it removes is added first, because nft fails for what does not exist. */
+/** Removes the restriction of an interface. */
 export function unrestrictRules({ table }: NetworkNames, hostInterface: string): string {
-  const lines = CHAINS.flatMap(({ map, nameOf }) => {
-    const chain = `inet ${table} ${nameOf({ hostInterface })}`;
-    return [
-      `add chain ${chain}`,
-      `add element inet ${table} ${map} { ${elementOf({ hostInterface }, nameOf)} }`,
-      `delete element inet ${table} ${map} { "${hostInterface}" }`,
-      `flush chain ${chain}`,
-      `delete chain ${chain}`,
-    ];
-  });
-  return `${lines.join("\n")}\n`;
+  return `${CHAINS.flatMap((kind) => removed(table, kind, { hostInterface })).join("\n")}\n`;
+}
+
+function made(table: string, { map, nameOf }: ChainKind, { restriction, rules }: { restriction: Restriction; rules: readonly string[] }) {
+  const chain = `inet ${table} ${nameOf(restriction)}`;
+  return [
+    `add chain ${chain}`,
+    `flush chain ${chain}`,
+    ...rules.map((rule) => `add rule ${chain} ${rule}`),
+    `add element inet ${table} ${map} { ${elementOf(restriction, nameOf)} }`,
+  ];
+}
+
+/** What it removes is added first, because nft fails for what does not exist. */
+function removed(table: string, { map, nameOf }: ChainKind, of: OfInterface): string[] {
+  const chain = `inet ${table} ${nameOf(of)}`;
+  return [
+    `add chain ${chain}`,
+    `add element inet ${table} ${map} { ${elementOf(of, nameOf)} }`,
+    `delete element inet ${table} ${map} { "${of.hostInterface}" }`,
+    `flush chain ${chain}`,
+    `delete chain ${chain}`,
+  ];
 }
 
 type OfInterface = Pick<Restriction, "hostInterface">;
 
-/** The chains that a restricted interface has, and the maps that lead to them. */
-const CHAINS = [
+interface ChainKind {
+  /** Leads from the interface to its chain. */
+  readonly map: string;
+  nameOf(of: OfInterface): string;
+  rulesOf(restriction: Restriction): string[];
+}
+
+/** The chains that a restricted interface may have. It has no empty ones: nft takes longer for each change the more there are. */
+const CHAINS: readonly ChainKind[] = [
   {
     map: "restricted",
     nameOf: ({ hostInterface }: OfInterface) => `only_${hostInterface}`,
@@ -164,7 +178,7 @@ const CHAINS = [
     nameOf: ({ hostInterface }: OfInterface) => `max_${hostInterface}`,
     rulesOf: limitRules,
   },
-] as const;
+];
 
 function elementOf(restriction: OfInterface, nameOf: (of: OfInterface) => string): string {
   return `"${restriction.hostInterface}" : jump ${nameOf(restriction)}`;
@@ -326,12 +340,10 @@ ${ipv6 === undefined ? "" : `    ip6 saddr ${ipv6} oifname != ${sandbox} masquer
 `;
 }
 
-function chainsAndMap({ map, nameOf, rulesOf }: (typeof CHAINS)[number], restricted: readonly Restriction[]): string {
-  const chains = restricted.map((one) => {
-    const rules = rulesOf(one).map((rule) => `    ${rule}\n`);
-    return `  chain ${nameOf(one)} {\n${rules.join("")}  }\n`;
-  });
-  const elements = restricted.map((one) => elementOf(one, nameOf)).join(", ");
+function chainsAndMap({ map, nameOf, rulesOf }: ChainKind, restricted: readonly Restriction[]): string {
+  const filled = restricted.map((one) => ({ one, rules: rulesOf(one) })).filter(({ rules }) => rules.length > 0);
+  const chains = filled.map(({ one, rules }) => `  chain ${nameOf(one)} {\n${rules.map((rule) => `    ${rule}\n`).join("")}  }\n`);
+  const elements = filled.map(({ one }) => elementOf(one, nameOf)).join(", ");
   return `${chains.join("")}  map ${map} {
     type ifname : verdict
 ${elements === "" ? "" : `    elements = { ${elements} }\n`}  }
