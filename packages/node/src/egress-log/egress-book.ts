@@ -1,11 +1,8 @@
 // What sandboxes reached and tried to reach, until an API has stored it. Lines come with the address of a network slot; the book knows whose
-// it is. It hands out batches, and keeps each one until it is stored. At the end of the process, what is left goes into a file, which the next
-// start delivers. A crash loses what no API had fetched: the last seconds.
+// it is. It hands out batches: see `KeptBatches`.
 
-import { randomUUID } from "node:crypto";
-import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { errnoOf } from "@skerry/base";
 import type { EgressRecord } from "../egress/egress-record.ts";
+import { type BatchId, KeptBatches } from "../records/kept-batches.ts";
 import { type EgressLine, EgressLines } from "./egress-lines.ts";
 
 export interface EgressCounts {
@@ -15,12 +12,12 @@ export interface EgressCounts {
   readonly refused: number;
 }
 
-export interface EgressBatch {
-  readonly source: string;
-  readonly number: number;
+export interface EgressContent {
   readonly lines: readonly (EgressLine & { readonly sandboxId: string })[];
   readonly counts: readonly (EgressCounts & { readonly sandboxId: string })[];
 }
+
+export type EgressBatch = BatchId & EgressContent;
 
 /** Bounds an answer, and the transaction that stores it. */
 const LINES_AT_ONCE = 1_000;
@@ -31,17 +28,13 @@ interface Entry {
 }
 
 export class EgressBook {
-  readonly #source = randomUUID();
-  readonly #file: string;
-  #number = 0;
   /** The sandboxes at addresses of slots; undefined while nobody has the container yet. */
   readonly #owners = new Map<string, string | undefined>();
   readonly #entries = new Map<string, Entry>();
-  #batches: EgressBatch[];
+  readonly #batches: KeptBatches<EgressContent>;
 
   constructor(file: string) {
-    this.#file = file;
-    this.#batches = readBatches(file);
+    this.#batches = new KeptBatches(file, () => this.#take());
   }
 
   /** A container got the slot with this address. What the address did before belongs to nobody. */
@@ -84,22 +77,13 @@ export class EgressBook {
   }
 
   /** The oldest batch that is not stored; undefined when there is nothing new. Forgets those up to `stored`. */
-  read(stored: { readonly source: string; readonly number: number }): EgressBatch | undefined {
-    const last = this.#batches.findIndex(({ source, number }) => source === stored.source && number === stored.number);
-    if (last >= 0) {
-      this.#batches = this.#batches.slice(last + 1);
-      if (this.#batches.every(({ source }) => source === this.#source)) rmSync(this.#file, { force: true });
-    }
-    if (this.#batches.length === 0) this.#seal();
-    return this.#batches[0];
+  read(stored: BatchId): EgressBatch | undefined {
+    return this.#batches.read(stored);
   }
 
   /** Writes what is left into the file. */
   close(): void {
-    while (this.#seal());
-    if (this.#batches.length === 0) return;
-    writeFileSync(`${this.#file}.new`, JSON.stringify(this.#batches), { mode: 0o600 });
-    renameSync(`${this.#file}.new`, this.#file);
+    this.#batches.close();
   }
 
   #entryAt(address: string): Entry | undefined {
@@ -110,8 +94,7 @@ export class EgressBook {
     return entry;
   }
 
-  /** Makes a batch of what there is. Returns whether there was something. */
-  #seal(): boolean {
+  #take(): EgressContent | undefined {
     const lines: (EgressLine & { sandboxId: string })[] = [];
     const counts: (EgressCounts & { sandboxId: string })[] = [];
     for (const [sandboxId, entry] of [...this.#entries]) {
@@ -124,21 +107,8 @@ export class EgressBook {
       this.#entries.delete(sandboxId);
       if (!entry.lines.isSpare(Date.now())) this.#entries.set(sandboxId, entry);
     }
-    if (lines.length === 0 && counts.length === 0) return false;
-    this.#number += 1;
-    this.#batches.push({ source: this.#source, number: this.#number, lines, counts });
-    return true;
+    return lines.length === 0 && counts.length === 0 ? undefined : { lines, counts };
   }
 }
 
 const NOTHING: EgressCounts = { sentBytes: 0, receivedBytes: 0, connections: 0, refused: 0 };
-
-/** What a former process left. A file that it could not finish is no loss of anything else. */
-function readBatches(file: string): EgressBatch[] {
-  try {
-    return JSON.parse(readFileSync(file, "utf8")) as EgressBatch[];
-  } catch (error) {
-    if (errnoOf(error) === "ENOENT" || error instanceof SyntaxError) return [];
-    throw error;
-  }
-}
