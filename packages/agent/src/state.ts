@@ -7,6 +7,7 @@ import { GuestGroups } from "./limits/guest-groups.ts";
 import type { ProcessLimit } from "./limits/process-limit.ts";
 import { UserLimit } from "./limits/user-limit.ts";
 import { expandPath } from "./paths.ts";
+import { OutputLog } from "./process/output-log.ts";
 import type { SiteAccess } from "./site/site-access.ts";
 
 export class AgentState {
@@ -30,6 +31,7 @@ export class AgentState {
   userEnv: ReadonlyMap<string, string> = new Map();
   /** The agent's own PATH, for processes that get no other. */
   readonly path: string;
+  #outputLog: OutputLog | undefined;
   #processLimit: ProcessLimit | undefined;
   #limitedTo: number | undefined;
 
@@ -40,6 +42,17 @@ export class AgentState {
   /** The variables of every new process, apart from those of its user: first those of /init, then the platform's. */
   environment(): Record<string, string> {
     return { ...Object.fromEntries(this.userEnv), ...Object.fromEntries(this.internalEnv) };
+  }
+
+  outputLog(): OutputLog {
+    this.#outputLog ??= new OutputLog();
+    return this.#outputLog;
+  }
+
+  /** The id of the sandbox; another one makes this a sandbox with a log of its own. */
+  becomeSandbox(id: string): void {
+    if (this.internalEnv.get("E2B_SANDBOX_ID") !== id) this.#outputLog?.reset();
+    this.internalEnv.set("E2B_SANDBOX_ID", id);
   }
 
   /** Preconditions: libc is loaded. */

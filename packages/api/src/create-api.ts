@@ -22,6 +22,7 @@ import { LinkService, type SandboxOrigin } from "./links/link-service.ts";
 import { Liveness } from "./liveness.ts";
 import { LogCleaner } from "./logs/log-cleaner.ts";
 import { LogService } from "./logs/log-service.ts";
+import { OutputCollector } from "./logs/output-collector.ts";
 import { MetricRounds } from "./metrics/metric-rounds.ts";
 import { MetricsService } from "./metrics/metrics-service.ts";
 import { StartCounts } from "./metrics/start-counts.ts";
@@ -229,9 +230,10 @@ export async function createApi(config: ApiConfig, deps: ApiDeps): Promise<Api> 
 
 function metricRounds(config: ApiConfig, { store, nodes, starts, clock, logger, timing }: SandboxDeps): MetricRounds {
   const collector = new UsageCollector({ nodes, sandboxMetrics: store.sandboxMetrics, clock, logger, timeoutMs: timing.listTimeoutMs });
+  const output = new OutputCollector({ nodes, sandboxLogs: store.sandboxLogs, logger, timeoutMs: timing.listTimeoutMs });
   const egress = new EgressCollector({ nodes, egress: store.egress, clock, logger, timeoutMs: timing.listTimeoutMs });
   const keepMs = metricsMs(config);
-  return new MetricRounds({ store, collectors: [collector, egress], starts, clock, logger, roundMs: timing.metricsMs, keepMs });
+  return new MetricRounds({ store, collectors: [collector, egress, output], starts, clock, logger, roundMs: timing.metricsMs, keepMs });
 }
 
 function metricsMs({ metricsDays = 30 }: ApiConfig): number {

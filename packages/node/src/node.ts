@@ -42,6 +42,7 @@ import { siteKey } from "./network/site-network.ts";
 import { SiteProxies } from "./network/site-proxies.ts";
 import { SlotPool } from "./network/slot-pool.privileged.ts";
 import { observeNode } from "./observe-node.ts";
+import { OutputLog } from "./output-log/output-log.ts";
 import { nodePaths } from "./paths.ts";
 import { TemplateImages } from "./pool/template-images.ts";
 import { WarmPool } from "./pool/warm-pool.ts";
@@ -84,6 +85,7 @@ export async function createNode(config: NodeConfig, logger: Logger): Promise<No
   const certificates = config.site?.reveal().certificates ?? "";
   const interceptions = new Interceptions(certificates);
   const egressLog = new EgressLog({ names, file: paths.egress, logger });
+  const outputLog = new OutputLog({ file: paths.output, logger });
   const egress = new EgressProxy({
     resolvers: config.resolvers,
     certificates,
@@ -115,6 +117,7 @@ export async function createNode(config: NodeConfig, logger: Logger): Promise<No
     pools,
     adopted,
     egressLog,
+    outputLog,
     logger,
   });
 
@@ -130,7 +133,7 @@ export async function createNode(config: NodeConfig, logger: Logger): Promise<No
   layers.changeCluster({ from: "", to: identity.id });
   const usage = new UsageMeter({ containers, areas: deps.areas, logger });
   const service = forOwnCluster(
-    traceCalls(nodeService({ config, sandboxes, images, layers, builds, usage, egressLog, volumes: deps.volumes })),
+    traceCalls(nodeService({ config, sandboxes, images, layers, builds, usage, egressLog, outputLog, volumes: deps.volumes })),
     identity,
   );
   usage.start();
@@ -146,6 +149,7 @@ export async function createNode(config: NodeConfig, logger: Logger): Promise<No
     await sandboxes.close();
     await egress.close();
     egressLog.close();
+    outputLog.close();
     await layers.settled();
     await deps.volumes.stop();
     await Promise.all([pools.plain.close(), pools.withUserNamespace.close(), deps.areas.stop()]);
@@ -233,6 +237,7 @@ async function openNetwork(
 interface AssembleOptions extends Pick<ContainersOptions, "images" | "pools" | "logger"> {
   readonly adopted: Adopted;
   readonly egressLog: EgressLog;
+  readonly outputLog: OutputLog;
 }
 
 interface Assembled {
@@ -245,11 +250,11 @@ interface Assembled {
   readonly gate: StartGate;
 }
 
-async function assemble(deps: HostDeps, { images, pools, adopted, egressLog, logger }: AssembleOptions): Promise<Assembled> {
+async function assemble(deps: HostDeps, { images, pools, adopted, egressLog, outputLog, logger }: AssembleOptions): Promise<Assembled> {
   const { config, policy } = deps;
   const cores = availableParallelism();
   const gate = new StartGate({ limit: { min: cores, max: 8 * cores }, maxWaiting: MAX_WAITING_STARTS, maxWaitMs: MAX_WAIT_MS });
-  const containers = new Containers({ deps, images, pools, egressLog, logger, emptyTrashAfterMs: config.emptyTrashAfterMs });
+  const containers = new Containers({ deps, images, pools, egressLog, outputLog, logger, emptyTrashAfterMs: config.emptyTrashAfterMs });
   findUsers(deps.volumes, { containers, images });
   const uses = new ImageUses();
   const starter = new Starter({ deps, images, containers, pools, uses, logger });

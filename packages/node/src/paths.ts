@@ -34,6 +34,8 @@ export interface NodePaths {
   readonly reserve: string;
   /** What sandboxes reached, from the end of a process to the next start. */
   readonly egress: string;
+  /** What their processes wrote, in the same way. */
+  readonly output: string;
   /** The record of the cluster that the sandboxes belong to. */
   readonly cluster: string;
   container(id: string): ContainerPaths;
@@ -55,6 +57,7 @@ export function nodePaths(dir: string): NodePaths {
     volumesFolder: join(dir, "volumes-folder"),
     reserve: join(dir, "reserve"),
     egress: join(dir, "egress.json"),
+    output: join(dir, "output.json"),
     cluster: join(dir, "cluster.json"),
     container(id) {
       const own = below("sandboxes", id);

@@ -32,8 +32,7 @@ export async function appendFromSource(
   { source, lines }: { readonly source: string; readonly lines: readonly (LogLine & { readonly number: number })[] },
   bounds = SANDBOX_LOG_BOUNDS,
 ): Promise<void> {
-  const last = lines.at(-1);
-  if (!last) return;
+  if (lines.length === 0) return;
   // Both statements lock their row, so that another process that delivers the same lines waits here and then finds their numbers.
   await touch(tx, owner, { at: 0, span: -1, count: 0, characters: 0 });
   const { number } = await tx
@@ -42,11 +41,17 @@ export async function appendFromSource(
     .onConflict((conflict) => conflict.columns(["sandbox_id", "source"]).doUpdateSet({ number: sql`log_sources.number` }))
     .returning("number")
     .executeTakeFirstOrThrow();
-  const fresh = lines.filter((line) => line.number > number);
+  let last = number;
+  // A delivery may have a line twice.
+  const fresh = lines.filter((line) => {
+    if (line.number <= last) return false;
+    last = line.number;
+    return true;
+  });
   if (fresh.length === 0) return;
   await tx
     .updateTable("log_sources")
-    .set({ number: last.number })
+    .set({ number: last })
     .where("sandbox_id", "=", owner.sandboxId)
     .where("source", "=", source)
     .execute();

@@ -39,12 +39,15 @@ export class SandboxLogRepository {
     await this.#db.transaction().execute((tx) => appendLog(tx, owner, lines, bounds));
   }
 
-  /** Appends those lines of a source that are not stored yet, whichever process delivers them. */
-  async appendFromSource(
-    owner: LogOwner,
+  /** Appends those lines of a source that are not stored yet, whichever process delivers them. Those of a sandbox without a row are dropped. */
+  async appendDelivered(
+    sandboxId: string,
     delivered: { readonly source: string; readonly lines: readonly (LogLine & { readonly number: number })[] },
   ): Promise<void> {
-    await this.#db.transaction().execute((tx) => appendFromSource(tx, owner, delivered));
+    await this.#db.transaction().execute(async (tx) => {
+      const sandbox = await tx.selectFrom("sandboxes").where("id", "=", sandboxId).select("team_id").executeTakeFirst();
+      if (sandbox) await appendFromSource(tx, { sandboxId, teamId: sandbox.team_id }, delivered);
+    });
   }
 
   /** Nothing for the log of another team's sandbox. */

@@ -66,16 +66,19 @@ export function logContract({ store, another }: StoreContext): void {
 
   it("takes each line of a source once, whoever delivers it, and as often as it is delivered", async () => {
     const of = await owner();
+    await addRunning(store(), of.teamId, { id: of.sandboxId });
     const lines = Array.from({ length: 20 }, (_, number) => ({ ...line(NOW + number, String(number)), number }));
     const stores = [store(), await another()];
     const deliver = (from: number, to: number, source = "run1") =>
-      Promise.all(stores.map(({ sandboxLogs }) => sandboxLogs.appendFromSource(of, { source, lines: lines.slice(from, to) })));
+      Promise.all(stores.map(({ sandboxLogs }) => sandboxLogs.appendDelivered(of.sandboxId, { source, lines: lines.slice(from, to) })));
     await deliver(0, 10);
     await deliver(5, 20);
+    await logs().appendDelivered(of.sandboxId, { source: "run1", lines: [...lines.slice(3, 9), ...lines] });
     await deliver(0, 0);
     expect(texts(await logs().read(of, FORWARD))).toEqual(lines.map(({ message }) => message));
-    await deliver(0, 2, "run2");
+    await logs().appendDelivered(of.sandboxId, { source: "run2", lines: [...lines.slice(0, 2), ...lines.slice(0, 2)] });
     expect(await logs().read(of, FORWARD)).toHaveLength(22);
+    await logs().appendDelivered(nextId(), { source: "run1", lines });
   });
 
   it("that is too long loses the oldest lines of the guest, and one line says how many", async () => {

@@ -19,6 +19,12 @@ export const AGENT_GENERATION_PATH = "/generation";
 /** Agent path: the node places the archive of a COPY step in the sandbox of a build. */
 export const AGENT_COPY_PATH = "/copy";
 
+/** Agent path: the node follows what logged processes write. */
+export const AGENT_OUTPUT_PATH = "/output";
+
+/** A process whose environment has it as "1" writes to the log of its sandbox. In a create request, it asks the platform for that log. */
+export const LOG_OUTPUT_VARIABLE = "SKERRY_LOG_OUTPUT";
+
 /** Time limit for all hooks together. The node waits a little longer than this. */
 export const GENERATION_PROGRAMS_LIMIT_MS = 10_000;
 
@@ -37,6 +43,7 @@ export const AGENT_RESERVED_PATHS: ReadonlySet<string> = new Set([
   AGENT_RELIEVE_PATH,
   AGENT_GENERATION_PATH,
   AGENT_COPY_PATH,
+  AGENT_OUTPUT_PATH,
 ]);
 
 /** Header of each call of the node's RPC: the cluster id in the caller's database. */

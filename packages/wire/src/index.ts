@@ -1,6 +1,7 @@
 export {
   AGENT_COPY_PATH,
   AGENT_GENERATION_PATH,
+  AGENT_OUTPUT_PATH,
   AGENT_PORT,
   AGENT_RELIEVE_PATH,
   AGENT_RESERVED_PATHS,
@@ -9,6 +10,7 @@ export {
   CLUSTER_ID_HEADER,
   END_MARK,
   GENERATION_PROGRAMS_LIMIT_MS,
+  LOG_OUTPUT_VARIABLE,
 } from "./constants.ts";
 export { ERROR_CATALOG, type ErrorCode, type ErrorEntry } from "./error-catalog.ts";
 export { parseExpiration, type SignedFileRequest, signatureDigest, signedText } from "./file-signature.ts";

@@ -1,6 +1,6 @@
 // The agent's HTTP routes, apart from RPC. Only what answers the first /health and /init is imported statically.
 
-import { AGENT_COPY_PATH, AGENT_GENERATION_PATH, AGENT_RELIEVE_PATH } from "@skerry/wire";
+import { AGENT_COPY_PATH, AGENT_GENERATION_PATH, AGENT_OUTPUT_PATH, AGENT_RELIEVE_PATH } from "@skerry/wire";
 import { init } from "./control/init.ts";
 import { relieve } from "./control/relieve.ts";
 import { envs, generation, health } from "./control/status.ts";
@@ -28,6 +28,7 @@ export function createRoutes(onInit: () => void): RouteTable {
     ["/init", { POST: initRoute }],
     [AGENT_GENERATION_PATH, { GET: generation }],
     [AGENT_RELIEVE_PATH, { POST: relieve }],
+    [AGENT_OUTPUT_PATH, { GET: async (exchange) => (await import("./control/output.ts")).output(exchange) }],
     [AGENT_COPY_PATH, { POST: async (exchange) => (await import("./control/copy.ts")).copy(exchange) }],
     ...UNSUPPORTED_PATHS.map((path): [string, { POST: Route }] => [path, { POST: refuse }]),
   ]);

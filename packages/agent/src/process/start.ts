@@ -1,5 +1,6 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import { Code, ConnectError } from "@connectrpc/connect";
+import { LOG_OUTPUT_VARIABLE } from "@skerry/wire";
 import type { StartRequest } from "@skerry/wire/process";
 import type { User } from "../accounts/accounts.ts";
 import { loadLibc } from "../native/libc.ts";
@@ -8,6 +9,7 @@ import { requestUser } from "../request-user.ts";
 import { assertTimeLeft, deadlineError } from "../server-stream.ts";
 import type { ProcessContext } from "./context.ts";
 import { follow } from "./follow.ts";
+import { ProcessOutput } from "./output-log.ts";
 import { GuestProcess } from "./running/guest-process.ts";
 import { launch } from "./running/launch.ts";
 import type { Subscriber } from "./running/subscriber.ts";
@@ -32,27 +34,29 @@ function startProcess(process: ProcessContext, request: StartRequest, user: User
     cwd: config?.cwd,
     tag: request.tag,
   };
+  const env: Readonly<Record<string, string>> = {
+    PATH: process.state.path,
+    HOME: user.home,
+    USER: user.name,
+    LOGNAME: user.name,
+    ...process.state.site?.variables({ ...process.state.environment(), ...identity.envs }),
+    ...process.state.environment(),
+    ...identity.envs,
+    PWD: cwd,
+  };
   const launched = launch({
     user,
     cmd: identity.cmd,
     args: identity.args,
-    env: {
-      PATH: process.state.path,
-      HOME: user.home,
-      USER: user.name,
-      LOGNAME: user.name,
-      ...process.state.site?.variables({ ...process.state.environment(), ...identity.envs }),
-      ...process.state.environment(),
-      ...identity.envs,
-      PWD: cwd,
-    },
+    env,
     cwd,
     pty: request.pty === undefined ? undefined : { cols: request.pty.size?.cols ?? 0, rows: request.pty.size?.rows ?? 0 },
     stdin: request.stdin ?? true,
     processLimit: process.state.processLimit(),
     fallback: process.tini,
   });
-  const started = new GuestProcess(launched, identity, (ended) => process.table.retire(ended));
+  const log = env[LOG_OUTPUT_VARIABLE] === "1" ? new ProcessOutput(process.state.outputLog(), launched.pid) : undefined;
+  const started = new GuestProcess(launched, { identity, log, onEnd: (ended) => process.table.retire(ended) });
   process.table.add(started);
   return started;
 }

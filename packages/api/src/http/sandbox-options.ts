@@ -3,7 +3,7 @@
 
 import { randomBytes } from "node:crypto";
 import { isIP } from "node:net";
-import { AGENT_PORT } from "@skerry/wire";
+import { AGENT_PORT, LOG_OUTPUT_VARIABLE } from "@skerry/wire";
 import {
   authorityIdOf,
   headerRulesOf,
@@ -80,14 +80,22 @@ export const ShownOptionFields = {
   network: Type.Optional(Type.Object(ShownNetworkFields, { description: "As given; absent if nothing of it was given." })),
 };
 
-const Options = Type.Object({ ...OptionFields, network: Type.Optional(Type.Object({ ...IngressFields, ...OutgoingFields })) });
+/** Of a create request. */
+const EnvVars = Type.Optional(Type.Record(Type.String(), Type.String()));
+const Options = Type.Object({
+  ...OptionFields,
+  envVars: EnvVars,
+  network: Type.Optional(Type.Object({ ...IngressFields, ...OutgoingFields })),
+});
 const ShownOptions = Type.Object(ShownOptionFields);
 const Ingress = Type.Object(IngressFields);
 const Outgoing = Type.Object({ ...OptionFields, ...OutgoingFields });
 
 /** The options that a create request asks for. Throws for options that cannot be met. */
 export function optionsFrom({ network, ...body }: Static<typeof Options>, proxies: ProxyRules): SandboxOptions {
-  return withOutgoing(ingressFrom(network ?? {}), { ...network, ...body }, proxies);
+  const { envVars, ...rest } = body;
+  const logged = envVars?.[LOG_OUTPUT_VARIABLE] === "1" ? { logOutput: true } : {};
+  return { ...withOutgoing(ingressFrom(network ?? {}), { ...network, ...rest }, proxies), ...logged };
 }
 
 function ingressFrom({ allowPublicTraffic, maskRequestHost, httpsPorts = [] }: Static<typeof Ingress>): SandboxOptions {

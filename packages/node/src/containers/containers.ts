@@ -11,6 +11,7 @@ import { ExtraMemory } from "../limits/extra-memory.ts";
 import { memoryPlan } from "../limits/memory-plan.ts";
 import { SandboxGuard } from "../limits/sandbox-guard.ts";
 import type { SlotPool } from "../network/slot-pool.privileged.ts";
+import type { OutputLog } from "../output-log/output-log.ts";
 import { RecordFlush } from "../records/record-flush.ts";
 import type { SandboxRecord } from "../records/sandbox-record.ts";
 import { Connections } from "./connections.ts";
@@ -69,6 +70,7 @@ export interface ContainersOptions {
   readonly pools: { readonly plain: SlotPool; readonly withUserNamespace: SlotPool };
   /** Is told whose containers are at the addresses of slots. */
   readonly egressLog: EgressLog;
+  readonly outputLog: OutputLog;
   readonly logger: Logger;
   readonly emptyTrashAfterMs: number | undefined;
 }
@@ -131,6 +133,7 @@ export class Containers {
     };
     this.#live.set(record.containerId, live);
     this.#options.egressLog.arrive(record.slot, record.sandboxId);
+    this.#options.outputLog.follow(live);
     this.#guardLimits(live);
     return live;
   }
@@ -145,7 +148,10 @@ export class Containers {
     if (live) live.record = record;
     if (record.state === "running") this.unaskedEnds.delete(record.sandboxId);
     this.#options.egressLog.own(record.slot, record.sandboxId);
-    if (live) this.#guardLimits(live);
+    if (live) {
+      this.#guardLimits(live);
+      this.#options.outputLog.follow(live);
+    }
     try {
       writeRecord(this.#options.deps.paths, record);
     } catch (error) {

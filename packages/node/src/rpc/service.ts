@@ -8,6 +8,8 @@ import type { EgressBatch } from "../egress-log/egress-book.ts";
 import type { EgressLog } from "../egress-log/egress-log.ts";
 import type { ImageStore } from "../images/image-store.privileged.ts";
 import type { UnusedLayers } from "../layers/unused-layers.privileged.ts";
+import type { OutputBatch } from "../output-log/output-book.ts";
+import type { OutputLog } from "../output-log/output-log.ts";
 import { type ImageRecord, memoryBytes } from "../records/image-record.ts";
 import { memoryLostBy } from "../sandboxes/keeper.privileged.ts";
 import type { Sandboxes } from "../sandboxes/sandboxes.ts";
@@ -28,6 +30,7 @@ export interface ServiceOptions {
   readonly usage: UsageMeter;
   readonly volumes: VolumeStore;
   readonly egressLog: EgressLog;
+  readonly outputLog: OutputLog;
 }
 
 /** Rounds in one answer, to bound its size. */
@@ -43,6 +46,7 @@ export function nodeService({
   usage,
   volumes,
   egressLog,
+  outputLog,
 }: ServiceOptions): ServiceImpl<typeof NodeService> {
   const machine = new Machine(config.dir);
   return {
@@ -120,6 +124,10 @@ export function nodeService({
       const batch = egressLog.read({ source, number: Number(number) });
       return { nowMs: BigInt(Date.now()), ...(batch && { batch: encodeEgress(batch) }) };
     },
+    async readOutput({ source, number }) {
+      const batch = outputLog.read({ source, number: Number(number) });
+      return { nowMs: BigInt(Date.now()), ...(batch && { batch: encodeOutput(batch) }) };
+    },
     async listSandboxes() {
       const kept = sandboxes.kept().map((image) => {
         const { imageId, identity, kept: reason } = image;
@@ -145,6 +153,19 @@ function encodeUsage(usage: SandboxUsage) {
     memoryCacheBytes: BigInt(usage.memoryCacheBytes),
     diskUsedBytes: BigInt(usage.diskUsedBytes),
     diskTotalBytes: BigInt(usage.diskTotalBytes),
+  };
+}
+
+function encodeOutput({ source, number, lines }: OutputBatch) {
+  return {
+    source,
+    number: BigInt(number),
+    lines: lines.map(({ source: agentSource, number: lineNumber, timeMs, ...line }) => ({
+      ...line,
+      agentSource,
+      number: BigInt(lineNumber),
+      atMs: BigInt(Math.round(timeMs)),
+    })),
   };
 }
 

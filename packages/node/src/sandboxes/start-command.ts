@@ -4,6 +4,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { asError, type Logger, PlatformError } from "@skerry/base";
 import { BuildFailure, type BuildLog, loginShell } from "@skerry/builder";
+import { LOG_OUTPUT_VARIABLE } from "@skerry/wire";
 import { durationText } from "../builds/duration-text.ts";
 import { type CommandTarget, runCommandIn } from "../builds/run-command.ts";
 import type { Containers, LiveContainer } from "../containers/containers.ts";
@@ -99,7 +100,8 @@ async function bringUpLive(live: LiveContainer, { containers, logger }: StartsCo
 async function runStart(target: CommandTarget, { start, signal, log }: BringUp, onStart: () => void): Promise<void> {
   const onLine = lineLogger(log, "info", "start");
   try {
-    const { exitCode, status } = await runCommandIn(target, { ...commandOf(start, start.command), timeoutMs: 0, signal, onLine }, onStart);
+    const logged = { ...start, env: { [LOG_OUTPUT_VARIABLE]: "1", ...start.env } };
+    const { exitCode, status } = await runCommandIn(target, { ...commandOf(logged, start.command), timeoutMs: 0, signal, onLine }, onStart);
     if (exitCode !== 0) throw new BuildFailure(`start command failed: error running start command: ${status}`, { step: STEP });
   } catch (error) {
     if (signal.aborted) return;

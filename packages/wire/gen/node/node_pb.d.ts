@@ -453,6 +453,13 @@ export declare type SandboxOptions = Message<"skerry.node.v1.SandboxOptions"> & 
    * @generated from field: optional skerry.node.v1.NetworkLimits network_use = 24;
    */
   networkUse?: NetworkLimits | undefined;
+
+  /**
+   * Default false. True: the sandbox's log has what its processes write.
+   *
+   * @generated from field: optional bool log_output = 25;
+   */
+  logOutput?: boolean | undefined;
 };
 
 /**
@@ -1881,6 +1888,139 @@ export declare type SandboxUsage = Message<"skerry.node.v1.SandboxUsage"> & {
 export declare const SandboxUsageSchema: GenMessage<SandboxUsage>;
 
 /**
+ * @generated from message skerry.node.v1.ReadOutputRequest
+ */
+export declare type ReadOutputRequest = Message<"skerry.node.v1.ReadOutputRequest"> & {
+  /**
+   * As in ReadEgressRequest.
+   *
+   * @generated from field: string source = 1;
+   */
+  source: string;
+
+  /**
+   * @generated from field: uint64 number = 2;
+   */
+  number: bigint;
+};
+
+/**
+ * Describes the message skerry.node.v1.ReadOutputRequest.
+ * Use `create(ReadOutputRequestSchema)` to create a new message.
+ */
+export declare const ReadOutputRequestSchema: GenMessage<ReadOutputRequest>;
+
+/**
+ * @generated from message skerry.node.v1.ReadOutputResponse
+ */
+export declare type ReadOutputResponse = Message<"skerry.node.v1.ReadOutputResponse"> & {
+  /**
+   * The node's clock.
+   *
+   * @generated from field: int64 now_ms = 1;
+   */
+  nowMs: bigint;
+
+  /**
+   * Absent when there is nothing new.
+   *
+   * @generated from field: skerry.node.v1.OutputBatch batch = 2;
+   */
+  batch?: OutputBatch | undefined;
+};
+
+/**
+ * Describes the message skerry.node.v1.ReadOutputResponse.
+ * Use `create(ReadOutputResponseSchema)` to create a new message.
+ */
+export declare const ReadOutputResponseSchema: GenMessage<ReadOutputResponse>;
+
+/**
+ * @generated from message skerry.node.v1.OutputBatch
+ */
+export declare type OutputBatch = Message<"skerry.node.v1.OutputBatch"> & {
+  /**
+   * @generated from field: string source = 1;
+   */
+  source: string;
+
+  /**
+   * @generated from field: uint64 number = 2;
+   */
+  number: bigint;
+
+  /**
+   * @generated from field: repeated skerry.node.v1.OutputLine lines = 3;
+   */
+  lines: OutputLine[];
+};
+
+/**
+ * Describes the message skerry.node.v1.OutputBatch.
+ * Use `create(OutputBatchSchema)` to create a new message.
+ */
+export declare const OutputBatchSchema: GenMessage<OutputBatch>;
+
+/**
+ * @generated from message skerry.node.v1.OutputLine
+ */
+export declare type OutputLine = Message<"skerry.node.v1.OutputLine"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+
+  /**
+   * With the number, it identifies a line of the sandbox, which may come again after a restart of the node. Numbers rise.
+   *
+   * @generated from field: string agent_source = 2;
+   */
+  agentSource: string;
+
+  /**
+   * @generated from field: uint64 number = 3;
+   */
+  number: bigint;
+
+  /**
+   * By the node's clock, as far as the guest has not changed its own.
+   *
+   * @generated from field: int64 at_ms = 4;
+   */
+  atMs: bigint;
+
+  /**
+   * @generated from field: int32 pid = 5;
+   */
+  pid: number;
+
+  /**
+   * "stdout", "stderr" or "pty".
+   *
+   * @generated from field: string stream = 6;
+   */
+  stream: string;
+
+  /**
+   * @generated from field: string text = 7;
+   */
+  text: string;
+
+  /**
+   * Lines before this one that are missing, because the sandbox wrote too fast.
+   *
+   * @generated from field: uint32 omitted = 8;
+   */
+  omitted: number;
+};
+
+/**
+ * Describes the message skerry.node.v1.OutputLine.
+ * Use `create(OutputLineSchema)` to create a new message.
+ */
+export declare const OutputLineSchema: GenMessage<OutputLine>;
+
+/**
  * @generated from message skerry.node.v1.ReadEgressRequest
  */
 export declare type ReadEgressRequest = Message<"skerry.node.v1.ReadEgressRequest"> & {
@@ -3059,6 +3199,16 @@ export declare const NodeService: GenService<{
     methodKind: "unary";
     input: typeof ReadEgressRequestSchema;
     output: typeof ReadEgressResponseSchema;
+  },
+  /**
+   * What processes of sandboxes wrote since the batch before, of those whose callers asked for it. Batches are kept as those of ReadEgress.
+   *
+   * @generated from rpc skerry.node.v1.NodeService.ReadOutput
+   */
+  readOutput: {
+    methodKind: "unary";
+    input: typeof ReadOutputRequestSchema;
+    output: typeof ReadOutputResponseSchema;
   },
   /**
    * Every sandbox of which the node has any part, in any state.

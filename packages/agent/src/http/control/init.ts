@@ -95,6 +95,6 @@ function apply(state: AgentState, request: InitRequest): void {
   if (request.defaultWorkdir) state.defaultWorkdir = request.defaultWorkdir;
   state.memoryMB = request.memoryMB ?? state.memoryMB;
   state.maxProcesses = request.maxProcesses ?? state.maxProcesses;
-  if (request.sandboxId) state.internalEnv.set("E2B_SANDBOX_ID", request.sandboxId);
+  if (request.sandboxId) state.becomeSandbox(request.sandboxId);
   if (request.templateId) state.internalEnv.set("E2B_TEMPLATE_ID", request.templateId);
 }

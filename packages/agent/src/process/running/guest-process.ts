@@ -8,6 +8,7 @@ import { Socket } from "node:net";
 import { ReadStream } from "node:tty";
 import type { ExitStatus } from "@skerry/base/posix-spawn";
 import { type PtySize, resizePty } from "../../native/pty.ts";
+import type { ProcessOutput } from "../output-log.ts";
 import { type EndFields, endFields } from "./exit-status.ts";
 import { Followers } from "./followers.ts";
 import type { Launched } from "./launch.ts";
@@ -27,6 +28,13 @@ export interface ProcessIdentity {
   readonly tag: string | undefined;
 }
 
+export interface GuestProcessOptions {
+  readonly identity: ProcessIdentity;
+  /** Takes the output as well. */
+  readonly log: ProcessOutput | undefined;
+  readonly onEnd: (process: GuestProcess) => void;
+}
+
 export class GuestProcess {
   readonly pid: number;
   readonly identity: ProcessIdentity;
@@ -34,15 +42,17 @@ export class GuestProcess {
   readonly input: ProcessInputTarget;
   readonly #followers = new Followers(() => this.#adjustFlow());
   readonly #outputs = new Set<Socket>();
+  readonly #log: ProcessOutput | undefined;
   readonly #onEnd: (process: GuestProcess) => void;
   readonly #ended = Promise.withResolvers<void>();
   #exit: ExitStatus | undefined;
   #signalled = false;
   #end: EndFields | undefined;
 
-  constructor(launched: Launched, identity: ProcessIdentity, onEnd: (process: GuestProcess) => void) {
+  constructor(launched: Launched, { identity, log, onEnd }: GuestProcessOptions) {
     this.pid = launched.pid;
     this.identity = identity;
+    this.#log = log;
     this.#onEnd = onEnd;
     if (launched.kind === "pty") {
       const terminal = new ReadStream(launched.master);
@@ -110,6 +120,7 @@ export class GuestProcess {
   }
 
   #output(name: OutputStream, bytes: Uint8Array<ArrayBuffer>): void {
+    this.#log?.write(name, bytes);
     this.#followers.push({ case: "data", value: { output: { case: name, value: bytes } } }, bytes.length);
   }
 
@@ -131,6 +142,7 @@ export class GuestProcess {
     this.#end = endFields(this.#exit);
     for (const stream of this.#outputs) stream.destroy();
     this.input.stream?.destroy();
+    this.#log?.end();
     this.#onEnd(this);
     this.#followers.push({ case: "end", value: this.#end }, 0);
     this.#followers.close();
