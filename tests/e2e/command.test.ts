@@ -87,10 +87,17 @@ test("status and doctor agree that everything works", async () => {
     runningSandboxes: 0,
     roles: "api,edge,node",
     database: "sqlite",
-    platform: { teams: 1, eventLagMs: 0, webhooks: { enabled: 0 }, sandboxes: { ended: 1 } },
+    platform: {
+      teams: 1,
+      eventLagMs: 0,
+      webhooks: { enabled: 0 },
+      sandboxes: { ended: 1 },
+      nodes: [{ status: "ready", startsWaiting: 0 }],
+    },
     lastErrors: [],
   });
   expect((await skerry("status")).stdout).toMatch(/^process +\d+ \(api, edge, node\), \d+ MiB, up .*$/m);
+  expect((await skerry("status")).stdout).toMatch(/^node +\S+, ready: \d+ ready in the pool, \d+ starting, 0 in the queue$/m);
   expect((await skerry("audit")).stdout).toMatch(/ done 201 createSandbox → i[a-z0-9]{20} by e2b_..….{4} from 127\.0\.0\.1$/m);
   const doctor = await skerry("doctor", "--json");
   expect(doctor, doctor.stderr).toMatchObject({ exitCode: 0 });

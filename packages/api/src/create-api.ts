@@ -122,6 +122,7 @@ export async function createApi(config: ApiConfig, deps: ApiDeps): Promise<Api> 
   const vault = new SecretService({ secrets: store.secrets, box, clock, logger });
   const proxies = new OutgoingProxies({ box, changes: store.sandboxes.changes, privateNetworks: config.privateNetworks ?? [], logger });
   const links = new LinkService({ links: store.links, clock, origin: config.sandboxOrigin ?? LOCAL_ORIGIN });
+  const nodes = new NodeService({ nodes: work.nodes, repository: store.nodes, clock, timeoutMs: timing.listTimeoutMs });
   const fastify = await createServer({
     services: {
       sandboxes: service,
@@ -141,9 +142,9 @@ export async function createApi(config: ApiConfig, deps: ApiDeps): Promise<Api> 
       links,
       events: events.service,
       audit: audit.service,
-      status: new StatusService({ ...store, clock }),
+      status: new StatusService({ ...store, nodes, clock }),
       webhooks: webhooks.service,
-      nodes: new NodeService({ nodes: work.nodes, repository: store.nodes, clock, timeoutMs: timing.listTimeoutMs }),
+      nodes,
       metrics: new MetricsService({ ...store, clock }),
       logs: new LogService({ ...store, clock }),
       egress: new EgressService({ ...store, clock }),

@@ -132,10 +132,15 @@ export async function createNode(config: NodeConfig, logger: Logger): Promise<No
   // A change to another cluster that a crash cut off left a hold on the layers of this one.
   layers.changeCluster({ from: "", to: identity.id });
   const usage = new UsageMeter({ containers, areas: deps.areas, logger });
-  const service = forOwnCluster(
-    traceCalls(nodeService({ config, sandboxes, images, layers, builds, usage, egressLog, outputLog, volumes: deps.volumes })),
-    identity,
-  );
+  const readiness = () => ({
+    readySandboxes: warmPool.readyCount,
+    readySlots: pools.plain.readyCount + pools.withUserNamespace.readyCount,
+    startsRunning: gate.counts.running,
+    startsWaiting: gate.counts.waiting,
+    startsLimit: Math.floor(gate.counts.limit),
+  });
+  const serviceParts = { config, sandboxes, images, layers, builds, usage, egressLog, outputLog, volumes: deps.volumes, readiness };
+  const service = forOwnCluster(traceCalls(nodeService(serviceParts)), identity);
   usage.start();
   const diskGuard = startDiskGuard({ deps, containers, reserve, onShort: (user, facts) => sandboxes.pauseForDisk(user, facts), logger });
   const endObserving = observeNode({ config, sandboxes, images, pools, warmPool, gate, builds });

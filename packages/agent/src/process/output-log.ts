@@ -2,8 +2,8 @@
 // so that nothing is lost while that connection is opened anew; what the guest writes faster than the node reads is left out, and the numbers
 // of the lines tell how many were.
 
-import { randomUUID } from "node:crypto";
 import { StringDecoder } from "node:string_decoder";
+import { kernelRandomUuid } from "../kernel-random.ts";
 import type { OutputStream } from "./running/subscriber.ts";
 
 export interface OutputLine {
@@ -23,7 +23,7 @@ const MAX_LINE_CHARACTERS = 8_192;
 export type OutputListener = (line: OutputLine) => void;
 
 export class OutputLog {
-  #source = randomUUID();
+  #source = kernelRandomUuid();
   #number = 0;
   #lines: OutputLine[] = [];
   #characters = 0;
@@ -55,7 +55,7 @@ export class OutputLog {
 
   /** This is another sandbox now: a fork, or one that was ready. The lines until now are not its own. */
   reset(): void {
-    this.#source = randomUUID();
+    this.#source = kernelRandomUuid();
     this.#number = 0;
     this.#lines = [];
     this.#characters = 0;

@@ -1,7 +1,8 @@
 import { availableParallelism, totalmem } from "node:os";
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { noteInTrace } from "@skerry/telemetry";
-import { decodeOptions, type NodeService, StartKind } from "@skerry/wire/node";
+import { decodeOptions, type NodeService, type ReadinessSchema, StartKind } from "@skerry/wire/node";
 import type { Builds } from "../builds/builds.ts";
 import type { NodeConfig } from "../config.ts";
 import type { EgressBatch } from "../egress-log/egress-book.ts";
@@ -31,6 +32,7 @@ export interface ServiceOptions {
   readonly volumes: VolumeStore;
   readonly egressLog: EgressLog;
   readonly outputLog: OutputLog;
+  readiness(): MessageInitShape<typeof ReadinessSchema>;
 }
 
 /** Rounds in one answer, to bound its size. */
@@ -47,6 +49,7 @@ export function nodeService({
   volumes,
   egressLog,
   outputLog,
+  readiness,
 }: ServiceOptions): ServiceImpl<typeof NodeService> {
   const machine = new Machine(config.dir);
   return {
@@ -62,6 +65,7 @@ export function nodeService({
         sandboxCount: sandboxes.list().length,
         keepsMemory: config.runtimes[0]?.capabilities.checkpoint ?? false,
         machine: await machine.read(),
+        readiness: readiness(),
       };
     },
     async createSandbox({ spec }) {

@@ -33,6 +33,7 @@ function formatStatus(state: Status): string {
         : null,
     ],
     ["sandboxes", platform && countsOf(platform.sandboxes)],
+    ...(platform?.nodes ?? []).map((node): [string, string] => ["node", nodeOf(node)]),
     ["builds", platform && countsOf(platform.builds)],
     ["database", state.database && `${state.database}${platform ? `, answers in ${platform.databaseMs.toFixed(1)} ms` : ""}`],
     [
@@ -66,6 +67,19 @@ function processOf({ pid, roles, platform }: Status): string | null {
 function countsOf(counts: Readonly<Record<string, number>>): string {
   const parts = Object.entries(counts).map(([name, count]) => `${count} ${name}`);
   return parts.length === 0 ? "none" : parts.join(", ");
+}
+
+/** "host-1a2b, ready: 3 sandboxes ready in the pool, 1 starting, 0 in the queue". */
+function nodeOf({
+  nodeId,
+  status,
+  readySandboxes,
+  startsRunning,
+  startsWaiting,
+}: NonNullable<Status["platform"]>["nodes"][number]): string {
+  const about = `${printable(nodeId)}, ${status}`;
+  if (readySandboxes === null) return about;
+  return `${about}: ${readySandboxes} ready in the pool, ${startsRunning} starting, ${startsWaiting} in the queue`;
 }
 
 function webhooksOf({ enabled, failing, disabled }: NonNullable<Status["platform"]>["webhooks"]): string {

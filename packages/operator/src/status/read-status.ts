@@ -28,6 +28,13 @@ interface PlatformStatus {
   readonly teams: number;
   readonly templates: number;
   readonly webhooks: { readonly enabled: number; readonly failing: number; readonly disabled: number };
+  readonly nodes: readonly {
+    readonly nodeId: string;
+    readonly status: string;
+    readonly readySandboxes: number | null;
+    readonly startsRunning: number | null;
+    readonly startsWaiting: number | null;
+  }[];
   readonly databaseMs: number;
   readonly eventLagMs: number;
   readonly uptimeMs: number;

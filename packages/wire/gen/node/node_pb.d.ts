@@ -104,6 +104,11 @@ export declare type GetInfoResponse = Message<"skerry.node.v1.GetInfoResponse"> 
    * @generated from field: skerry.node.v1.Machine machine = 9;
    */
   machine?: Machine | undefined;
+
+  /**
+   * @generated from field: skerry.node.v1.Readiness readiness = 10;
+   */
+  readiness?: Readiness | undefined;
 };
 
 /**
@@ -111,6 +116,48 @@ export declare type GetInfoResponse = Message<"skerry.node.v1.GetInfoResponse"> 
  * Use `create(GetInfoResponseSchema)` to create a new message.
  */
 export declare const GetInfoResponseSchema: GenMessage<GetInfoResponse>;
+
+/**
+ * What the node has prepared for starts, and how busy it is with them.
+ *
+ * @generated from message skerry.node.v1.Readiness
+ */
+export declare type Readiness = Message<"skerry.node.v1.Readiness"> & {
+  /**
+   * In the pool.
+   *
+   * @generated from field: uint32 ready_sandboxes = 1;
+   */
+  readySandboxes: number;
+
+  /**
+   * @generated from field: uint32 ready_slots = 2;
+   */
+  readySlots: number;
+
+  /**
+   * Starts under way, in the queue, and how many may be under way.
+   *
+   * @generated from field: uint32 starts_running = 3;
+   */
+  startsRunning: number;
+
+  /**
+   * @generated from field: uint32 starts_waiting = 4;
+   */
+  startsWaiting: number;
+
+  /**
+   * @generated from field: uint32 starts_limit = 5;
+   */
+  startsLimit: number;
+};
+
+/**
+ * Describes the message skerry.node.v1.Readiness.
+ * Use `create(ReadinessSchema)` to create a new message.
+ */
+export declare const ReadinessSchema: GenMessage<Readiness>;
 
 /**
  * The machine of a node, for the operator.
