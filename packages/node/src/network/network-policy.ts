@@ -68,8 +68,8 @@ export class NetworkPolicy {
   readonly #egressLog: EgressLog;
   /** Host interfaces for which the firewall has rules. */
   readonly #restricted = new Set<string>();
-  /** The bandwidths of host interfaces that have a limit. */
-  readonly #bandwidths = new Map<string, number>();
+  /** The bandwidths of host interfaces that have a limit, or may have one after an error or a crash. */
+  readonly #bandwidths = new Map<string, number | "unknown">();
 
   constructor(names: NetworkNames, { proxy, interceptions, egressLog }: NetworkPolicyDeps) {
     this.#names = names;
@@ -109,7 +109,7 @@ export class NetworkPolicy {
     // Those of a former daemon, which may have ended within a change.
     const limited = await limitedInterfaces(this.#names);
     for (const { slot, options } of sandboxes) {
-      if (limited.has(slot.hostInterface)) this.#bandwidths.set(slot.hostInterface, Number.NaN);
+      if (limited.has(slot.hostInterface)) this.#bandwidths.set(slot.hostInterface, "unknown");
       await this.#setBandwidth(slot, networkLimitsOf(options).bandwidthMbps);
     }
   }
@@ -136,7 +136,7 @@ export class NetworkPolicy {
     } catch (error) {
       if (before) this.#proxy.set(guest, before);
       this.#interceptions.setRules(guest, headersBefore);
-      await this.#setBandwidth(slot, bandwidthBefore).catch(() => {});
+      await this.#setBandwidth(slot, bandwidthBefore === "unknown" ? undefined : bandwidthBefore).catch(() => {});
       throw error;
     }
   }
@@ -191,7 +191,7 @@ export class NetworkPolicy {
       return;
     }
     // Noted first, so that a release also removes what was made before an error.
-    this.#bandwidths.set(slot.hostInterface, Number.NaN);
+    this.#bandwidths.set(slot.hostInterface, "unknown");
     await limitBandwidth(slot, { names: this.#names, mbps, agentPort: AGENT_PORT });
     this.#bandwidths.set(slot.hostInterface, mbps);
   }
@@ -270,7 +270,7 @@ function isIpv6(entry: string): boolean {
   return entry.includes(":");
 }
 
-/** The prefixes of IPv6 that are in no other one of the list. Throws for what is no address, as \`rangesOf\`. */
+/** The prefixes of IPv6 that are in no other one of the list. Throws for what is no address, as `rangesOf`. */
 function widestOf(entries: readonly string[]): string[] {
   const widest: { readonly prefix: [ipaddr.IPv6, number]; readonly entry: string }[] = [];
   const all = entries.map((entry) => ({ entry, prefix: ipv6Prefix(entry) }));

@@ -62,7 +62,7 @@ export async function createSlot(request: SlotRequest): Promise<NetworkSlot> {
 /**
  * Restores the address and the route of the namespace's interface, which gVisor removes when it starts. With `quiet` the host's kernel
  * does not answer on the address of IPv4 until then, so that it does not reset connections that the sandbox still has. On that of IPv6 it
- * does, because it makes the route for it at a time of its own: \`holdTraffic\` keeps packets away.
+ * does, because it makes the route for it at a time of its own: `holdTraffic` keeps packets away.
  */
 export async function readdressSlot(slot: NetworkSlot, names: NetworkNames, options: { quiet?: boolean } = {}): Promise<void> {
   const { guest, host, ipv6 } = slot.addresses;
