@@ -4,7 +4,7 @@ import { type Platform, startPlatform } from "@skerry/testkit";
 import { runtimesFor, scaled } from "@skerry/testkit/depth";
 import { type CommandHandle, Sandbox } from "e2b";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { clientOf } from "./client.ts";
+import { callApi, clientOf } from "./client.ts";
 
 const MIB = 1024 * 1024;
 const KILLED = "signal: killed";
@@ -91,6 +91,15 @@ describe.each(runtimesFor("limits of memory"))("memory of a sandbox on %s", (run
       expect(pid).toBeGreaterThan(1);
       expect(bytes).toBeGreaterThan(300 * MIB);
     }
+    // Its owner reads it in the log of the sandbox.
+    const lines = async () => {
+      const { body } = await callApi(platform, `/v2/sandboxes/${guest.sandboxId}/logs?level=warn`);
+      return (body as { logs: { message: string; fields: { logger?: string } }[] }).logs;
+    };
+    const told = expect.objectContaining({
+      message: expect.stringMatching(/^Ended, because the sandbox was over its memory: python3 \(\d+\)/),
+    });
+    await expect.poll(lines, { timeout: 60_000, interval: 500 }).toContainEqual(told);
   });
 
   it("that a hundred small processes use up costs some of them", async () => {

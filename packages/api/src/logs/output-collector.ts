@@ -62,10 +62,10 @@ function logLines({ number, atMs, pid, stream, text, omitted }: OutputLine): Num
   const line: NumberedLine = {
     number: Number(number),
     at,
-    level: stream === "stderr" ? "warn" : "info",
-    logger: "process",
+    level: stream === "stderr" || stream === "agent" ? "warn" : "info",
+    logger: stream === "agent" ? "agent" : "process",
     message: text,
-    fields: { pid: String(pid), stream },
+    fields: stream === "agent" ? {} : { pid: String(pid), stream },
     isGuest: true,
   };
   if (omitted === 0) return [line];

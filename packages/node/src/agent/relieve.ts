@@ -35,6 +35,14 @@ export async function relieve(
   return parseKilled(text);
 }
 
+const MAX_SHOWN = 5;
+
+/** "python3 (812), node (7) and 3 more": names and pids, for the owner of the sandbox. */
+export function shownProcesses(killed: readonly KilledProcess[]): string {
+  const shown = killed.slice(0, MAX_SHOWN).map(({ pid, name }) => `${name} (${pid})`);
+  return `${shown.join(", ")}${killed.length > MAX_SHOWN ? ` and ${killed.length - MAX_SHOWN} more` : ""}`;
+}
+
 /** Throws unless `text` is a list of processes. */
 export function parseKilled(text: string): KilledProcess[] {
   const { killed } = JSON.parse(text) as { killed?: unknown };

@@ -87,7 +87,7 @@ export class Containers {
 
   constructor(options: ContainersOptions) {
     this.#options = options;
-    this.#guard = new SandboxGuard(options.logger);
+    this.#guard = new SandboxGuard({ logger: options.logger, tell: (id, text) => options.outputLog.tell(id, text) });
     this.#flush = new RecordFlush(options.deps.paths, options.logger);
     this.extraMemory = new ExtraMemory(options.logger);
   }

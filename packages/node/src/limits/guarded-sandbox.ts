@@ -1,4 +1,11 @@
+import type { Logger } from "@skerry/base";
 import type { RuntimeName } from "@skerry/runtime";
+
+export interface GuardDeps {
+  readonly logger: Logger;
+  /** Writes a line into the log of a sandbox, for its owner. The id is "" for a ready sandbox, which has none. */
+  readonly tell: (sandboxId: string, text: string) => void;
+}
 
 export interface GuardedSandbox {
   /** A name that is unique among the guarded sandboxes, and stays the same. The other properties of a sandbox may change. */

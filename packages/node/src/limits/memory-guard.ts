@@ -7,8 +7,8 @@
 
 import { asError, type Logger } from "@skerry/base";
 import { cgroupProcesses, MemoryGroup, sacrificeGuestsFirst } from "@skerry/runtime";
-import { type KilledProcess, relieve } from "../agent/relieve.ts";
-import type { GuardedSandbox } from "./guarded-sandbox.ts";
+import { type KilledProcess, relieve, shownProcesses } from "../agent/relieve.ts";
+import type { GuardDeps, GuardedSandbox } from "./guarded-sandbox.ts";
 import { nextLookMs } from "./next-look.ts";
 import { withUrgency } from "./urgency.ts";
 
@@ -62,11 +62,13 @@ interface Watched {
 
 export class MemoryGuard {
   readonly #logger: Logger;
+  readonly #tell: GuardDeps["tell"];
   readonly #watched = new Map<string, Watched>();
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(logger: Logger) {
+  constructor({ logger, tell }: GuardDeps) {
     this.#logger = logger;
+    this.#tell = tell;
   }
 
   /** Preconditions: the sandbox and its agent run. A second call for a key starts anew. */
@@ -211,6 +213,7 @@ export class MemoryGuard {
         { ...facts, processes: killed.length, killed: named, duration_ms: durationMs },
         "processes ended: their sandbox was over its memory",
       );
+      this.#tell(sandboxId, `Ended, because the sandbox was over its memory: ${shownProcesses(killed)}`);
     } catch (error) {
       this.#logger.warn({ ...facts, err: asError(error) }, "a sandbox exceeds its memory limit, and its agent does not answer");
     } finally {
@@ -226,6 +229,7 @@ export class MemoryGuard {
       { sandbox_id: sandboxId, held_bytes: held, limit_bytes: sandbox.limitBytes(), reason: "memory" },
       "ending processes brings no memory back: the sandbox is ended",
     );
+    this.#tell(sandboxId, "The sandbox is ended: it is over its memory, and ending processes brings none back");
     this.unwatch(sandbox.key);
     sandbox.onFatal();
   }
@@ -240,6 +244,10 @@ export class MemoryGuard {
     this.#logger.warn(
       { sandbox_id: watched.sandbox.identity().sandboxId, processes: kills - watched.kernelKills },
       "processes ended by the kernel: their sandbox was out of memory",
+    );
+    this.#tell(
+      watched.sandbox.identity().sandboxId,
+      `${kills - watched.kernelKills} processes ended, because the sandbox was out of memory`,
     );
     watched.kernelKills = kills;
     watched.lastKernelKillAt = now;

@@ -3,8 +3,8 @@
 
 import { asError, type Logger } from "@skerry/base";
 import { countOpenFiles, openFilesLimit } from "@skerry/runtime";
-import { relieve } from "../agent/relieve.ts";
-import type { GuardedSandbox } from "./guarded-sandbox.ts";
+import { relieve, shownProcesses } from "../agent/relieve.ts";
+import type { GuardDeps, GuardedSandbox } from "./guarded-sandbox.ts";
 import { withUrgency } from "./urgency.ts";
 
 /** Share of gVisor's descriptors above which processes are killed. One process at its own limit uses a third. */
@@ -28,10 +28,12 @@ interface Watched {
 
 export class OpenFilesGuard {
   readonly #logger: Logger;
+  readonly #tell: GuardDeps["tell"];
   readonly #timers = new Map<string, NodeJS.Timeout>();
 
-  constructor(logger: Logger) {
+  constructor({ logger, tell }: GuardDeps) {
     this.#logger = logger;
+    this.#tell = tell;
   }
 
   watch(sandbox: GuardedSandbox): void {
@@ -86,6 +88,7 @@ export class OpenFilesGuard {
     const named = killed.slice(0, MAX_NAMED).map(({ pid, name }) => ({ pid, command: name }));
     const facts = { sandbox_id: sandboxId, open_files: count, processes: killed.length, killed: named };
     this.#logger.warn(facts, "processes killed because their sandbox had too many open files");
+    this.#tell(sandboxId, `Ended, because the sandbox had too many open files: ${shownProcesses(killed)}`);
     return SETTLE_MS;
   }
 }

@@ -1,5 +1,4 @@
-import type { Logger } from "@skerry/base";
-import type { GuardedSandbox } from "./guarded-sandbox.ts";
+import type { GuardDeps, GuardedSandbox } from "./guarded-sandbox.ts";
 import { MemoryGuard } from "./memory-guard.ts";
 import { OpenFilesGuard } from "./open-files-guard.ts";
 
@@ -8,9 +7,9 @@ export class SandboxGuard {
   readonly #memory: MemoryGuard;
   readonly #files: OpenFilesGuard;
 
-  constructor(logger: Logger) {
-    this.#memory = new MemoryGuard(logger);
-    this.#files = new OpenFilesGuard(logger);
+  constructor(deps: GuardDeps) {
+    this.#memory = new MemoryGuard(deps);
+    this.#files = new OpenFilesGuard(deps);
   }
 
   /** Preconditions: the sandbox and its agent run. A second call for a key starts anew. */

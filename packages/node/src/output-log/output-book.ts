@@ -10,7 +10,8 @@ export interface OutputLine {
   readonly number: number;
   readonly timeMs: number;
   readonly pid: number;
-  readonly stream: "stdout" | "stderr" | "pty";
+  /** "agent": what the node and the agent did to the sandbox. */
+  readonly stream: "stdout" | "stderr" | "pty" | "agent";
   readonly text: string;
   /** Lines before this one that are missing. */
   readonly omitted: number;

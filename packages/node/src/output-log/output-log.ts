@@ -1,6 +1,7 @@
 // The logged output of this node's sandboxes. It follows the sandboxes whose callers asked for it, from their start to their end, and opens a
 // connection anew that broke off, as at a pause that failed or a snapshot.
 
+import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { asError, type Logger } from "@skerry/base";
 import type { BatchId } from "../records/kept-batches.ts";
@@ -22,6 +23,9 @@ export class OutputLog {
   readonly #logger: Logger;
   readonly #followed = new Set<Followable>();
   readonly #closed = new AbortController();
+  /** Of the lines that it adds itself. */
+  readonly #source = randomUUID();
+  #told = 0;
 
   constructor({ file, logger }: { readonly file: string; readonly logger: Logger }) {
     this.#book = new OutputBook(file);
@@ -59,6 +63,14 @@ export class OutputLog {
       }
       await sleep(RETRY_MS, undefined, { signal }).catch(() => {});
     }
+  }
+
+  /** Adds a line about a sandbox to its log, whether or not its caller asked for output. */
+  tell(sandboxId: string, text: string): void {
+    if (sandboxId === "") return;
+    this.#told += 1;
+    const line = { source: this.#source, number: this.#told, timeMs: Date.now(), pid: 0, stream: "agent", text, omitted: 0 } as const;
+    this.#book.add(sandboxId, line);
   }
 
   read(stored: BatchId): OutputBatch | undefined {

@@ -2042,7 +2042,7 @@ export declare type OutputLine = Message<"skerry.node.v1.OutputLine"> & {
   pid: number;
 
   /**
-   * "stdout", "stderr" or "pty".
+   * "stdout", "stderr" or "pty"; "agent" for what the node and the agent did to the sandbox, such as ending processes for their memory.
    *
    * @generated from field: string stream = 6;
    */
