@@ -75,9 +75,11 @@ export function logContract({ store, another }: StoreContext): void {
     await deliver(5, 20);
     await logs().appendDelivered(of.sandboxId, { source: "run1", lines: [...lines.slice(3, 9), ...lines] });
     await deliver(0, 0);
-    expect(texts(await logs().read(of, FORWARD))).toEqual(lines.map(({ message }) => message));
+    // The store itself logs the start of the sandbox.
+    const stored = async () => texts((await logs().read(of, FORWARD)).filter(({ isGuest }) => isGuest));
+    expect(await stored()).toEqual(lines.map(({ message }) => message));
     await logs().appendDelivered(of.sandboxId, { source: "run2", lines: [...lines.slice(0, 2), ...lines.slice(0, 2)] });
-    expect(await logs().read(of, FORWARD)).toHaveLength(22);
+    expect(await stored()).toHaveLength(22);
     await logs().appendDelivered(nextId(), { source: "run1", lines });
   });
 
