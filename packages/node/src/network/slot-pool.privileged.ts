@@ -76,7 +76,7 @@ export class SlotPool {
     }
     try {
       if (options.keepsNumber) return void (await this.#takeDown(slot.number));
-      if (this.#hasRoom()) {
+      if (this.#hasRoom() && this.#isCurrent(slot)) {
         await readdressSlot(slot, names);
         // Other slots may have been released meanwhile.
         if (this.#hasRoom()) {
@@ -94,6 +94,11 @@ export class SlotPool {
   async close(): Promise<void> {
     this.#closed = true;
     await this.#refill;
+  }
+
+  /** False for a slot of a former process that had another setting for IPv6. */
+  #isCurrent({ addresses }: NetworkSlot): boolean {
+    return (addresses.ipv6 === undefined) === (this.#options.addresses.ipv6 === undefined);
   }
 
   #hasRoom(): boolean {
