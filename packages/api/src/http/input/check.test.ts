@@ -31,6 +31,11 @@ describe("createCheck", () => {
   });
 });
 
+it("says that a field is not known where all fields are", () => {
+  const check = createCheck(Type.Object({ limits: Type.Object({}, { additionalProperties: false }) }), "body");
+  expect(() => check({ limits: { speed: 5 } })).toThrow("validation error: body/limits/speed is not known");
+});
+
 describe("readQuery", () => {
   const schema = Type.Object({ limit: Type.Optional(Type.Integer({ minimum: 1 })), name: Type.Optional(Type.String()) });
 

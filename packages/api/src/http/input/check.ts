@@ -1,5 +1,6 @@
 import type { TSchema } from "typebox";
 import { Compile } from "typebox/compile";
+import type { TLocalizedValidationError } from "typebox/error";
 import { validationError } from "../../errors.ts";
 
 /** Throws when a value does not match the schema. The message names the first mismatch and where it is. */
@@ -11,8 +12,13 @@ export function createCheck(schema: TSchema, place: "path" | "query" | "body"): 
   return (value) => {
     if (compiled.Check(value)) return;
     const [first] = compiled.Errors(value);
-    throw validationError(`${place}${first?.instancePath ?? ""} ${first?.message ?? "is not valid"}`);
+    throw validationError(`${place}${first?.instancePath ?? ""} ${first ? problemOf(first) : "is not valid"}`);
   };
+}
+
+/** The library's text, but for a field of an object that knows all its fields. */
+function problemOf({ keyword, message }: TLocalizedValidationError): string {
+  return keyword === "boolean" ? "is not known" : message;
 }
 
 interface PropertySchema {
