@@ -18,7 +18,7 @@ import { rotateLog } from "./log-rotation.ts";
 import { stopDaemon } from "./stop-daemon.ts";
 
 /** Time for the API to answer. Adopting many sandboxes takes most of it. */
-const START_LIMIT_MS = 60_000;
+const START_LIMIT_MS = 300_000;
 /** Prefix of the message that a failed command prints (report-failure.ts). */
 const MESSAGE_PREFIX = "skerry: ";
 
