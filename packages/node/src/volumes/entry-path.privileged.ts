@@ -4,7 +4,7 @@
 import { closeSync, constants, fstatSync, type Stats } from "node:fs";
 import { lstat, readlink } from "node:fs/promises";
 import { errnoOf } from "@skerry/base";
-import { DIRECTORY, type EntryOf, entryPath, O_PATH, openBeneath } from "@skerry/base/beneath";
+import { type EntryOf, entryPath, O_PATH, openBeneath } from "@skerry/base/beneath";
 import { volumeError } from "./volume-errors.ts";
 import type { OpenVolume } from "./volume-store.privileged.ts";
 
@@ -47,12 +47,12 @@ export async function withEntry<T>(volume: OpenVolume, path: string, work: (fd: 
   }
 }
 
-/** Runs `work` with the open parent directory and the name of a path. Throws PlatformError("path_invalid") for the root. */
+/** Runs `work` with the parent directory, open for `syncFolder`, and the name of a path. Throws PlatformError("path_invalid") for the root. */
 export async function withParent<T>(volume: OpenVolume, path: string, work: (place: EntryOf & { name: string }) => Promise<T>): Promise<T> {
   const parts = partsOf(path);
   const name = parts.at(-1);
   if (name === undefined) throw volumeError("path_invalid", "the path is the root of the volume");
-  const folder = await openBeneath(volume.data, joined(parts.slice(0, -1)), { flags: DIRECTORY });
+  const folder = await openBeneath(volume.data, joined(parts.slice(0, -1)), { flags: constants.O_RDONLY | constants.O_DIRECTORY });
   try {
     return await work({ folder, name });
   } finally {

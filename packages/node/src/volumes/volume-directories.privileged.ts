@@ -1,8 +1,9 @@
 // The calls about entries of a volume: list, make, remove, and change owner and mode.
 
 import { randomBytes } from "node:crypto";
-import { closeSync, constants, fstatSync } from "node:fs";
+import { closeSync, constants, fstatSync, fsync } from "node:fs";
 import { chmod, chown, mkdir, open, opendir, rename, rmdir } from "node:fs/promises";
+import { promisify } from "node:util";
 import { errnoOf } from "@skerry/base";
 import { DIRECTORY, descriptorPath, type EntryOf, entryPath, openBeneath, renameWithoutReplacing } from "@skerry/base/beneath";
 import { type Entry, entryOf, partsOf, shownPath, statEntry, statPlace, withEntry, withParent } from "./entry-path.privileged.ts";
@@ -121,11 +122,8 @@ async function makeAt(volume: OpenVolume, place: EntryOf, { uid, gid, mode = DIR
   await syncFolder(place.folder);
 }
 
-/** When it returns, the names in an open directory survive a loss of power. */
-export async function syncFolder(folder: number): Promise<void> {
-  await using handle = await open(descriptorPath(folder), constants.O_RDONLY | constants.O_DIRECTORY);
-  await handle.sync();
-}
+/** When it returns, the names in an open directory survive a loss of power. Opens nothing, so a change that was made is not refused after it. */
+export const syncFolder = promisify(fsync);
 
 /** The entry disappears as a whole. Its files are deleted later, by `VolumeStore.emptyTrashOf`. */
 export async function removeEntry(volume: OpenVolume, path: string): Promise<void> {
@@ -141,9 +139,10 @@ export async function setEntry(volume: OpenVolume, path: string, { uid, gid, mod
   return withEntry(volume, path, async (fd, about) => {
     if (!about.isFile() && !about.isDirectory()) throw volumeError("not_a_file", "the path is neither a file nor a directory");
     const own = descriptorPath(fd);
+    // Before the change: without a free descriptor, nothing is changed.
+    await using handle = await open(own, constants.O_RDONLY | constants.O_NONBLOCK);
     if (uid !== undefined || gid !== undefined) await chown(own, uid ?? about.uid, gid ?? about.gid);
     if (mode !== undefined) await chmod(own, mode);
-    await using handle = await open(own, constants.O_RDONLY | constants.O_NONBLOCK);
     await handle.sync();
     return entryOf(parts.at(-1) ?? "/", shownPath(parts), fstatSync(fd));
   });
