@@ -35,7 +35,7 @@ describe.each(runtimesFor("rules for headers"))("rules for headers on %s", (runt
     const sandbox = await Sandbox.create({ ...clientOf(platform), network: network ?? {} });
     const names = [HOST, OTHER, "a.b.wild.example.test", "wild.example.test"].map((name) => `${internet.publicAddress} ${name}`);
     await sandbox.commands.run(`printf '%s\\n' '${names.join("' '")}' >> /etc/hosts`, { user: "root" });
-    internet.seen();
+    await internet.seen();
     return sandbox;
   }
   /** The output, or how the command failed. */
@@ -48,7 +48,8 @@ describe.each(runtimesFor("rules for headers"))("rules for headers on %s", (runt
     }
   }
   const curl = (options: string) => `curl -sS --max-time 60 ${options}`;
-  const authorizations = () => internet.seen().map(({ servername, url, headers: sent }) => [servername, url, sent.authorization]);
+  const authorizations = async () =>
+    (await internet.seen()).map(({ servername, url, headers: sent }) => [servername, url, sent.authorization]);
   const withHeader = [HOST, "/", `Bearer ${VALUE}`];
 
   it("reach the host from curl, Python and Node.js, with the trust stores as they are", async () => {
@@ -57,12 +58,12 @@ describe.each(runtimesFor("rules for headers"))("rules for headers on %s", (runt
     const node = `node -e "fetch('https://${HOST}/').then(r => r.text()).then(console.log)"`;
     for (const command of [curl(`https://${HOST}/`), `sudo ${curl(`https://${HOST}/`)}`, python, node]) {
       expect(await run(sandbox, command), command).toBe("hello");
-      const [request, ...others] = internet.seen();
+      const [request, ...others] = await internet.seen();
       expect(request).toMatchObject({ isEncrypted: true, headers: { authorization: `Bearer ${VALUE}`, "x-fixed": "fixed", host: HOST } });
       expect(others).toEqual([]);
     }
     expect(await run(sandbox, curl(`--http2 -H 'Authorization: mine' -d body https://${HOST}/`))).toBe("hello");
-    expect(internet.seen()).toMatchObject([{ method: "POST", headers: { authorization: `Bearer ${VALUE}`, "content-length": "4" } }]);
+    expect(await internet.seen()).toMatchObject([{ method: "POST", headers: { authorization: `Bearer ${VALUE}`, "content-length": "4" } }]);
     await sandbox.kill();
   });
 
@@ -72,11 +73,11 @@ describe.each(runtimesFor("rules for headers"))("rules for headers on %s", (runt
     });
     for (const url of [`https://${OTHER}/`, `http://${HOST}/`, `http://${HOST}:443/`, "https://wild.example.test/"])
       await run(sandbox, curl(url));
-    const seen = internet.seen();
+    const seen = await internet.seen();
     expect(seen.map(({ servername }) => servername)).toEqual([OTHER, "", "wild.example.test"]);
     expect(JSON.stringify(seen)).not.toContain(VALUE);
     expect(await run(sandbox, curl("https://a.b.wild.example.test/"))).toBe("hello");
-    expect(internet.seen()).toMatchObject([{ headers: { "x-wild": VALUE } }]);
+    expect(await internet.seen()).toMatchObject([{ headers: { "x-wild": VALUE } }]);
     const issuer = (name: string) =>
       `openssl s_client -connect ${name}:443 -servername ${name} </dev/null 2>/dev/null | openssl x509 -noout -issuer`;
     expect(await run(sandbox, issuer(OTHER))).toMatch(/CN ?= ?test ca/);
@@ -107,13 +108,11 @@ describe.each(runtimesFor("rules for headers"))("rules for headers on %s", (runt
     ] as const) {
       expect(await run(sandbox, command), command).toEqual(answer);
     }
-    expect(internet.seen()).toEqual([]);
+    expect(await internet.seen()).toEqual([]);
     // Without the name of the host in the handshake nothing is added, and the server's own certificate is shown.
-    await run(
-      sandbox,
-      `printf 'GET / HTTP/1.1\\r\\nHost: ${HOST}\\r\\nConnection: close\\r\\n\\r\\n' | openssl s_client -quiet -noservername -connect ${one}:443`,
-    );
-    expect(authorizations()).toEqual([[false, "/", undefined]]);
+    const nameless = `printf 'GET / HTTP/1.1\\r\\nHost: ${HOST}\\r\\nConnection: close\\r\\n\\r\\n' | openssl s_client -quiet -noservername -connect ${one}:443`;
+    expect(await run(sandbox, nameless)).toContain("hello");
+    expect(await authorizations()).toEqual([[false, "/", undefined]]);
     await sandbox.kill();
   });
 
@@ -122,7 +121,7 @@ describe.each(runtimesFor("rules for headers"))("rules for headers on %s", (runt
     expect(await run(sandbox, curl(`https://${HOST}/`))).toMatch(/^failed/);
     await sandbox.updateNetwork({ rules, denyOut: ["0.0.0.0/0"], allowOut: [internet.publicAddress] });
     expect(await run(sandbox, curl(`https://${HOST}/`))).toBe("hello");
-    expect(authorizations()).toEqual([withHeader]);
+    expect(await authorizations()).toEqual([withHeader]);
     await sandbox.kill();
   });
 
@@ -130,22 +129,22 @@ describe.each(runtimesFor("rules for headers"))("rules for headers on %s", (runt
     const sandbox = await create({});
     const ask = () => run(sandbox, curl(`https://${HOST}/`));
     expect(await ask()).toBe("hello");
-    expect(authorizations()).toEqual([[HOST, "/", undefined]]);
+    expect(await authorizations()).toEqual([[HOST, "/", undefined]]);
     await sandbox.updateNetwork({ rules });
     expect(await ask()).toBe("hello");
-    expect(authorizations()).toEqual([withHeader]);
+    expect(await authorizations()).toEqual([withHeader]);
     await Secret.update("api-token", `${VALUE}-next`, clientOf(platform));
     await waitUntil("the next value is sent", async () => {
       await ask();
-      return authorizations().some(([, , sent]) => sent === `Bearer ${VALUE}-next`);
+      return (await authorizations()).some(([, , sent]) => sent === `Bearer ${VALUE}-next`);
     });
     await Secret.update("api-token", VALUE, clientOf(platform));
     await sandbox.updateNetwork({ rules: { [HOST]: [{ transform: { headers: { Authorization: Secret.fill("no-such-secret") } } }] } });
     expect(await run(sandbox, curl(`-o /dev/null -w '%{http_code}' https://${HOST}/`))).toBe("502");
-    expect(authorizations()).toEqual([]);
+    expect(await authorizations()).toEqual([]);
     await sandbox.updateNetwork({});
     expect(await ask()).toBe("hello");
-    expect(authorizations()).toEqual([[HOST, "/", undefined]]);
+    expect(await authorizations()).toEqual([[HOST, "/", undefined]]);
     await sandbox.kill();
   });
 
@@ -176,7 +175,7 @@ describe.each(runtimesFor("rules for headers"))("rules for headers on %s", (runt
     expect(await filesWith(platform.dataDir, VALUE)).toBe("");
     const resumed = await connect(sandbox.sandboxId);
     expect(await ask(resumed)).toBe("hello");
-    expect(new Set(authorizations().map(String))).toEqual(new Set([String(withHeader)]));
+    expect(new Set((await authorizations()).map(String))).toEqual(new Set([String(withHeader)]));
     await resumed.kill();
   });
 

@@ -1,9 +1,9 @@
-// The servers of a simulated internet with certificates. Runs in its network namespace. Reads the servers from standard input, and writes each
-// request to standard output.
+// The servers of a simulated internet with certificates. Runs in its network namespace. Reads the servers from the first line of standard input,
+// and writes each request to standard output. It repeats every other line of its input there: what was requested before is written by then.
 
 import { createServer as createHttpServer, type RequestListener } from "node:http";
 import { createServer as createHttpsServer } from "node:https";
-import { text } from "node:stream/consumers";
+import { createInterface } from "node:readline";
 import type { TLSSocket } from "node:tls";
 
 interface Server {
@@ -12,7 +12,8 @@ interface Server {
   readonly key: string;
 }
 
-const servers = JSON.parse(await text(process.stdin)) as Server[];
+const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+const servers = JSON.parse((await lines.next()).value ?? "") as Server[];
 
 const answer: RequestListener = (request, response) => {
   const { servername = "", localAddress: address = "", encrypted: isEncrypted = false } = request.socket as TLSSocket;
@@ -27,3 +28,4 @@ for (const { address, ...certificate } of servers) {
   await new Promise<void>((resolve) => createHttpServer(answer).listen(80, address, resolve));
 }
 process.stdout.write("ready\n");
+for await (const line of lines) process.stdout.write(`${line}\n`);

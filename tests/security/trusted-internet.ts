@@ -7,7 +7,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { runCommand } from "@skerry/base";
-import { waitUntil } from "@skerry/testkit/wait-until";
 import { CLOSED_ADDRESSES, startInternet, type TestInternet } from "./test-internet.ts";
 
 /** A request as the server received it. */
@@ -24,8 +23,8 @@ export interface SeenRequest {
 export interface TrustedInternet extends TestInternet {
   /** PEM file of the authority: for SKERRY_CA_FILE. */
   readonly caFile: string;
-  /** What the servers were sent since the last call. */
-  seen(): SeenRequest[];
+  /** What the servers were sent since the last call, with all that was answered before this call. */
+  seen(): Promise<SeenRequest[]>;
 }
 
 /** `names` are served at every address, except at the other public one: its certificate is nobody's. */
@@ -41,20 +40,28 @@ export async function startTrustedInternet(names: readonly string[]): Promise<Tr
   const program = join(import.meta.dirname, "trusted-internet-servers.ts");
   const servers = spawn("ip", ["netns", "exec", internet.namespace, process.execPath, program], { stdio: ["pipe", "pipe", "inherit"] });
   stack.defer(() => void servers.kill("SIGKILL"));
-  const requests: SeenRequest[] = [];
-  let isReady = false;
-  createInterface({ input: servers.stdout }).on("line", (line) => {
-    if (line === "ready") isReady = true;
-    else requests.push(JSON.parse(line) as SeenRequest);
-  });
+  const lines = createInterface({ input: servers.stdout })[Symbol.asyncIterator]();
+  /** The requests up to a line that is none. */
+  async function requestsUntil(mark: string): Promise<SeenRequest[]> {
+    const requests: SeenRequest[] = [];
+    for (;;) {
+      const { done, value } = await lines.next();
+      if (done) throw new Error("the servers ended");
+      if (value === mark) return requests;
+      requests.push(JSON.parse(value) as SeenRequest);
+    }
+  }
   const at = [internet.publicAddress, CLOSED_ADDRESSES[0] ?? ""].map((address) => ({ address, ...trusted }));
-  servers.stdin.end(JSON.stringify([...at, { address: internet.otherPublicAddress, ...nobodys }]));
-  await waitUntil("the servers listen", () => isReady);
+  servers.stdin.write(`${JSON.stringify([...at, { address: internet.otherPublicAddress, ...nobodys }])}\n`);
+  await requestsUntil("ready");
   const whole = stack.move();
   return {
     ...internet,
     caFile: join(dir, "ca.pem"),
-    seen: () => requests.splice(0),
+    async seen() {
+      servers.stdin.write("seen\n");
+      return await requestsUntil("seen");
+    },
     [Symbol.asyncDispose]: () => whole.disposeAsync(),
   };
 }
