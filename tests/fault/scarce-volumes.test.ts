@@ -14,6 +14,7 @@ const OPERATIONS = ["create", "delete", "upload", "download", "mount", "write in
 type Operation = (typeof OPERATIONS)[number];
 const GIB = 2 ** 30;
 const [OLD, NEW] = ["old".repeat(100_000), "new".repeat(1_000_000)];
+const [OLD_SHORT, NEW_SHORT] = ["old", "new"];
 
 let count = 0;
 const newId = () => {
@@ -126,6 +127,55 @@ describe("volumes without descriptors", () => {
       await proves(operation, withSpareDescriptors(node, spare));
     },
   );
+});
+
+interface Change {
+  readonly call: () => Promise<unknown>;
+  readonly path: string;
+  /** What the path has once the change is made: permission bits, or undefined for nothing. */
+  readonly mode: number | undefined;
+}
+
+/** Changes of all kinds, a few at a time: each leaves the others without a descriptor at another step. */
+async function provesAtOnce(spare: number): Promise<void> {
+  const volumeId = randomUUID();
+  await volumes.create(volumeId);
+  await startWith(volumeId);
+  const numbers = Array.from({ length: 20 }, (_, number) => number);
+  for (const number of numbers)
+    for (const name of ["replaced", "removed", "closed"]) await volumes.write(volumeId, OLD_SHORT, `/${name}-${number}`);
+  const expected = await volumes.modes(volumeId);
+  const { client } = node;
+  const changes = numbers.flatMap((number): Change[] => {
+    const [made, replaced, removed, directory, closed] = ["made", "replaced", "removed", "directory", "closed"].map(
+      (name) => `/${name}-${number}`,
+    ) as [string, string, string, string, string];
+    return [
+      { path: made, mode: 0o644, call: () => volumes.write(volumeId, NEW_SHORT, made) },
+      { path: replaced, mode: 0o644, call: () => volumes.write(volumeId, NEW_SHORT, replaced) },
+      { path: removed, mode: undefined, call: () => client.removeVolumeEntry({ volumeId, path: removed }) },
+      { path: directory, mode: 0o755, call: () => client.makeVolumeDirectory({ volumeId, path: directory }) },
+      { path: closed, mode: 0o600, call: () => client.setVolumeEntry({ volumeId, path: closed, metadata: { mode: 0o600 } }) },
+    ];
+  });
+  const done = new Set<Change>();
+  const waiting = changes.values();
+  const worker = async () => {
+    for (const change of waiting) if (await isDone(change.call)) done.add(change);
+  };
+  await withSpareDescriptors(node, spare)(() => Promise.all([worker(), worker(), worker()]));
+  for (const { path, mode } of done) {
+    if (mode === undefined) expected.delete(path);
+    else expected.set(path, mode);
+  }
+  expect(await volumes.modes(volumeId)).toEqual(expected);
+  for (const change of changes.filter(({ path }) => path.startsWith("/replaced")))
+    expect(await volumes.read(volumeId, change.path), change.path).toBe(done.has(change) ? NEW_SHORT : OLD_SHORT);
+}
+
+describe("changes of a volume at once without descriptors", () => {
+  const CASES = [0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20];
+  it.each(sampleOf("amounts of spare descriptors for changes at once", CASES, (spare) => spare === 10))("%s to spare", provesAtOnce);
 });
 
 describe("volumes without processes", () => {

@@ -101,7 +101,14 @@ export class ProcessLimit implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     const pids = () => readFileSync(join(this.#group, "cgroup.procs"), "utf8").trim().split("\n").filter(Boolean);
-    for (const pid of pids()) writeFileSync(join(this.#before, "cgroup.procs"), pid);
+    for (const pid of pids()) {
+      try {
+        writeFileSync(join(this.#before, "cgroup.procs"), pid);
+      } catch (error) {
+        // It has ended meanwhile.
+        if (errnoOf(error) !== "ESRCH") throw error;
+      }
+    }
     for (let attempt = 0; attempt < 3_000 && pids().length > 0; attempt += 1) await sleep(20);
     rmdirSync(this.#group);
   }

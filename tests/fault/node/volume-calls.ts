@@ -14,6 +14,8 @@ export interface VolumeCalls {
   read(volumeId: string, path?: string): Promise<string>;
   /** The paths of all files and directories. */
   entries(volumeId: string): Promise<string[]>;
+  /** The permission bits of all files and directories, by path. */
+  modes(volumeId: string): Promise<Map<string, number>>;
 }
 
 /** `path` is `/f` by default. Volumes have 16 MiB. */
@@ -37,11 +39,14 @@ export function volumeCallsOf(node: () => ChildNode): VolumeCalls {
         if (part.case === "data") text += Buffer.from(part.value).toString();
       return text;
     },
-    async entries(volumeId) {
-      const found: string[] = [];
-      for await (const page of node().client.listVolumeDirectory({ volumeId, path: "/", depth: 9 }))
-        found.push(...page.entries.map(({ path }) => path));
-      return found.sort();
-    },
+    entries: async (volumeId) => [...(await modesOf(node(), volumeId)).keys()].sort(),
+    modes: (volumeId) => modesOf(node(), volumeId),
   };
+}
+
+async function modesOf({ client }: ChildNode, volumeId: string): Promise<Map<string, number>> {
+  const modes = new Map<string, number>();
+  for await (const { entries } of client.listVolumeDirectory({ volumeId, path: "/", depth: 9 }))
+    for (const { path, mode } of entries) modes.set(path, mode);
+  return modes;
 }
