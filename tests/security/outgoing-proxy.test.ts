@@ -59,7 +59,7 @@ describe.each(runtimesFor("the proxy of a sandbox"))("the proxy of a sandbox on 
     expect(JSON.stringify(answer.body)).not.toContain(PASSWORD);
     const sandbox = await connect((answer.body as { sandboxID: string }).sandboxID);
     await sandbox.files.write("/tmp/client.py", PROGRAM);
-    proxy.asked();
+    await proxy.asked();
     await internet.asked();
     return sandbox;
   }
@@ -102,7 +102,7 @@ describe.each(runtimesFor("the proxy of a sandbox"))("the proxy of a sandbox on 
       failed,
       failed,
     ]);
-    expect(proxy.asked()).toEqual([
+    expect(await proxy.asked()).toEqual([
       connected("name", HIDDEN, 80),
       connected("name", HIDDEN, 443),
       connected("name", HIDDEN, SOCKS_PORTS.greeting),
@@ -129,13 +129,13 @@ describe.each(runtimesFor("the proxy of a sandbox"))("the proxy of a sandbox on 
       failed,
       failed,
     ]);
-    expect(proxy.asked()).toEqual([connected("name", HIDDEN, 443)]);
+    expect(await proxy.asked()).toEqual([connected("name", HIDDEN, 443)]);
     // Where addresses decide, the proxy gets the address that was judged.
     await update(sandbox, { denyOut: [one], egressProxy: chosen({ address: `proxy.example:${SOCKS_PORTS.socks}` }) });
     expect(await run(sandbox, [{ do: "http", name: KNOWN, port: INTERNET_PORT }, plain()])).toEqual([failed, failed]);
     await update(sandbox, { denyOut: ["192.0.2.250"], egressProxy: chosen({ address: `proxy.example:${SOCKS_PORTS.socks}` }) });
     expect(await run(sandbox, [{ do: "http", name: KNOWN, port: INTERNET_PORT }, plain()])).toEqual([throughProxy(), throughProxy()]);
-    expect(proxy.asked()).toEqual([connected("address", one, INTERNET_PORT), connected("address", one, INTERNET_PORT)]);
+    expect(await proxy.asked()).toEqual([connected("address", one, INTERNET_PORT), connected("address", one, INTERNET_PORT)]);
     await sandbox.kill();
   });
 
@@ -144,7 +144,7 @@ describe.each(runtimesFor("the proxy of a sandbox"))("the proxy of a sandbox on 
     // A client of its own at the proxy's port gets there through the proxy, and with no password.
     const [answer] = await run(sandbox, [{ do: "connect", address: two, port: SOCKS_PORTS.socks, send: "\u0005\u0001\u0000" }]);
     expect(answer).toEqual({ got: 2 });
-    expect(proxy.asked()).toEqual([connected("address", two, SOCKS_PORTS.socks), { event: "anonymous" }]);
+    expect(await proxy.asked()).toEqual([connected("address", two, SOCKS_PORTS.socks), { event: "anonymous" }]);
     const shown = await callApi(platform, `/sandboxes/${sandbox.sandboxId}`);
     expect((shown.body as { network: object }).network).toEqual({ egressProxy: { address: chosen().address, username: USERNAME } });
     // The file systems of sandboxes are mounted below other folders than these files.
@@ -175,7 +175,7 @@ describe.each(runtimesFor("the proxy of a sandbox"))("the proxy of a sandbox on 
         failed,
       ]);
     }
-    const asked = proxy.asked();
+    const asked = await proxy.asked();
     expect(asked.filter(({ event }) => event === "connect")).toEqual([]);
     const heard = asked.filter(({ event, port }) => event === "heard" && port !== SOCKS_PORTS.huge);
     expect(heard.length).toBeGreaterThan(0);
@@ -189,7 +189,7 @@ describe.each(runtimesFor("the proxy of a sandbox"))("the proxy of a sandbox on 
     }
     await update(sandbox, at(SOCKS_PORTS.tls, { tls: { enabled: true, serverName: "test.invalid", caCert: TEST_CERTIFICATE.cert } }));
     expect(await run(sandbox, [plain()])).toEqual([throughProxy()]);
-    expect(proxy.asked()).toEqual([expect.objectContaining({ event: "connect", isEncrypted: true })]);
+    expect(await proxy.asked()).toEqual([expect.objectContaining({ event: "connect", isEncrypted: true })]);
     await sandbox.kill();
   });
 

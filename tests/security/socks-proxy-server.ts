@@ -1,14 +1,12 @@
-// SOCKS5 proxies (RFC 1928 and 1929) of a simulated internet: one that works, the same with TLS, and hostile ones. Runs in a network namespace;
-// reads what it is to serve from standard input, and writes what it was asked as lines of JSON.
+// SOCKS5 proxies (RFC 1928 and 1929) of a simulated internet: one that works, the same with TLS, and hostile ones. Tells what it was asked.
 
 import { connect, createServer, type Socket } from "node:net";
-import { text } from "node:stream/consumers";
 import { createServer as createTlsServer } from "node:tls";
 import type { SocksProxyAbout } from "./socks-proxy.ts";
+import { tellingInput } from "./telling-program.ts";
 
-const about = JSON.parse(await text(process.stdin)) as SocksProxyAbout;
-const { address, names, username, password, ports, certificate } = about;
-const tell = (event: object) => process.stdout.write(`${JSON.stringify(event)}\n`);
+const { input, tell, ready } = await tellingInput<SocksProxyAbout>();
+const { address, names, username, password, ports, certificate } = input;
 
 async function serve(socket: Socket, isEncrypted: boolean): Promise<void> {
   const read = reader(socket);
@@ -96,7 +94,7 @@ for (const [port, reply] of [
   });
 }
 createServer((socket) => void socket.on("error", () => {}).resume()).listen(ports.greeting, "0.0.0.0");
-tell({ event: "ready" });
+ready();
 
 /** A right beginning, and a last answer that never ends. */
 function flood(socket: Socket): void {

@@ -1,12 +1,11 @@
 // HTTPS servers on a simulated internet, with certificates of an authority that the platform trusts. They tell the test what they were sent, and
 // nothing of it to the client.
 
-import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { runCommand } from "@skerry/base";
+import { startTellingProgram } from "./telling-program.ts";
 import { CLOSED_ADDRESSES, startInternet, type TestInternet } from "./test-internet.ts";
 
 /** A request as the server received it. */
@@ -18,6 +17,13 @@ export interface SeenRequest {
   readonly method: string;
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
+}
+
+/** What the servers' program is started with. */
+export interface TrustedServer {
+  readonly address: string;
+  readonly cert: string;
+  readonly key: string;
 }
 
 export interface TrustedInternet extends TestInternet {
@@ -38,30 +44,15 @@ export async function startTrustedInternet(names: readonly string[]): Promise<Tr
   const trusted = { cert: read("cert.pem"), key: read("key.pem") };
   const nobodys = { cert: read("nobody.pem"), key: read("nobody-key.pem") };
   const program = join(import.meta.dirname, "trusted-internet-servers.ts");
-  const servers = spawn("ip", ["netns", "exec", internet.namespace, process.execPath, program], { stdio: ["pipe", "pipe", "inherit"] });
-  stack.defer(() => void servers.kill("SIGKILL"));
-  const lines = createInterface({ input: servers.stdout })[Symbol.asyncIterator]();
-  /** The requests up to a line that is none. */
-  async function requestsUntil(mark: string): Promise<SeenRequest[]> {
-    const requests: SeenRequest[] = [];
-    for (;;) {
-      const { done, value } = await lines.next();
-      if (done) throw new Error("the servers ended");
-      if (value === mark) return requests;
-      requests.push(JSON.parse(value) as SeenRequest);
-    }
-  }
   const at = [internet.publicAddress, CLOSED_ADDRESSES[0] ?? ""].map((address) => ({ address, ...trusted }));
-  servers.stdin.write(`${JSON.stringify([...at, { address: internet.otherPublicAddress, ...nobodys }])}\n`);
-  await requestsUntil("ready");
+  const servers: TrustedServer[] = [...at, { address: internet.otherPublicAddress, ...nobodys }];
+  const { told, stop } = await startTellingProgram<SeenRequest>(internet.namespace, program, servers);
+  stack.defer(stop);
   const whole = stack.move();
   return {
     ...internet,
     caFile: join(dir, "ca.pem"),
-    async seen() {
-      servers.stdin.write("seen\n");
-      return await requestsUntil("seen");
-    },
+    seen: told,
     [Symbol.asyncDispose]: () => whole.disposeAsync(),
   };
 }
