@@ -1,8 +1,17 @@
-import { realpath, rm } from "node:fs/promises";
+import { realpath } from "node:fs/promises";
 import { createLogger } from "@skerry/base";
 import { removeVolumes, volumesElsewhere } from "@skerry/node/folder";
 import type { Steps } from "@skerry/setup";
-import { type DataFolder, DEFAULT_DATA_DIR, dataDirOf, dataFolder, OperatorError, readSettings, takeSetupLock } from "@skerry/setup/folder";
+import {
+  type DataFolder,
+  DEFAULT_DATA_DIR,
+  dataDirOf,
+  dataFolder,
+  deleteDataFolder,
+  OperatorError,
+  readSettings,
+  takeSetupLock,
+} from "@skerry/setup/folder";
 import type { CleanupCounts, OperatorContext } from "../context.ts";
 import { stopDaemon } from "../daemon/stop-daemon.ts";
 import { makeRoom } from "../make-room.ts";
@@ -66,7 +75,7 @@ async function purge(folder: DataFolder, steps: Steps): Promise<void> {
   }
   await steps.run(
     "data",
-    () => rm(folder.root, { recursive: true, force: true }),
+    () => deleteDataFolder(folder),
     () => `deleted ${folder.root}`,
   );
 }

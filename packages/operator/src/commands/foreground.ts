@@ -1,5 +1,5 @@
 import type { DataFolder } from "@skerry/setup/folder";
-import { type PlatformSettings, readSettings, takeSetupLock } from "@skerry/setup/folder";
+import { type PlatformSettings, readSettings, waitForSetupLock } from "@skerry/setup/folder";
 import type { OperatorContext } from "../context.ts";
 import { keepUp } from "../daemon/keep-up.ts";
 import { startDaemon } from "../daemon/start-daemon.ts";
@@ -38,6 +38,7 @@ export async function stayInForeground({ context, folder, settings, signal }: Fo
   }
   if (outcome === "ended") return;
   const steps = createSteps();
-  await using _lock = await takeSetupLock(folder.lockFile, { wait: true });
+  await using lock = await waitForSetupLock(folder);
+  if (!lock) return;
   await shutDown(context, folder, steps);
 }

@@ -9,6 +9,7 @@ import {
   type PlatformSettings,
   readSettings,
   takeSetupLock,
+  waitForSetupLock,
 } from "@skerry/setup/folder";
 import type { OperatorContext } from "../context.ts";
 import { findDaemon } from "../daemon/find-daemon.ts";
@@ -31,7 +32,8 @@ export async function service(context: OperatorContext, options: { readonly data
     await interruptible((signal) => run({ ...about, settings, signal }));
   } catch (error) {
     if (!(error instanceof OperatorError && error.exit === "interrupted")) throw error;
-    await using _lock = await takeSetupLock(folder.lockFile, { wait: true });
+    await using lock = await waitForSetupLock(folder);
+    if (!lock) return;
     const outcome = await stopDaemon(folder);
     // A suspend may have stopped it before.
     if (outcome !== "was not running") process.stdout.write(`The platform ${outcome}. Sandboxes keep running.\n`);

@@ -1,7 +1,16 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type DataFolder, dataFolder, readLiveProcess, removeProcessRecord, takeSetupLock, writeProcessRecord } from "@skerry/setup/folder";
+import { setTimeout as sleep } from "node:timers/promises";
+import {
+  type DataFolder,
+  dataFolder,
+  deleteDataFolder,
+  readLiveProcess,
+  removeProcessRecord,
+  takeSetupLock,
+  writeProcessRecord,
+} from "@skerry/setup/folder";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { startLockHolder } from "../../test/lock-holder.ts";
 import { type KeepUpTiming, keepUp } from "./keep-up.ts";
@@ -17,6 +26,7 @@ let said: string[];
 const children: Awaited<ReturnType<typeof startLockHolder>>[] = [];
 beforeEach(() => {
   folder = dataFolder(mkdtempSync(join(tmpdir(), "keep-up-")));
+  writeFileSync(folder.settingsFile, "{}");
   stop = new AbortController();
   said = [];
 });
@@ -78,6 +88,30 @@ test("a daemon that keeps crashing is not restarted any more", async () => {
   });
   expect(starts).toBe(3);
   expect(said).toContain("The platform could not be restarted: no database");
+});
+
+test("a data folder that is deleted while its platform is kept up is not made again", async () => {
+  await start();
+  const keeping = keep();
+  {
+    await using _lock = await takeSetupLock(folder.lockFile, { wait: true });
+    await stopDaemon(folder);
+    // By now, the other one waits for the lock.
+    await sleep(20 * TIMING.pollMs);
+    await deleteDataFolder(folder);
+  }
+  expect(await keeping).toBe("ended");
+  expect(existsSync(folder.root)).toBe(false);
+});
+
+test("a lock file that somebody removed ends nothing", async () => {
+  await start();
+  const keeping = keep();
+  rmSync(folder.lockFile, { force: true });
+  children[0]?.kill("SIGKILL");
+  await vi.waitFor(() => expect(said).toContain("The platform is running again."), PATIENCE);
+  stop.abort();
+  expect(await keeping).toBe("interrupted");
 });
 
 test("a daemon that was stopped on purpose stays down", async () => {

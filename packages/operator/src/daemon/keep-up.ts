@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { isOutOfSpace } from "@skerry/base";
 import type { DataFolder } from "@skerry/setup/folder";
-import { OperatorError, type ProcessRecord, readJsonFile, readLiveProcess, takeSetupLock, writeJsonFile } from "@skerry/setup/folder";
+import { OperatorError, type ProcessRecord, readJsonFile, readLiveProcess, waitForSetupLock, writeJsonFile } from "@skerry/setup/folder";
 import { findDaemon } from "./find-daemon.ts";
 
 export interface KeepUpTiming {
@@ -70,7 +70,7 @@ async function startAgain({ folder, start, say, signal }: KeepUpOptions, fallen:
 async function restoreRecord(folder: DataFolder): Promise<void> {
   const isRecorded = async () => (await readLiveProcess(folder.pidFile).catch(() => undefined)) !== undefined;
   if (await isRecorded()) return;
-  const lock = await takeSetupLock(folder.lockFile, { wait: true }).catch(ignoreMissing);
+  const lock = await waitForSetupLock(folder);
   if (!lock) return;
   await using _lock = lock;
   const running = await findDaemon(folder);
@@ -80,7 +80,7 @@ async function restoreRecord(folder: DataFolder): Promise<void> {
 
 /** Runs `work` under the set-up lock. Returns `ended` if the record or the whole folder is gone: `./skerry down` removes them. */
 async function underLock<T>(folder: DataFolder, work: (record: ProcessRecord) => Promise<T>): Promise<T | "ended"> {
-  const lock = await takeSetupLock(folder.lockFile, { wait: true }).catch(ignoreMissing);
+  const lock = await waitForSetupLock(folder);
   if (!lock) return "ended";
   await using _lock = lock;
   const record = await readJsonFile<ProcessRecord>(folder.pidFile);
@@ -89,11 +89,6 @@ async function underLock<T>(folder: DataFolder, work: (record: ProcessRecord) =>
 
 function ignoreFullDisk(error: unknown): void {
   if (!isOutOfSpace(error)) throw error;
-}
-
-/** ENOENT: the data folder was deleted. */
-function ignoreMissing(error: unknown): undefined {
-  if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
 }
 
 function fellTooOften(folder: DataFolder, falls: number): OperatorError {

@@ -26,6 +26,6 @@ export {
   serveEnvironment,
   type TlsSettings,
 } from "./settings.ts";
-export { takeSetupLock } from "./setup-lock.ts";
+export { deleteDataFolder, takeSetupLock, waitForSetupLock } from "./setup-lock.ts";
 export { forgetVariable, type KeptSite, keptSite } from "./site-variables.ts";
 export { type AcmeFiles, acmeFiles, type LocalTlsFiles, localTlsFiles, WAITING_NAME } from "./tls-files.ts";

@@ -1,10 +1,11 @@
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { runCommand, spawnCommand } from "@skerry/base";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { dataFolder } from "./data-folder.ts";
 import { describeProcess, readLiveProcess, writeProcessRecord } from "./process-record.ts";
-import { takeSetupLock } from "./setup-lock.ts";
+import { deleteDataFolder, takeSetupLock, waitForSetupLock } from "./setup-lock.ts";
 
 let dir: string;
 beforeEach(() => {
@@ -83,6 +84,21 @@ test("a lock ends with its process and needs no disk space", async () => {
   await new Promise((resolve) => child.once("exit", resolve));
   await using lock = await takeSetupLock(path);
   expect(lock).toBeDefined();
+});
+
+test("who waits for the lock of a data folder that is deleted gets none, and leaves nothing there", async () => {
+  const folder = dataFolder(join(dir, "data"));
+  mkdirSync(join(folder.root, "node/deep"), { recursive: true });
+  for (const file of [folder.settingsFile, folder.pidFile]) writeFileSync(file, "{}");
+  const waiting = [];
+  {
+    await using _lock = await takeSetupLock(folder.lockFile);
+    waiting.push(waitForSetupLock(folder), waitForSetupLock(folder));
+    await deleteDataFolder(folder);
+    waiting.push(waitForSetupLock(folder));
+  }
+  expect(await Promise.all(waiting)).toEqual([undefined, undefined, undefined]);
+  expect(existsSync(folder.root)).toBe(false);
 });
 
 test("of many concurrent processes, one gets the lock", async () => {
