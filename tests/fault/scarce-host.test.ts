@@ -3,10 +3,18 @@
 
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { Code } from "@connectrpc/connect";
 import { sampleOf } from "@skerry/testkit/depth";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { ChildNode } from "./node/child-node.ts";
-import { type During, ProcessLimit, withoutLoopDevices, withoutMemory, withSpareDescriptors } from "./node/scarcity.ts";
+import {
+  type During,
+  ProcessLimit,
+  withoutLoopDevices,
+  withoutMemory,
+  withoutTokenBuckets,
+  withSpareDescriptors,
+} from "./node/scarcity.ts";
 
 const OPERATIONS = ["create", "create from a snapshot", "pause", "resume", "snapshot", "kill"] as const;
 type Operation = (typeof OPERATIONS)[number];
@@ -179,6 +187,22 @@ describe("loop devices", () => {
       if (operation === "create") expect(wasRefused).toBe(true);
     },
   );
+});
+
+describe("a kernel without token buckets", () => {
+  it("refuses a limit of bandwidth in words for callers, and starts everything else", async () => {
+    const [limited, id] = [newId("i", 21), newId("i", 21)];
+    const options = { networkUse: { bandwidthMbps: 10 } };
+    const refusal = { code: Code.Unimplemented, rawMessage: expect.stringContaining("cannot limit bandwidth") };
+    await withoutTokenBuckets(node)(async () => {
+      await expect(node.client.createSandbox({ spec: node.spec(limited, { options }) })).rejects.toMatchObject(refusal);
+      await node.client.createSandbox({ spec: node.spec(id) });
+      await expect(node.client.setSandboxOptions({ sandboxId: id, options })).rejects.toMatchObject(refusal);
+    });
+    expect(await node.running()).toEqual([id]);
+    await node.client.createSandbox({ spec: node.spec(limited, { options }) });
+    await node.writeFile(limited, "/root/file", "it works");
+  });
 });
 
 describe("memory of the machine", () => {

@@ -1,4 +1,5 @@
 export type RuntimeErrorCode =
+  | "bandwidth_unsupported"
   | "image_unusable"
   | "namespace_failed"
   | "network_pool_empty"

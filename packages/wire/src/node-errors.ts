@@ -27,6 +27,8 @@ export const NODE_ERRORS = {
   volume_in_use: 9,
   /** A process in the sandbox has something open that cannot be saved. The message is for callers and names it. */
   state_not_savable: 10,
+  /** The host cannot limit bandwidth. The message is for callers. */
+  bandwidth_unsupported: 12,
   internal: 13,
   guest_unresponsive: 14,
   image_damaged: 15,

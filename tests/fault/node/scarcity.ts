@@ -1,6 +1,6 @@
 // Takes a resource away from a node's process for the time of one operation.
 
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, rmdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { errnoOf, runCommand } from "@skerry/base";
@@ -36,6 +36,28 @@ export function withoutLoopDevices(node: ChildNode): During {
       return await operation();
     } finally {
       await inMountsOf(node, "umount", "--lazy", "/dev/loop-control");
+    }
+  };
+}
+
+/** The program for queues says what it says on a kernel that has no token buckets. */
+export function withoutTokenBuckets(node: ChildNode): During {
+  return async (operation) => {
+    const tc = realpathSync("/sbin/tc");
+    const [real, standIn] = ["tc", "no-token-buckets"].map((name) => join(node.dir, "..", name)) as [string, string];
+    copyFileSync(tc, real);
+    const script = `#!/bin/sh
+case "$*" in *-batch*) ;; *) exec ${real} "$@" ;; esac
+lines=$(cat)
+case $lines in *htb*) echo "Error: Specified qdisc kind is unknown." >&2; exit 2 ;; esac
+printf '%s\\n' "$lines" | ${real} "$@"
+`;
+    writeFileSync(standIn, script, { mode: 0o755 });
+    await inMountsOf(node, "mount", "--bind", standIn, tc);
+    try {
+      return await operation();
+    } finally {
+      await inMountsOf(node, "umount", "--lazy", tc);
     }
   };
 }

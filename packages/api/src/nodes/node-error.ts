@@ -119,6 +119,8 @@ export function killErrorFrom(error: unknown): PlatformError {
 export function changeErrorFrom(error: unknown, sandboxId: string): PlatformError {
   if (error instanceof PlatformError && error.publicMessage !== undefined) return error;
   if (nodeCodeOf(error) === "sandbox_gone") return sandboxNotFound(sandboxId);
+  if (nodeCodeOf(error) === "bandwidth_unsupported")
+    return publicError("not_implemented", ConnectError.from(error).rawMessage, { cause: error });
   const message = `Error changing the network of sandbox '${sandboxId}': its former rules hold`;
   return scarcityFrom(error) ?? publicError(isUnreachable(error) ? "node_unreachable" : "internal", message, { cause: error });
 }

@@ -79,11 +79,26 @@ export const KERNEL_CHECKS: readonly Check[] = [
   {
     name: "nftables",
     run: async () => {
-      const rules = "table inet doctor { chain post { type nat hook postrouting priority 100; masquerade; }; }";
-      const failure = await failureOf("unshare", ["--net", "nft", rules]);
+      const failure = await failureOf("unshare", ["--net", "nft", FIREWALL]);
       return failure
-        ? fail(failure, "Run: apt-get install nftables. The kernel needs the modules nf_tables and nft_masq (modprobe nf_tables).")
-        : pass("available, with NAT");
+        ? fail(
+            failure,
+            "Run: apt-get install nftables. The kernel needs the modules nf_tables, nft_masq, nft_redir, nft_reject_inet, nft_connlimit, nft_limit, nft_log and nfnetlink_log.",
+          )
+        : pass("available, with NAT, counts of connections and a log");
+    },
+  },
+  {
+    name: "traffic control",
+    run: async () => {
+      if (await failureOf("tc", ["-Version"])) return fail("no program tc", "Run: apt-get install iproute2 (elsewhere iproute-tc).");
+      const failure = await failureOf("unshare", ["--net", "sh", "-c", QUEUES]);
+      return failure
+        ? warn(
+            failure,
+            "Sandboxes cannot have a limit of bandwidth. It needs the kernel's modules sch_htb, sch_fifo and cls_u32 (modprobe sch_htb cls_u32).",
+          )
+        : pass("available, with token buckets");
     },
   },
   {
@@ -115,6 +130,29 @@ export const KERNEL_CHECKS: readonly Check[] = [
     },
   },
 ];
+
+/** What the platform's own firewall uses. */
+const FIREWALL = `table inet doctor {
+  set connections { type ifname; flags dynamic; }
+  set reported { type ifname; flags dynamic; timeout 1m; }
+  chain out { type nat hook postrouting priority 100; masquerade; }
+  chain in { type nat hook prerouting priority -100; meta l4proto tcp redirect to :1; }
+  chain through {
+    type filter hook forward priority 0;
+    ct state established accept
+    add @connections { iifname ct count over 8 } drop
+    update @reported { iifname limit rate 10/second burst 100 packets } log group 1 snaplen 64
+    meta l4proto tcp reject with tcp reset
+  }
+}`;
+
+/** What a limit of bandwidth uses. */
+const QUEUES = `set -e
+ip link add doctor0 type veth peer name doctor1
+tc qdisc add dev doctor0 root handle 1: htb default 2
+tc class add dev doctor0 parent 1: classid 1:2 htb rate 8mbit
+tc qdisc add dev doctor0 parent 1:2 pfifo_head_drop limit 32
+tc filter add dev doctor0 parent 1: protocol ip prio 1 u32 match ip protocol 6 0xff flowid 1:2`;
 
 const CGROUP_FIX = "Boot with the controllers enabled (cgroup_enable=memory) and mount /sys/fs/cgroup. In a container it must be writable.";
 

@@ -1,4 +1,4 @@
-import { runCommand, SubprocessError } from "@skerry/base";
+import { PlatformError, runCommand, SubprocessError } from "@skerry/base";
 import { bandwidthLines } from "./bandwidth.ts";
 import type { NetworkNames } from "./names.ts";
 import type { NetworkSlot } from "./slot.privileged.ts";
@@ -8,6 +8,7 @@ const GUEST_DEVICE = "eth0";
 /**
  * Limits what a sandbox sends and what it receives, each to `mbps` (10^6 bits per second, with the headers of IP and Ethernet). The port of the
  * API inside it is exempt towards the host. Replaces a former limit; what waits in its queues is lost, and is sent again like every lost packet.
+ * Throws PlatformError("bandwidth_unsupported") on a kernel without token buckets.
  */
 export async function limitBandwidth(
   { number, hostInterface, addresses }: NetworkSlot,
@@ -35,7 +36,14 @@ export async function limitedInterfaces({ interfacePrefix }: NetworkNames): Prom
 }
 
 async function tc(lines: readonly string[], args: readonly string[] = []): Promise<void> {
-  await runCommand("tc", [...args, "-batch", "-"], { input: `${lines.join("\n")}\n` });
+  try {
+    await runCommand("tc", [...args, "-batch", "-"], { input: `${lines.join("\n")}\n` });
+  } catch (error) {
+    const isUnsupported = /qdisc kind is unknown|Unknown qdisc|classifier not found/i;
+    if (!(error instanceof SubprocessError) || !isUnsupported.test(error.stderr)) throw error;
+    const message = "the kernel of this host cannot limit bandwidth. Leave out the limit; ./skerry doctor names the missing modules";
+    throw new PlatformError("bandwidth_unsupported", message, { publicMessage: message, cause: error });
+  }
 }
 
 async function tcUnlessGone(device: string, args: readonly string[] = []): Promise<void> {
