@@ -4,15 +4,13 @@ import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { runCommand } from "@skerry/base";
 import { runOperator } from "@skerry/operator";
 import { type SharedPlatform, sharedPlatform } from "@skerry/testkit/run-services";
+import { SkerryCommand } from "@skerry/testkit/skerry-command";
 import { AuthenticationError, Sandbox } from "e2b";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { callApi, clientOf } from "./client.ts";
 
-const SKERRY = join(import.meta.dirname, "../../skerry");
-const ENV = { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", HOME: "/root", LANG: "C.UTF-8" };
 let platform: SharedPlatform;
 let dataDir: string;
 
@@ -99,10 +97,7 @@ test("a team, its members and keys are made, used and taken away", async () => {
   expect(await json("teams", "invitations", slug)).toEqual([]);
 
   // The real command: the secret is alone on stdout.
-  const { stdout } = await runCommand(SKERRY, ["keys", "create", "ci", "--team", slug, "--scope", "sandboxes:read", "--data", dataDir], {
-    env: ENV,
-    timeoutMs: 120_000,
-  });
+  const { stdout } = await new SkerryCommand(dataDir).run("keys", "create", "ci", "--team", slug, "--scope", "sandboxes:read");
   const apiKey = stdout.trimEnd();
   expect(apiKey).toMatch(/^e2b_[0-9a-f]{40}$/);
   const client = { ...clientOf(platform), apiKey };

@@ -9,44 +9,23 @@ import { createTestDataFolder, freePorts, testCacheDir } from "@skerry/testkit";
 import { itInFullRuns, runtimesFor } from "@skerry/testkit/depth";
 import { createRunFolder } from "@skerry/testkit/run-folder";
 import { createPostgresDatabase } from "@skerry/testkit/run-services";
+import { SkerryCommand } from "@skerry/testkit/skerry-command";
 import { Sandbox, Volume } from "e2b";
 import { afterEach, describe, expect, it } from "vitest";
-
-const SKERRY = join(import.meta.dirname, "../../skerry");
-const PATIENCE_MS = 200_000;
 
 const cleanUps: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
   for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp();
 });
 
-interface CommandLine {
-  run(command: string, ...args: string[]): Promise<{ readonly stdout: string; readonly stderr: string }>;
-  client(): Promise<{ apiKey: string; apiUrl: string; sandboxUrl: string; validateApiKey: boolean }>;
-}
-
-/** ./skerry with a data folder of its own, whose platform is taken down after the test. */
-function commandLine(data: string, variables: Readonly<Record<string, string>> = {}): CommandLine {
-  const env = {
-    PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-    HOME: "/root",
-    LANG: "C.UTF-8",
-    SKERRY_POOL_SIZE: "1",
-    ...variables,
-  };
-  const run = (command: string, ...args: string[]) =>
-    runCommand(SKERRY, [command, "--data", data, ...args], { env, timeoutMs: PATIENCE_MS });
+/** Its platform is taken down after the test. */
+function skerryOn(data: string, env?: Readonly<Record<string, string>>): SkerryCommand {
+  const skerry = new SkerryCommand(data, env && { env });
   cleanUps.push(async () => {
-    await run("down");
+    await skerry.run("down");
     rmSync(data, { recursive: true, force: true });
   });
-  return {
-    run,
-    async client() {
-      const { E2B_API_KEY, E2B_API_URL, E2B_SANDBOX_URL } = JSON.parse((await run("env", "--json")).stdout);
-      return { apiKey: E2B_API_KEY, apiUrl: E2B_API_URL, sandboxUrl: E2B_SANDBOX_URL, validateApiKey: false };
-    },
-  };
+  return skerry;
 }
 
 /** A folder for SKERRY_VOLUMES. */
@@ -56,15 +35,15 @@ const volumesFolder = async () => {
   mkdirSync(join(dir, "volumes"));
   return join(dir, "volumes");
 };
-const upOn = async (skerry: CommandLine, runtime: string) => {
+const upOn = async (skerry: SkerryCommand, runtime: string) => {
   const [api = 0, edge = 0] = await freePorts(2);
   await skerry.run("up", "--detach", "--runtime", runtime, "--api-port", String(api), "--edge-port", String(edge));
 };
 const emptyFolder = (name: string) => mkdtempSync(join(testCacheDir(), "runs", `t-${name}-`));
 /** Restores into a new data folder, and names the folder's owner as soon as the folder need not be empty any more. */
-async function restoredFrom(file: string, variables?: Readonly<Record<string, string>>): Promise<CommandLine> {
+async function restoredFrom(file: string, variables?: Readonly<Record<string, string>>): Promise<SkerryCommand> {
   const data = emptyFolder("restored");
-  const skerry = commandLine(data, variables);
+  const skerry = skerryOn(data, variables);
   await skerry.run("restore", file);
   await writeProcessRecord(join(data, "owner.json"), process.pid);
   return skerry;
@@ -72,7 +51,7 @@ async function restoredFrom(file: string, variables?: Readonly<Record<string, st
 
 describe.each(runtimesFor("backup and restore", "gvisor"))("a backup on %s", (runtime) => {
   it("has paused sandboxes, snapshots and keys, and leaves out what changes while it is taken", async () => {
-    const first = commandLine((await createTestDataFolder(`t-${randomBytes(6).toString("hex")}`)).root);
+    const first = skerryOn((await createTestDataFolder(`t-${randomBytes(6).toString("hex")}`)).root);
     await upOn(first, runtime);
     const client = await first.client();
     const paused = await Sandbox.create({ ...client, metadata: { name: "kept" } });
@@ -146,7 +125,7 @@ describe.each(runtimesFor("backup and restore", "gvisor"))("a backup on %s", (ru
 itInFullRuns("a restore fills an empty database of PostgreSQL, and refuses damaged files and folders in use", async () => {
   const database = await createPostgresDatabase({ migrated: true });
   cleanUps.push(async () => await database[Symbol.asyncDispose]());
-  const first = commandLine((await createTestDataFolder(`t-${randomBytes(6).toString("hex")}`)).root, {
+  const first = skerryOn((await createTestDataFolder(`t-${randomBytes(6).toString("hex")}`)).root, {
     SKERRY_DATABASE_URL: database.url,
     SKERRY_VOLUMES: await volumesFolder(),
   });
@@ -165,12 +144,12 @@ itInFullRuns("a restore fills an empty database of PostgreSQL, and refuses damag
   const used = emptyFolder("used");
   cleanUps.push(async () => rmSync(used, { recursive: true, force: true }));
   mkdirSync(join(used, "somebody's"));
-  await expect(runCommand(SKERRY, ["restore", file, "--data", used])).rejects.toThrow("is not empty");
+  await expect(new SkerryCommand(used).run("restore", file)).rejects.toThrow("is not empty");
   const cut = join(dir, "cut.tar");
   await runCommand("cp", [file, cut]);
   truncateSync(cut, statSync(file).size - 200_000);
   const other = emptyFolder("cut");
-  await expect(runCommand(SKERRY, ["restore", cut, "--data", other], { timeoutMs: PATIENCE_MS })).rejects.toThrow();
+  await expect(new SkerryCommand(other).run("restore", cut)).rejects.toThrow();
   expect(readdirSync(other)).toEqual([]);
   rmSync(other, { recursive: true });
 

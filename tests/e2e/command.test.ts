@@ -6,20 +6,20 @@ import { readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { runCommand, SubprocessError, spawnCommand } from "@skerry/base";
+import { spawnCommand } from "@skerry/base";
 import { writeProcessRecord } from "@skerry/setup/folder";
 import { createTestDataFolder, describeTraces, freePorts, readHostTraces } from "@skerry/testkit";
+import { SkerryCommand } from "@skerry/testkit/skerry-command";
 import { Sandbox } from "e2b";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
-const SKERRY = join(import.meta.dirname, "../../skerry");
-/** Every platform that starts here fills its pool again. */
-const ENV = { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", HOME: "/root", LANG: "C.UTF-8", SKERRY_POOL_SIZE: "1" };
 let data: string;
+let command: SkerryCommand;
 let ports: string[];
 
 beforeAll(async () => {
   data = (await createTestDataFolder(`t-${randomBytes(6).toString("hex")}`)).root;
+  command = new SkerryCommand(data);
   const [api = 0, edge = 0] = await freePorts(2);
   ports = ["--api-port", String(api), "--edge-port", String(edge)];
 });
@@ -28,23 +28,7 @@ afterAll(async () => {
   rmSync(data, { recursive: true, force: true });
 });
 
-interface Answer {
-  readonly exitCode: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-const skerry = (command: string, ...args: string[]) => skerryWith({}, command, ...args);
-
-async function skerryWith(env: Readonly<Record<string, string>>, command: string, ...args: string[]): Promise<Answer> {
-  try {
-    const options = { env: { ...ENV, ...env }, timeoutMs: 120_000 };
-    return { exitCode: 0, ...(await runCommand(SKERRY, [command, "--data", data, ...args], options)) };
-  } catch (error) {
-    if (!(error instanceof SubprocessError)) throw error;
-    return { exitCode: error.exitCode, stdout: "", stderr: error.stderr };
-  }
-}
+const skerry = (...args: string[]) => command.answer(...args);
 
 const upDetached = () => skerry("up", "--detach", ...ports);
 const leftovers = async () => describeTraces(await readHostTraces(data));
@@ -151,7 +135,7 @@ test("restart applies other settings while sandboxes keep running, also when the
     expect(stderr).not.toMatch(/\bat .*:\d+:\d+/);
   }
   const serve = { SKERRY_EDGE_PORT: String(taken), SKERRY_CONTROL_URL: "http://127.0.0.1:1" };
-  expect(await skerryWith(serve, "serve", "--roles", "edge")).toMatchObject({
+  expect(await command.with(serve).answer("serve", "--roles", "edge")).toMatchObject({
     exitCode: 2,
     stderr: expect.stringContaining("SKERRY_EDGE_PORT"),
   });
@@ -180,7 +164,7 @@ test("down removes everything, succeeds without a platform, and spares a process
 });
 
 test("in the foreground, Ctrl-C ends everything", async () => {
-  const child = spawnCommand(SKERRY, ["up", "--data", data, ...ports], { env: ENV, stdout: "pipe", stderr: "pipe" });
+  const child = command.spawn(["up", ...ports], { stdout: "pipe", stderr: "pipe" });
   let output = "";
   for (const stream of [child.stdout, child.stderr]) stream?.on("data", (chunk) => (output += String(chunk)));
   const exited = once(child, "exit");
@@ -194,11 +178,7 @@ test("in the foreground, Ctrl-C ends everything", async () => {
 });
 
 test("restart reports that no platform was ever started", async () => {
-  const empty = join(data, "empty");
-  const { stderr, exitCode } = await runCommand(SKERRY, ["restart", "--data", empty]).then(
-    () => ({ stderr: "", exitCode: 0 }),
-    (error: unknown) => error as SubprocessError,
-  );
+  const { stderr, exitCode } = await new SkerryCommand(join(data, "empty")).answer("restart");
   expect({ stderr, exitCode }).toEqual({ stderr: expect.stringContaining("./skerry up"), exitCode: 1 });
 });
 

@@ -4,20 +4,20 @@ import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { runCommand, spawnCommand } from "@skerry/base";
 import { createTestDataFolder, describeTraces, freePorts, readHostTraces } from "@skerry/testkit";
+import { SkerryCommand } from "@skerry/testkit/skerry-command";
 import { waitUntil } from "@skerry/testkit/wait-until";
 import { Sandbox } from "e2b";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
-const SKERRY = join(import.meta.dirname, "../../skerry");
-const ENV = { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", HOME: "/root", LANG: "C.UTF-8", SKERRY_POOL_SIZE: "1" };
 const PATIENCE_MS = 120_000;
 let data: string;
+let command: SkerryCommand;
 let ports: string[];
 
 beforeAll(async () => {
   data = (await createTestDataFolder(`t-${randomBytes(6).toString("hex")}`)).root;
+  command = new SkerryCommand(data);
   const [api = 0, edge = 0] = await freePorts(2);
   ports = ["--api-port", String(api), "--edge-port", String(edge)];
 });
@@ -26,14 +26,10 @@ afterAll(async () => {
   rmSync(data, { recursive: true, force: true });
 });
 
-const skerry = (command: string, ...args: string[]) =>
-  runCommand(SKERRY, [command, "--data", data, ...args], { env: ENV, timeoutMs: PATIENCE_MS });
+const skerry = (...args: string[]) => command.run(...args);
 const pidOf = () => (JSON.parse(readFileSync(join(data, "skerry.pid"), "utf8")) as { pid: number }).pid;
-const client = async () => {
-  const { E2B_API_KEY: apiKey, E2B_API_URL: apiUrl, E2B_SANDBOX_URL: sandboxUrl } = JSON.parse((await skerry("env", "--json")).stdout);
-  return { apiKey, apiUrl, sandboxUrl, validateApiKey: false };
-};
-const startService = () => spawnCommand(SKERRY, ["service", "--data", data], { env: ENV });
+const client = () => command.client();
+const startService = () => command.spawn(["service"]);
 const isUp = async () =>
   (await skerry("status", "--json").catch(() => ({ stdout: '{"healthy":false}' }))).stdout.includes('"healthy": true');
 

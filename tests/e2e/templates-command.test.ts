@@ -3,14 +3,12 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { runCommand, SubprocessError, spawnCommand } from "@skerry/base";
 import { type Platform, REGISTRY_USER, startPlatform, startRegistry, type TestRegistry, tarArchive } from "@skerry/testkit";
+import { type SkerryAnswer, SkerryCommand } from "@skerry/testkit/skerry-command";
 import { Sandbox } from "e2b";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { clientOf } from "./client.ts";
 
-const SKERRY = join(import.meta.dirname, "../../skerry");
-const ENV = { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", HOME: "/root", LANG: "C.UTF-8" };
 let platform: Platform;
 let registry: TestRegistry;
 let privateRegistry: TestRegistry;
@@ -52,24 +50,10 @@ function writeDirectory(files: Record<string, string>): void {
   }
 }
 
-interface Answer {
-  readonly exitCode: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-async function templates(...args: string[]): Promise<Answer> {
-  const given = ["templates", ...args, "--data", platform.dataDir];
-  try {
-    return { exitCode: 0, ...(await runCommand(SKERRY, given, { env: ENV, timeoutMs: 120_000 })) };
-  } catch (error) {
-    if (!(error instanceof SubprocessError)) throw error;
-    return { exitCode: error.exitCode, stdout: "", stderr: error.stderr };
-  }
-}
+const templates = (...args: string[]) => new SkerryCommand(platform.dataDir).answer("templates", ...args);
 
 /** The lines of steps without their durations. */
-const stepsOf = ({ stderr }: Answer) =>
+const stepsOf = ({ stderr }: SkerryAnswer) =>
   [...stderr.matchAll(/^[✓✗] (\d+\/\d+ .*?) {2}\((CACHED|[\d.]+ s)(.*)\)$/gm)].map(
     ([, title, how, why]) => `${how === "CACHED" ? how : "RAN"}${why} ${title}`,
   );
@@ -183,10 +167,7 @@ test("what cannot be built is reported before anything is requested", async () =
 
 test("Ctrl-C leaves a build that has started to the platform, and the next one takes its place", async () => {
   writeDirectory({ Dockerfile: `FROM ${image}\nRUN echo it runs; sleep 1000\n` });
-  const command = spawnCommand(SKERRY, ["templates", "build", "web:v1", dir, "--verbose", "--data", platform.dataDir], {
-    env: ENV,
-    stderr: "pipe",
-  });
+  const command = new SkerryCommand(platform.dataDir).spawn(["templates", "build", "web:v1", dir, "--verbose"], { stderr: "pipe" });
   let stderr = "";
   const ended = new Promise<number | null>((resolve) => command.once("close", resolve));
   command.stderr?.setEncoding("utf8").on("data", (text: string) => {

@@ -6,32 +6,25 @@ import { readdirSync, rmSync, statSync } from "node:fs";
 import { request } from "node:http";
 import { join } from "node:path";
 import { connect } from "node:tls";
-import { runCommand } from "@skerry/base";
 import { createTestDataFolder, freePorts, startPebble, testCacheDir } from "@skerry/testkit";
 import { itInFullRuns, runtimesFor } from "@skerry/testkit/depth";
 import { startForwardProxy } from "@skerry/testkit/forward-proxy";
+import { SkerryCommand, USER_ENV } from "@skerry/testkit/skerry-command";
 import { waitUntil } from "@skerry/testkit/wait-until";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type OwnNames, ownNames } from "./tls/own-names.ts";
 
-const SKERRY = join(import.meta.dirname, "../../skerry");
 const PATH_HOST = "paths.skerry.localhost";
-const ENV = {
-  PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-  HOME: "/root",
-  LANG: "C.UTF-8",
-  SKERRY_POOL_SIZE: "1",
-  SKERRY_PATH_HOST: PATH_HOST,
-};
+const ENV = { ...USER_ENV, SKERRY_PATH_HOST: PATH_HOST };
 let data: string;
 let domain: string;
 let tlsPort: number;
 let plain: { api: number; edge: number };
 let names: OwnNames;
 
-const skerry = (command: string, ...args: string[]) => skerryWith({}, command, ...args);
-const skerryWith = async (env: Record<string, string>, command: string, ...args: string[]) =>
-  (await runCommand(SKERRY, [command, "--data", data, ...args], { env: { ...ENV, ...env }, timeoutMs: 120_000 })).stdout;
+const skerry = (...args: string[]) => skerryWith({}, ...args);
+const skerryWith = async (env: Record<string, string>, ...args: string[]) =>
+  (await new SkerryCommand(data, { env: { ...ENV, ...env } }).run(...args)).stdout;
 
 describe.each(runtimesFor("TLS"))("with TLS, on %s", (runtime) => {
   beforeAll(async () => {

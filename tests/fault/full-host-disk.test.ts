@@ -4,20 +4,17 @@
 import { randomBytes } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { runCommand, SubprocessError } from "@skerry/base";
+import { runCommand } from "@skerry/base";
 import { unmountBelow } from "@skerry/test-runner";
 import { createTestDataFolder, freePorts } from "@skerry/testkit";
 import { sampleOf } from "@skerry/testkit/depth";
+import { SkerryCommand } from "@skerry/testkit/skerry-command";
 import { freeBytesOf, leaveFree } from "@skerry/testkit/small-disk";
 import { Sandbox } from "e2b";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 
 const MIB = 1024 * 1024;
-const SKERRY = join(import.meta.dirname, "../../skerry");
 const ENV = {
-  PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-  HOME: "/root",
-  LANG: "C.UTF-8",
   SKERRY_POOL_SIZE: "0",
   SKERRY_READY_SLOTS: "2",
   SKERRY_DISK_LIMIT: "file",
@@ -28,15 +25,7 @@ let ports: string[];
 let client: { apiKey: string; apiUrl: string; sandboxUrl: string; domain: string };
 const fillers: string[] = [];
 
-async function skerry(command: string, ...args: string[]): Promise<{ exitCode: number | null; stderr: string }> {
-  try {
-    const { stderr } = await runCommand(SKERRY, [command, "--data", data, ...args], { env: ENV, timeoutMs: 120_000 });
-    return { exitCode: 0, stderr };
-  } catch (error) {
-    if (!(error instanceof SubprocessError)) throw error;
-    return { exitCode: error.exitCode, stderr: error.stderr };
-  }
-}
+const skerry = (...args: string[]) => new SkerryCommand(data, { env: ENV }).answer(...args);
 
 const upDetached = () => skerry("up", "--detach", ...ports);
 const pidOf = () => (JSON.parse(readFileSync(join(data, "skerry.pid"), "utf8")) as { pid: number }).pid;

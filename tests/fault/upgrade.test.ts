@@ -4,18 +4,16 @@ import { randomBytes } from "node:crypto";
 import { copyFileSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { runCommand, SubprocessError } from "@skerry/base";
 import type { DataFolder } from "@skerry/setup/folder";
 import { createTestDataFolder, freePorts, prepareTestCache, startPlatform, untilNothingIsLeft } from "@skerry/testkit";
 import { itInFullRuns, runtimesFor } from "@skerry/testkit/depth";
+import { SkerryCommand } from "@skerry/testkit/skerry-command";
 import { waitUntil } from "@skerry/testkit/wait-until";
 import { Sandbox } from "e2b";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type EarlierCheckout, prepareEarlierCheckout } from "./upgrade/earlier-checkout.ts";
 
 const EARLIER = "5ac9c5ef8069c819cee44a482a44a51d409693d4";
-const SKERRY = join(import.meta.dirname, "../../skerry");
-const ENV = { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", HOME: "/root", LANG: "C.UTF-8", SKERRY_POOL_SIZE: "1" };
 /** Time limit of the earlier checkout's first installation of packages. */
 const PREPARATION_LIMIT_MS = 600_000;
 
@@ -48,28 +46,18 @@ describe.each(runtimesFor("upgrades"))("sandboxes on %s that an earlier version 
     client = { apiKey, apiUrl: `http://127.0.0.1:${api}`, sandboxUrl: `http://127.0.0.1:${edge}` };
   });
   afterAll(async () => {
-    expect(await skerry(SKERRY, {}, "down")).toMatchObject({ exitCode: 0 });
+    expect(await new SkerryCommand(folder.root).answer("down")).toMatchObject({ exitCode: 0 });
     expect(await untilNothingIsLeft(folder.root)).toEqual([]);
     rmSync(folder.root, { recursive: true });
   });
 
-  async function skerry(command: string, env: Record<string, string>, ...args: string[]) {
-    const [verb = "", ...rest] = args;
-    try {
-      const options = { env: { ...ENV, ...env }, timeoutMs: 120_000 };
-      return { exitCode: 0, ...(await runCommand(command, [verb, "--data", folder.root, ...rest], options)) };
-    } catch (error) {
-      if (!(error instanceof SubprocessError)) throw error;
-      return { exitCode: error.exitCode, stdout: "", stderr: error.stderr };
-    }
-  }
   async function withEarlier(...args: string[]) {
     await earlier.acceptBaseTemplate(folder.templateFile);
-    return await skerry(earlier.command, {}, ...args);
+    return await new SkerryCommand(folder.root, { command: earlier.command }).answer(...args);
   }
   async function withThis(env: Record<string, string>, ...args: string[]) {
     copyFileSync((await prepareTestCache()).templateFile, folder.templateFile);
-    return await skerry(SKERRY, env, ...args);
+    return await new SkerryCommand(folder.root, { env }).answer(...args);
   }
 
   const countOf = async (sandbox: Sandbox) => Number(await sandbox.files.read("count"));

@@ -6,6 +6,7 @@
 
 import type { Sandbox } from "@skerry/store";
 import { NodeTurns } from "../../nodes/node-queue.ts";
+import { RepeatedWork } from "../../repeated-work.ts";
 import type { SandboxDeps } from "../deps.ts";
 import { resumeSandbox } from "../resume-sandbox.ts";
 import { PLATFORM } from "./moves.ts";
@@ -27,22 +28,25 @@ export class Revivals {
   readonly #turns = new NodeTurns(AT_ONCE);
   readonly #active = new Map<string, Promise<void>>();
   readonly #retries = new Map<string, Retry>();
-  #timer: NodeJS.Timeout | undefined;
-  #looking: Promise<void> = Promise.resolve();
+  readonly #looks: RepeatedWork;
   #stopped = true;
   constructor(deps: SandboxDeps) {
     this.#deps = deps;
+    this.#looks = new RepeatedWork({
+      work: () => this.look(),
+      pauseMs: deps.timing.reconcileMs,
+      onError: (error) => deps.logger.error({ err: error }, "the search for suspended sandboxes failed"),
+    });
   }
 
   start(): void {
     this.#stopped = false;
-    this.#repeat();
+    this.#looks.start(0);
   }
 
   async stop(): Promise<void> {
     this.#stopped = true;
-    clearTimeout(this.#timer);
-    await this.#looking;
+    await this.#looks.stop();
     await Promise.allSettled(this.#active.values());
   }
 
@@ -83,13 +87,5 @@ export class Revivals {
       this.#retries.set(id, { delayMs, dueAt: performance.now() + delayMs });
       logger.warn({ err: error, sandbox_id: id, retry_ms: delayMs }, "a suspended sandbox could not be resumed; it will be tried again");
     }
-  }
-
-  #repeat(): void {
-    this.#looking = this.look()
-      .catch((error: unknown) => this.#deps.logger.error({ err: error }, "the search for suspended sandboxes failed"))
-      .finally(() => {
-        if (!this.#stopped) this.#timer = setTimeout(() => this.#repeat(), this.#deps.timing.reconcileMs);
-      });
   }
 }
