@@ -14,9 +14,9 @@ export default defineConfig({
     reporters: run === undefined ? ["default"] : ["default", new FileResults(run)],
     sequence: { sequencer: SlowestFirst },
     globalSetup: "tests/run/run-services.ts",
-    // Tests of real parts wait as often as they work, so four files keep two processors busy. All projects share the workers: with a number
-    // of its own, each would have to wait for the last file of the one before it.
-    maxWorkers: availableParallelism() * 2,
+    // Tests of real parts wait about as often as they work, so three files keep two processors busy. All projects share the workers:
+    // with a number of its own, each would have to wait for the last file of the one before it.
+    maxWorkers: Math.ceil(availableParallelism() * 1.5),
     // A process for each file costs a second of a processor. Only the agent's tests need it: the agent that they run in their own process
     // owns that process, from its child processes to its limits.
     projects: [

@@ -1,6 +1,5 @@
 // ./skerry as a user runs it, on a data folder of a test.
 
-import type { ChildProcess } from "node:child_process";
 import { join } from "node:path";
 import { runCommand, type SpawnOptions, SubprocessError, spawnCommand } from "@skerry/base";
 
@@ -60,7 +59,7 @@ export class SkerryCommand {
   }
 
   /** For commands that stay, or whose output a test follows. */
-  spawn(args: readonly string[], streams: Pick<SpawnOptions, "stdout" | "stderr"> = {}): ChildProcess {
+  spawn(args: readonly string[], streams: Pick<SpawnOptions, "stdout" | "stderr"> = {}): ReturnType<typeof spawnCommand> {
     return spawnCommand(this.#command, this.#withData(args), { env: this.#env, ...streams });
   }
 
