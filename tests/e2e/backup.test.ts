@@ -13,6 +13,8 @@ import { SkerryCommand } from "@skerry/testkit/skerry-command";
 import { Sandbox, Volume } from "e2b";
 import { afterEach, describe, expect, it } from "vitest";
 
+const PATIENCE_MS = 200_000;
+
 const cleanUps: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
   for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp();
@@ -20,7 +22,7 @@ afterEach(async () => {
 
 /** Its platform is taken down after the test. */
 function skerryOn(data: string, env?: Readonly<Record<string, string>>): SkerryCommand {
-  const skerry = new SkerryCommand(data, env && { env });
+  const skerry = new SkerryCommand(data, { limitMs: PATIENCE_MS, ...(env && { env }) });
   cleanUps.push(async () => {
     await skerry.run("down");
     rmSync(data, { recursive: true, force: true });
@@ -149,7 +151,7 @@ itInFullRuns("a restore fills an empty database of PostgreSQL, and refuses damag
   await runCommand("cp", [file, cut]);
   truncateSync(cut, statSync(file).size - 200_000);
   const other = emptyFolder("cut");
-  await expect(new SkerryCommand(other).run("restore", cut)).rejects.toThrow();
+  await expect(new SkerryCommand(other, { limitMs: PATIENCE_MS }).run("restore", cut)).rejects.toThrow();
   expect(readdirSync(other)).toEqual([]);
   rmSync(other, { recursive: true });
 

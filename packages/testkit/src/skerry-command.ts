@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { runCommand, type SpawnOptions, SubprocessError, spawnCommand } from "@skerry/base";
 
 /** The command of this checkout. */
-export const SKERRY = join(import.meta.dirname, "../../../skerry");
+const SKERRY = join(import.meta.dirname, "../../../skerry");
 /** What every machine sets. A platform that starts with it keeps one sandbox ready. */
 export const USER_ENV = {
   PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -12,7 +12,7 @@ export const USER_ENV = {
   LANG: "C.UTF-8",
   SKERRY_POOL_SIZE: "1",
 } as const;
-const LIMIT_MS = 200_000;
+const LIMIT_MS = 120_000;
 
 export interface SkerryAnswer {
   readonly exitCode: number | null;
@@ -26,26 +26,30 @@ export interface SkerryCommandOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Of another checkout. */
   readonly command?: string;
+  /** After which a command that hangs is ended. Default: two minutes. */
+  readonly limitMs?: number;
 }
 
 export class SkerryCommand {
   readonly data: string;
   readonly #env: Record<string, string>;
   readonly #command: string;
-  constructor(data: string, { env = {}, command = SKERRY }: SkerryCommandOptions = {}) {
+  readonly #limitMs: number;
+  constructor(data: string, { env = {}, command = SKERRY, limitMs = LIMIT_MS }: SkerryCommandOptions = {}) {
     this.data = data;
     this.#env = { ...USER_ENV, ...env };
     this.#command = command;
+    this.#limitMs = limitMs;
   }
 
   /** The same with more variables. */
   with(env: Readonly<Record<string, string>>): SkerryCommand {
-    return new SkerryCommand(this.data, { env: { ...this.#env, ...env }, command: this.#command });
+    return new SkerryCommand(this.data, { env: { ...this.#env, ...env }, command: this.#command, limitMs: this.#limitMs });
   }
 
   /** Returns what it printed. Throws SubprocessError when it fails. */
   run(...args: readonly string[]): Promise<{ readonly stdout: string; readonly stderr: string }> {
-    return runCommand(this.#command, this.#withData(args), { env: this.#env, timeoutMs: LIMIT_MS });
+    return runCommand(this.#command, this.#withData(args), { env: this.#env, timeoutMs: this.#limitMs });
   }
 
   /** Like `run`, with the exit code of a failure. */
