@@ -6,9 +6,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { runCommand } from "@skerry/base";
 import { startPlatform } from "@skerry/testkit";
+import { SkerryCommand } from "@skerry/testkit/skerry-command";
 import { expect, it } from "vitest";
 
-const SKERRY = join(import.meta.dirname, "../../skerry");
 const random = () => randomBytes(12).toString("hex");
 
 it("contains what a bug report needs, and no secret", async () => {
@@ -64,8 +64,7 @@ it("contains what a bug report needs, and no secret", async () => {
   const settings = { runtime: "runc", listen: "127.0.0.1", apiPort, edgePort, domain: platform.domain };
   writeFileSync(join(platform.dataDir, "settings.json"), JSON.stringify(settings));
   const archive = join(folder, "report.tar.gz");
-  const env = { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", HOME: "/root", LANG: "C.UTF-8" };
-  await runCommand(SKERRY, ["support", archive, "--data", platform.dataDir], { env, timeoutMs: 120_000 });
+  await new SkerryCommand(platform.dataDir).run("support", archive);
   expect(statSync(archive).mode & 0o777).toBe(0o600);
   await runCommand("tar", ["--extract", `--file=${archive}`, `--directory=${folder}`, "--strip-components=1"], { timeoutMs: 60_000 });
   const files = readdirSync(folder).filter((name) => /\.(json|log)$/.test(name));
