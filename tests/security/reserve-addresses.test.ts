@@ -1,17 +1,32 @@
-import { networkInterfaces } from "node:os";
 import { runCommand } from "@skerry/base";
 import { expect, it } from "vitest";
-import { isOfMachine, reserveAddresses } from "./reserve-addresses.ts";
+import { reserveAddresses } from "./reserve-addresses.ts";
 
-it("an address of the machine or of a network of it is never taken", async () => {
-  const own = Object.values(networkInterfaces())
-    .flatMap((of) => of ?? [])
-    .filter(({ family }) => family === "IPv4");
-  expect(own.length).toBeGreaterThan(0);
-  for (const { address } of own) expect(isOfMachine(address)).toBe(true);
-  expect(isOfMachine("127.9.9.9")).toBe(true);
-  expect(isOfMachine("240.0.0.1")).toBe(false);
-  await expect(reserveAddresses([{ namespace: "skerry-test-never", addresses: ["127.9.9.9"] }])).rejects.toThrow("are taken");
+// In a namespace of its own, because other tests make and remove interfaces of the machine at any moment.
+it("an address of the machine, or of a network that it has a route to, is found", async () => {
+  const namespace = `skerry-test-${process.pid}-own`;
+  const ip = (...args: string[]) => runCommand("ip", ["-n", namespace, ...args]);
+  await runCommand("ip", ["netns", "add", namespace]);
+  try {
+    await ip("link", "set", "lo", "up");
+    await ip("address", "add", "198.51.100.9/25", "dev", "lo");
+    await ip("route", "add", "203.0.113.0/25", "dev", "lo");
+    await ip("route", "add", "default", "dev", "lo");
+    const asked = ["127.9.9.9", "198.51.100.9", "198.51.100.77", "203.0.113.9", "198.51.100.200", "203.0.113.200", "240.0.0.1"];
+    const program = `
+      const { isOfMachine } = await import(${JSON.stringify(new URL("reserve-addresses.ts", import.meta.url).href)});
+      console.log(JSON.stringify(${JSON.stringify(asked)}.filter(isOfMachine)));`;
+    const node = ["netns", "exec", namespace, process.execPath, "--input-type=module", "--eval", program];
+    const { stdout } = await runCommand("ip", node);
+    expect(JSON.parse(stdout)).toEqual(asked.slice(0, 4));
+  } finally {
+    await runCommand("ip", ["netns", "del", namespace]);
+  }
+});
+
+it("an address of the machine is never taken", async () => {
+  const candidate = { namespace: `skerry-test-${process.pid}-never`, addresses: ["127.9.9.9"] };
+  await expect(reserveAddresses([candidate])).rejects.toThrow("are taken");
 });
 
 it("two tests never have the same addresses", async () => {
