@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createLogger } from "@skerry/base";
 import { cleanUpNode, createNode } from "@skerry/node";
+import { loopFiles } from "@skerry/testkit/leftovers";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type NodeUnderTest, startNode } from "./node-under-test.ts";
 import { VolumeScene } from "./volumes-under-test.ts";
@@ -35,9 +36,7 @@ it("keeps volumes in the folder of the setting, which a clean-up finds without i
   await under.stop();
   await cleanUpNode(under.config, logger);
   expect(mounts()).not.toContain(volumesDir);
-  const loops = readdirSync("/sys/block").filter((name) => name.startsWith("loop"));
-  const backing = loops.map((name) => join("/sys/block", name, "loop/backing_file")).filter((file) => existsSync(file));
-  expect(backing.map((file) => readFileSync(file, "utf8")).filter((file) => file.startsWith(volumesDir))).toEqual([]);
+  expect(loopFiles().filter((file) => file.startsWith(volumesDir))).toEqual([]);
   // The clean-up has removed the folders of the runtimes, which this process has made already.
   for (const name of ["runsc", "runc"]) mkdirSync(join(under.config.dir, name));
   await under.start({ volumesDir });

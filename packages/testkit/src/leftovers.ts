@@ -3,7 +3,6 @@
 
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, readlinkSync, realpathSync } from "node:fs";
-import { basename } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { runCommand } from "@skerry/base";
 
@@ -13,6 +12,8 @@ export interface HostTraces {
   readonly interfaces: readonly string[];
   readonly tables: readonly string[];
   readonly mounts: readonly string[];
+  /** The files behind them. */
+  readonly loopDevices: readonly string[];
   readonly cgroups: readonly string[];
 }
 
@@ -35,13 +36,20 @@ export async function readHostTraces(dataDir: string): Promise<HostTraces> {
       .split("\n")
       .map((line) => line.split(" ")[4] ?? "")
       .filter((path) => path.startsWith(`${root}/`) || ours.test(path)),
+    loopDevices: loopFiles().filter((file) => file.startsWith(`${root}/`)),
     cgroups: listCgroups(ours),
   };
 }
 
 /** One line for each trace; no lines when nothing is left. */
-export function describeTraces(traces: HostTraces): string[] {
+export function describeTraces(traces: Partial<HostTraces>): string[] {
   return Object.entries(traces).flatMap(([kind, found]) => (found as readonly string[]).map((name) => `${kind}: ${name}`));
+}
+
+/** What is left at once. A loop device may stay for a moment longer, with any process of this host that starts with a copy of all mounts. */
+export async function leftAtOnce(dataDir: string): Promise<string[]> {
+  const { loopDevices, ...others } = await readHostTraces(dataDir);
+  return describeTraces(others);
 }
 
 /**
@@ -55,6 +63,18 @@ export async function untilNothingIsLeft(dataDir: string, limitMs = 30_000): Pro
     if (left.length === 0 || performance.now() > deadline) return left;
     await sleep(50);
   }
+}
+
+/** The files behind all loop devices of this host. The kernel adds " (deleted)" to those that were removed. */
+export function loopFiles(): string[] {
+  return readdirSync("/sys/block").flatMap((name) => {
+    try {
+      return name.startsWith("loop") ? [readFileSync(`/sys/block/${name}/loop/backing_file`, "utf8").trim()] : [];
+    } catch {
+      // It is not in use, or not any more.
+      return [];
+    }
+  });
 }
 
 function listProcesses(root: string, ours: RegExp): string[] {
@@ -75,14 +95,19 @@ function listProcesses(root: string, ours: RegExp): string[] {
 }
 
 function listCgroups(ours: RegExp): string[] {
-  return readdirSync("/sys/fs/cgroup", { withFileTypes: true })
-    .filter((entry) => entry.isDirectory())
-    .flatMap((controller) => {
-      const path = `/sys/fs/cgroup/${controller.name}`;
-      // On version 2 this is the cgroup itself. On version 1 it is one level down, in each controller.
-      if (ours.test(controller.name)) return [path];
-      return readdirSync(path, { withFileTypes: true })
-        .filter((entry) => entry.isDirectory() && ours.test(basename(entry.name)))
-        .map((entry) => `${path}/${entry.name}`);
-    });
+  return foldersIn("/sys/fs/cgroup").flatMap((name) => {
+    const path = `/sys/fs/cgroup/${name}`;
+    // On version 2 this is the cgroup itself. On version 1 it is one level down, in each controller.
+    if (ours.test(name)) return [path];
+    return foldersIn(path).flatMap((child) => (ours.test(child) ? [`${path}/${child}`] : []));
+  });
+}
+
+/** Cgroups of others end at any moment. */
+function foldersIn(path: string): string[] {
+  try {
+    return readdirSync(path, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? [entry.name] : []));
+  } catch {
+    return [];
+  }
 }

@@ -14,7 +14,7 @@ import { openLayerStore } from "@skerry/layers";
 import { cleanUpNode } from "@skerry/node";
 import { listCgroups } from "@skerry/runtime";
 import { unmountBelow } from "@skerry/test-runner";
-import { instanceOf } from "@skerry/testkit";
+import { instanceOf, loopFiles } from "@skerry/testkit";
 import { bundleProgram } from "@skerry/testkit/bundle-program";
 import { writeBusyboxImage } from "@skerry/testkit/busybox";
 import { createTestNodeFolder } from "@skerry/testkit/run-folder";
@@ -306,10 +306,9 @@ export class ChildNode implements AsyncDisposable {
         .filter((file) => file !== "null-netns")
         .map((file) => `${name}/${file}`),
     );
-    const loops = readdirSync("/sys/block")
-      .filter((name) => name.startsWith("loop"))
-      .map((name) => readText(`/sys/block/${name}/loop/backing_file`).trim())
-      .filter((file) => file.startsWith(`${this.dir}/`) && (file.endsWith("(deleted)") || areas.some((area) => file.includes(area))));
+    const loops = loopFiles().filter(
+      (file) => file.startsWith(`${this.dir}/`) && (file.endsWith("(deleted)") || areas.some((area) => file.includes(area))),
+    );
     const processes = this.processes();
     return [...below("sandboxes"), ...below("trash"), ...areas, ...mounts, ...groups, ...runtimeStates, ...loops, ...processes];
   }
