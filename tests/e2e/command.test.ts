@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { spawnCommand } from "@skerry/base";
 import { writeProcessRecord } from "@skerry/setup/folder";
-import { createTestDataFolder, freePorts, leftAtOnce, untilNothingIsLeft } from "@skerry/testkit";
+import { createTestDataFolder, describeTraces, freePorts, readHostTraces } from "@skerry/testkit";
 import { SkerryCommand } from "@skerry/testkit/skerry-command";
 import { Sandbox } from "e2b";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -31,6 +31,7 @@ afterAll(async () => {
 const skerry = (...args: string[]) => command.answer(...args);
 
 const upDetached = () => skerry("up", "--detach", ...ports);
+const leftovers = async () => describeTraces(await readHostTraces(data));
 const pidOf = () => (JSON.parse(readFileSync(join(data, "skerry.pid"), "utf8")) as { pid: number }).pid;
 
 test("up shows each step with its time, runs a first sandbox and says how to connect", async () => {
@@ -152,14 +153,13 @@ test("a killed platform is reported, another process with its pid is not mistake
 });
 
 test("down removes everything, succeeds without a platform, and spares a process that the pid file names by mistake", async () => {
-  expect(await leftAtOnce(data)).not.toEqual([]);
+  expect(await leftovers()).not.toEqual([]);
   const bystander = spawnCommand("tail", ["-f", "/dev/null"]);
   await writeProcessRecord(join(data, "skerry.pid"), bystander.pid ?? 0);
   expect(await skerry("down")).toMatchObject({ exitCode: 0 });
   expect(bystander.exitCode ?? bystander.signalCode).toBeNull();
   bystander.kill();
-  expect(await leftAtOnce(data)).toEqual([]);
-  expect(await untilNothingIsLeft(data)).toEqual([]);
+  expect(await leftovers()).toEqual([]);
   expect(await skerry("down")).toMatchObject({ exitCode: 0 });
 });
 
@@ -174,8 +174,7 @@ test("in the foreground, Ctrl-C ends everything", async () => {
   }
   child.kill("SIGINT");
   expect(await exited, output).toEqual([0, null]);
-  expect(await leftAtOnce(data)).toEqual([]);
-  expect(await untilNothingIsLeft(data)).toEqual([]);
+  expect(await leftovers()).toEqual([]);
 });
 
 test("restart reports that no platform was ever started", async () => {

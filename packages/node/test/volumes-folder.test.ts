@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createLogger } from "@skerry/base";
 import { cleanUpNode, createNode } from "@skerry/node";
-import { loopFiles } from "@skerry/testkit/leftovers";
+import { idleLoopDevices } from "@skerry/testkit/leftovers";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type NodeUnderTest, startNode } from "./node-under-test.ts";
 import { VolumeScene } from "./volumes-under-test.ts";
@@ -36,7 +36,7 @@ it("keeps volumes in the folder of the setting, which a clean-up finds without i
   await under.stop();
   await cleanUpNode(under.config, logger);
   expect(mounts()).not.toContain(volumesDir);
-  expect(loopFiles().filter((file) => file.startsWith(volumesDir))).toEqual([]);
+  expect(idleLoopDevices(volumesDir)).toEqual([]);
   // The clean-up has removed the folders of the runtimes, which this process has made already.
   for (const name of ["runsc", "runc"]) mkdirSync(join(under.config.dir, name));
   await under.start({ volumesDir });

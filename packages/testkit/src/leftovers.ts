@@ -12,7 +12,7 @@ export interface HostTraces {
   readonly interfaces: readonly string[];
   readonly tables: readonly string[];
   readonly mounts: readonly string[];
-  /** The files behind them. */
+  /** The files behind those that are mounted nowhere. */
   readonly loopDevices: readonly string[];
   readonly cgroups: readonly string[];
 }
@@ -36,20 +36,14 @@ export async function readHostTraces(dataDir: string): Promise<HostTraces> {
       .split("\n")
       .map((line) => line.split(" ")[4] ?? "")
       .filter((path) => path.startsWith(`${root}/`) || ours.test(path)),
-    loopDevices: loopFiles().filter((file) => file.startsWith(`${root}/`)),
+    loopDevices: idleLoopDevices(root),
     cgroups: listCgroups(ours),
   };
 }
 
 /** One line for each trace; no lines when nothing is left. */
-export function describeTraces(traces: Partial<HostTraces>): string[] {
+export function describeTraces(traces: HostTraces): string[] {
   return Object.entries(traces).flatMap(([kind, found]) => (found as readonly string[]).map((name) => `${kind}: ${name}`));
-}
-
-/** What is left at once. A loop device may stay for a moment longer, with any process of this host that starts with a copy of all mounts. */
-export async function leftAtOnce(dataDir: string): Promise<string[]> {
-  const { loopDevices, ...others } = await readHostTraces(dataDir);
-  return describeTraces(others);
 }
 
 /**
@@ -65,16 +59,37 @@ export async function untilNothingIsLeft(dataDir: string, limitMs = 30_000): Pro
   }
 }
 
-/** The files behind all loop devices of this host. The kernel adds " (deleted)" to those that were removed. */
-export function loopFiles(): string[] {
+/** All loop devices of this host, and the files behind them. The kernel adds " (deleted)" to files that were removed. */
+export function loopDevices(): { readonly device: string; readonly file: string }[] {
   return readdirSync("/sys/block").flatMap((name) => {
     try {
-      return name.startsWith("loop") ? [readFileSync(`/sys/block/${name}/loop/backing_file`, "utf8").trim()] : [];
+      const file = name.startsWith("loop") && readFileSync(`/sys/block/${name}/loop/backing_file`, "utf8").trim();
+      return file ? [{ device: `/dev/${name}`, file }] : [];
     } catch {
       // It is not in use, or not any more.
       return [];
     }
   });
+}
+
+/**
+ * The files below `root` whose loop devices are mounted nowhere. Others may hold copies of this platform's mounts, with the devices, for as
+ * long as they run: all programs with a mount namespace of their own, such as those that `ip netns exec` starts.
+ */
+export function idleLoopDevices(root: string): string[] {
+  const ours = () => loopDevices().filter(({ file }) => file.startsWith(`${root}/`));
+  if (ours().length === 0) return [];
+  const mounts = readdirSync("/proc").map((name) => {
+    try {
+      return /^\d+$/.test(name) ? readFileSync(`/proc/${name}/mountinfo`, "utf8") : "";
+    } catch {
+      // The process has ended, and its devices with it.
+      return "";
+    }
+  });
+  return ours()
+    .filter(({ device }) => !mounts.some((text) => text.includes(` ${device} `)))
+    .map(({ file }) => file);
 }
 
 function listProcesses(root: string, ours: RegExp): string[] {

@@ -14,7 +14,7 @@ import { openLayerStore } from "@skerry/layers";
 import { cleanUpNode } from "@skerry/node";
 import { listCgroups } from "@skerry/runtime";
 import { unmountBelow } from "@skerry/test-runner";
-import { instanceOf, loopFiles } from "@skerry/testkit";
+import { instanceOf, loopDevices } from "@skerry/testkit";
 import { bundleProgram } from "@skerry/testkit/bundle-program";
 import { writeBusyboxImage } from "@skerry/testkit/busybox";
 import { createTestNodeFolder } from "@skerry/testkit/run-folder";
@@ -306,9 +306,9 @@ export class ChildNode implements AsyncDisposable {
         .filter((file) => file !== "null-netns")
         .map((file) => `${name}/${file}`),
     );
-    const loops = loopFiles().filter(
-      (file) => file.startsWith(`${this.dir}/`) && (file.endsWith("(deleted)") || areas.some((area) => file.includes(area))),
-    );
+    const loops = loopDevices()
+      .map(({ file }) => file)
+      .filter((file) => file.startsWith(`${this.dir}/`) && (file.endsWith("(deleted)") || areas.some((area) => file.includes(area))));
     const processes = this.processes();
     return [...below("sandboxes"), ...below("trash"), ...areas, ...mounts, ...groups, ...runtimeStates, ...loops, ...processes];
   }
