@@ -91,7 +91,7 @@ async function amongRules(count: number, internet: TestInternet): Promise<Row[]>
     ip("-n", namespace, "link", "set", "eth0", "up");
     ip("-n", namespace, "route", "add", "default", "via", "10.254.253.0");
     const pings = () =>
-      execFileSync("ip", ["netns", "exec", namespace, "python3", "-c", PING, internet.publicAddress], { encoding: "utf8" });
+      execFileSync("nsenter", [`--net=/run/netns/${namespace}`, "python3", "-c", PING, internet.publicAddress], { encoding: "utf8" });
     const packets = samplesOf(pings());
     let last = 0;
     const updates = await repeated(UPDATES, () => restrictTraffic(names, restriction(0, `203.0.113.${++last}`)));

@@ -63,7 +63,7 @@ export async function startCompanyNetwork(): Promise<CompanyNetwork> {
   await runCommand("ip", ["-n", namespace, "-batch", "-"], { input: `${inside.join("\n")}\n` });
   const program = join(import.meta.dirname, "company-network.py");
   const args = [String(PROXY_PORT), String(OTHER_PORT), join(dir, "server.crt"), join(dir, "server.key")];
-  const server = spawn("ip", ["netns", "exec", namespace, "python3", program, ...args], { stdio: "ignore" });
+  const server = spawn("nsenter", [`--net=/run/netns/${namespace}`, "python3", program, ...args], { stdio: "ignore" });
   stack.defer(() => void server.kill("SIGKILL"));
   // Check first that everything answers the host. So what a sandbox cannot reach is blocked and not missing.
   for (const address of [proxyAddress, otherAddress]) {

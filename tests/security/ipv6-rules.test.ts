@@ -3,7 +3,7 @@
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { networkInterfaces } from "node:os";
-import { basename, join } from "node:path";
+import { join } from "node:path";
 import { type Platform, startPlatform } from "@skerry/testkit";
 import { runtimesFor } from "@skerry/testkit/depth";
 import { waitUntil } from "@skerry/testkit/wait-until";
@@ -95,8 +95,7 @@ describe.each(runtimesFor("IPv6"))("IPv6 on %s", (runtime) => {
     const routes = () => execFileSync("ip", ["-6", "route", "show", "dev", hostInterface], { encoding: "utf8" });
     const before = routes();
     // Whoever gets so far that it may send what it likes.
-    const program = ["netns", "exec", basename(namespacePath), "python3", "-c", SPOOF, one, mac];
-    execFileSync("ip", program, { stdio: "ignore" });
+    execFileSync("nsenter", [`--net=${namespacePath}`, "python3", "-c", SPOOF, one, mac], { stdio: "ignore" });
     await egressOf(platform, sandbox.sandboxId, (lines) => {
       const spoofed = { verdict: "refused", rule: "spoofed_address", protocol: "udp", address: one, port: 9 };
       expect(lines).toContainEqual(expect.objectContaining(spoofed));

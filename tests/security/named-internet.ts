@@ -34,7 +34,7 @@ export async function startNamedInternet(namesOf: (internet: TestInternet) => Re
     controlPort: CONTROL_PORT,
   });
   const program = join(import.meta.dirname, "named-internet-servers.ts");
-  const servers = spawn("ip", ["netns", "exec", namespace, process.execPath, program], { stdio: ["pipe", "ignore", "inherit"] });
+  const servers = spawn("nsenter", [`--net=/run/netns/${namespace}`, process.execPath, program], { stdio: ["pipe", "ignore", "inherit"] });
   servers.stdin.end(about);
   stack.defer(() => void servers.kill("SIGKILL"));
   const asked = async () =>

@@ -25,7 +25,7 @@ describe.each(runtimesFor("limits of the network"))("limits of the network on %s
   beforeAll(async () => {
     platform = await startPlatform({ runtime });
     internet = await startInternet();
-    server = spawn("ip", ["netns", "exec", internet.namespace, "python3", "-c", SERVER], { stdio: "ignore" });
+    server = spawn("nsenter", [`--net=/run/netns/${internet.namespace}`, "python3", "-c", SERVER], { stdio: "ignore" });
   });
   afterAll(async () => {
     server?.kill("SIGKILL");

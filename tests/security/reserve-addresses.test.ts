@@ -16,8 +16,8 @@ it("an address of the machine, or of a network that it has a route to, is found"
     const program = `
       const { isOfMachine } = await import(${JSON.stringify(new URL("reserve-addresses.ts", import.meta.url).href)});
       console.log(JSON.stringify(${JSON.stringify(asked)}.filter(isOfMachine)));`;
-    const node = ["netns", "exec", namespace, process.execPath, "--input-type=module", "--eval", program];
-    const { stdout } = await runCommand("ip", node);
+    const node = [process.execPath, "--input-type=module", "--eval", program];
+    const { stdout } = await runCommand("nsenter", [`--net=/run/netns/${namespace}`, ...node]);
     expect(JSON.parse(stdout)).toEqual(asked.slice(0, 4));
   } finally {
     await runCommand("ip", ["netns", "del", namespace]);

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { networkInterfaces } from "node:os";
-import { basename, join } from "node:path";
+import { join } from "node:path";
 import { type Platform, startPlatform } from "@skerry/testkit";
 import { runtimesFor, scaled } from "@skerry/testkit/depth";
 import { Sandbox } from "e2b";
@@ -177,7 +177,7 @@ for number in range(3000): s.sendto(b"x", ("${CLOSED_ADDRESSES[0]}", 1 + number)
     // Whoever gets so far that it may send what it likes still cannot send from another address.
     const { namespacePath, hostInterface } = slotOf(other.sandboxId);
     const mac = readFileSync(`/sys/class/net/${hostInterface}/address`, "utf8").trim();
-    execFileSync("ip", ["netns", "exec", basename(namespacePath), "python3", "-c", SPOOF, "10.254.254.254", publicAddress, mac]);
+    execFileSync("nsenter", [`--net=${namespacePath}`, "python3", "-c", SPOOF, "10.254.254.254", publicAddress, mac]);
     await egressOf(platform, other.sandboxId, (lines) => {
       for (const { address, port } of targets) {
         expect(lines).toContainEqual(expect.objectContaining({ verdict: "refused", rule: "own_network", protocol: "tcp", address, port }));

@@ -13,7 +13,7 @@ export interface TellingProgram<Event> {
 
 /** Runs a program that uses `tellingInput`. Resolves when it is ready. */
 export async function startTellingProgram<Event>(namespace: string, program: string, input: object): Promise<TellingProgram<Event>> {
-  const child = spawn("ip", ["netns", "exec", namespace, process.execPath, program], { stdio: ["pipe", "pipe", "inherit"] });
+  const child = spawn("nsenter", [`--net=/run/netns/${namespace}`, process.execPath, program], { stdio: ["pipe", "pipe", "inherit"] });
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   async function toldUntil(mark: string): Promise<Event[]> {
     const events: Event[] = [];

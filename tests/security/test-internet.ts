@@ -76,13 +76,9 @@ export async function startInternet(): Promise<TestInternet> {
     `route add default via ${hostIpv6}`,
   ];
   await runCommand("ip", ["-n", namespace, "-batch", "-"], { input: `${inside.join("\n")}\n` });
-  const server = spawn(
-    "ip",
-    ["netns", "exec", namespace, "python3", "-c", `ADDRESSES = ${JSON.stringify([...addresses, ...ipv6])}\n${SERVER}`],
-    {
-      stdio: "ignore",
-    },
-  );
+  const program = `ADDRESSES = ${JSON.stringify([...addresses, ...ipv6])}\n${SERVER}`;
+  // `ip netns exec` would hold copies of all mounts of this host.
+  const server = spawn("nsenter", [`--net=/run/netns/${namespace}`, "python3", "-c", program], { stdio: "ignore" });
   stack.defer(() => void server.kill("SIGKILL"));
   // Check first that all addresses answer the host. So an address that a sandbox cannot reach is blocked and not missing.
   for (const address of [...addresses, ...ipv6]) await waitUntil(`${address} answers on the host`, () => answers(address));

@@ -74,7 +74,7 @@ export function loopDevices(): { readonly device: string; readonly file: string 
 
 /**
  * The files below `root` whose loop devices are mounted nowhere. Others may hold copies of this platform's mounts, with the devices, for as
- * long as they run: all programs with a mount namespace of their own, such as those that `ip netns exec` starts.
+ * long as they run: all programs with a mount namespace of their own. `ip netns exec` gives one to all that it starts.
  */
 export function idleLoopDevices(root: string): string[] {
   const ours = () => loopDevices().filter(({ file }) => file.startsWith(`${root}/`));
