@@ -35,6 +35,8 @@ interface NodeOptions {
   /** Adds files to the layer. */
   readonly fill?: (dir: string) => void;
   readonly site?: NonNullable<NodeConfig["site"]>;
+  /** For what the node logs. Default: that of errors. */
+  readonly logFd?: number;
 }
 
 /** A real node on a folder of its own, with a busybox-only layer. */
@@ -73,7 +75,7 @@ export async function startNode(runtime: "gvisor" | "runc", options: NodeOptions
     emptyTrashAfterMs: 20,
     pool: { size: options.poolSize ?? 0, memoryBudgetBytes: 2 ** 30, settleMs: 0 },
   };
-  const logger = createLogger({ name: "node-under-test", level: "error", fd: 2 });
+  const logger = createLogger({ name: "node-under-test", level: "error", fd: options.logFd ?? 2 });
   const secret = new Secret("the cluster secret of this test");
   let node = await createNode(config, logger);
   let listener = await node.listen({ host: "127.0.0.1", port: 0, secret });

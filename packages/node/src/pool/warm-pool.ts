@@ -31,7 +31,7 @@ const CLAIM_TIMEOUT_MS = 5_000;
 const RECENT_MS = 600_000;
 /** Interval at which filling checks whether creates are running. Creates have priority. */
 const GIVE_WAY_MS = 20;
-/** Pause after the pool could not be filled. */
+/** Pause of a template after its first failure. It doubles with each further one, up to RECENT_MS. */
 const RETRY_MS = 5_000;
 /** How long the ready command of a template may take when its image is taken again. */
 const READY_MS = 600_000;
@@ -62,6 +62,10 @@ interface Entry {
   lastUsedMs: number;
   /** When its image could not be taken the last time. Monotonic clock. */
   imageFailedMs: number;
+  /** In a row, to take its image or to make a sandbox ready. */
+  failures: number;
+  /** Until when it is left out after a failure. Monotonic clock. */
+  restsUntilMs: number;
   /** Images of the same template that were made with another runtime or agent. They go when there is a new one. */
   readonly formerImages: string[];
 }
@@ -70,6 +74,9 @@ export class WarmPool {
   readonly #options: WarmPoolOptions;
   readonly #entries = new Map<string, Entry>();
   #filling: Promise<void> | undefined;
+  /** Something may have to be filled that the filling under way has not seen. */
+  #isWanted = false;
+  #retry: NodeJS.Timeout | undefined;
   readonly #closing = new AbortController();
 
   constructor(options: WarmPoolOptions) {
@@ -104,6 +111,9 @@ export class WarmPool {
     if ((this.#options.size === 0 && !makeup.start) || makeup.volumes) return undefined;
     const entry = this.#entryOf(makeup);
     entry.lastUsedMs = performance.now();
+    // It is used, so it is worth another try soon.
+    entry.failures = Math.min(entry.failures, 1);
+    entry.restsUntilMs = Math.min(entry.restsUntilMs, entry.lastUsedMs + RETRY_MS);
     try {
       for (let record = entry.ready.shift(); record; record = entry.ready.shift()) {
         const claimed = await this.#hand(record, owner, makeup);
@@ -135,14 +145,10 @@ export class WarmPool {
     return this.#options.templateImages.of(makeup);
   }
 
-  /** Resolves when the pool is full, or filling it has failed. */
-  async filled(): Promise<void> {
-    await this.#filling;
-  }
-
   /** Stops filling, and releases the ready sandboxes. */
   async close(): Promise<void> {
     this.#closing.abort();
+    clearTimeout(this.#retry);
     await this.#filling;
     const ready = [...this.#entries.values()].flatMap((entry) => entry.ready.splice(0));
     await Promise.all(ready.map((record) => this.#options.containers.tryToGiveBack(record)));
@@ -197,6 +203,8 @@ export class WarmPool {
         ready: [],
         lastUsedMs: Number.NEGATIVE_INFINITY,
         imageFailedMs: Number.NEGATIVE_INFINITY,
+        failures: 0,
+        restsUntilMs: Number.NEGATIVE_INFINITY,
         formerImages: [],
       };
       this.#entries.set(key, entry);
@@ -206,32 +214,65 @@ export class WarmPool {
 
   #fill(): void {
     if (this.#isClosed) return;
-    this.#filling ??= untraced(() => this.#work())
-      .catch(async (error: unknown) => {
-        this.#complain(error);
-        await this.#rest(RETRY_MS);
-      })
-      .finally(() => {
-        this.#filling = undefined;
-      });
+    this.#isWanted = true;
+    this.#filling ??= untraced(() => this.#fillWhileWanted());
   }
 
-  async #work(): Promise<void> {
+  async #fillWhileWanted(): Promise<void> {
+    while (this.#isWanted && !this.#isClosed) {
+      this.#isWanted = false;
+      const waitMs = await this.#work().catch((error: unknown) => {
+        this.#complain(error);
+        return RETRY_MS;
+      });
+      clearTimeout(this.#retry);
+      if (waitMs !== undefined && !this.#isClosed) this.#retry = setTimeout(() => this.#fill(), waitMs).unref();
+    }
+    // There is no await between the last look and this. So no create's wish gets lost.
+    this.#filling = undefined;
+  }
+
+  /** Fills the pool as far as it can be filled now. Returns after how many ms it should be tried again; undefined when it is full. */
+  async #work(): Promise<number | undefined> {
     for (let entry = this.#next(); entry && !this.#isClosed; entry = this.#next()) {
       while (!this.#options.gate.isIdle && !this.#isClosed) await sleep(GIVE_WAY_MS);
-      // Ready sandboxes must not take memory from running ones. The next create tries again.
-      if (this.#isClosed || !hasHostMemory()) return;
-      if (this.#lacksImage(entry)) await this.#takeImage(entry);
-      else await this.#add(entry);
+      // Ready sandboxes must not take memory from running ones.
+      if (this.#isClosed || !hasHostMemory()) return RETRY_MS;
+      await this.#extend(entry);
     }
     await this.#drain();
+    const now = performance.now();
+    const waits = [...this.#entries.values()]
+      .filter((one) => this.#isShort(one))
+      .map(({ restsUntilMs }) => Math.max(0, restsUntilMs - now));
+    return waits.length > 0 ? Math.min(...waits) : undefined;
   }
 
-  /** The recently used template that has the fewest ready sandboxes and needs more. */
+  async #extend(entry: Entry): Promise<void> {
+    try {
+      if (this.#lacksImage(entry)) await this.#takeImage(entry);
+      else await this.#add(entry);
+      entry.failures = 0;
+    } catch (error) {
+      // A template that is gone needs nothing any more.
+      if (this.#isClosed || this.#entries.get(entry.key) !== entry) return;
+      const retryMs = Math.min(RETRY_MS * 2 ** entry.failures, RECENT_MS);
+      entry.restsUntilMs = performance.now() + retryMs;
+      entry.failures += 1;
+      this.#complain(error, { template_id: entry.makeup.templateId, build_id: entry.makeup.buildId, retry_ms: retryMs });
+    }
+  }
+
+  /** The recently used template that has the fewest ready sandboxes and needs more, apart from those that rest after a failure. */
   #next(): Entry | undefined {
+    const now = performance.now();
     return [...this.#entries.values()]
-      .filter((entry) => entry.ready.length < this.#target(entry) || this.#needsImage(entry))
+      .filter((entry) => entry.restsUntilMs <= now && this.#isShort(entry))
       .sort((a, b) => a.ready.length - b.ready.length || b.lastUsedMs - a.lastUsedMs)[0];
+  }
+
+  #isShort(entry: Entry): boolean {
+    return entry.ready.length < this.#target(entry) || this.#needsImage(entry);
   }
 
   /** An image that could not be taken is not tried again for a while if that runs a command of the template. */
@@ -269,11 +310,6 @@ export class WarmPool {
     return this.#closing.signal.aborted;
   }
 
-  /** Waits; a close of the pool ends the wait. */
-  async #rest(ms: number): Promise<void> {
-    await sleep(ms, undefined, { ref: false, signal: this.#closing.signal }).catch(() => undefined);
-  }
-
   async #add(entry: Entry): Promise<void> {
     const image = this.#options.templateImages.of(entry.makeup);
     const { record, memoryLostReason } = await this.#start(entry, image);
@@ -291,7 +327,6 @@ export class WarmPool {
     try {
       await this.#options.templateImages.take(entry.makeup, { readyMs: READY_MS, signal: this.#closing.signal });
     } catch (error) {
-      if (this.#isClosed) return;
       entry.imageFailedMs = performance.now();
       throw error;
     }
@@ -315,7 +350,7 @@ export class WarmPool {
     });
   }
 
-  #complain(error: unknown): void {
-    this.#options.logger.error({ err: asError(error) }, "the pool of ready sandboxes could not be filled; will be tried again");
+  #complain(error: unknown, about: object = {}): void {
+    this.#options.logger.error({ ...about, err: asError(error) }, "the pool of ready sandboxes could not be filled; will be tried again");
   }
 }
