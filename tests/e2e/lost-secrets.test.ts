@@ -4,12 +4,12 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { runCommand, SubprocessError } from "@skerry/base";
 import { type Platform, startPlatform } from "@skerry/testkit";
+import { SkerryCommand } from "@skerry/testkit/skerry-command";
 import { Sandbox } from "e2b";
 import { expect, it } from "vitest";
 import { callApi, clientOf } from "./client.ts";
 
-const SKERRY = join(import.meta.dirname, "../../skerry");
-const ENV = { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", HOME: "/root", LANG: "C.UTF-8" };
+const CHECKOUT = join(import.meta.dirname, "../..");
 
 async function messageOf(work: Promise<unknown>): Promise<string> {
   const error = await work.then(() => undefined).catch((cause: unknown) => cause);
@@ -20,7 +20,7 @@ async function messageOf(work: Promise<unknown>): Promise<string> {
 async function runAdvised(message: string, pattern: RegExp): Promise<string> {
   const command = message.match(pattern)?.[1] ?? "";
   expect(command, message).not.toBe("");
-  const { stdout } = await runCommand("sh", ["-c", command], { cwd: join(SKERRY, ".."), env: ENV, timeoutMs: 60_000 });
+  const { stdout } = await runCommand("sh", ["-c", command], { cwd: CHECKOUT, timeoutMs: 60_000 });
   return stdout;
 }
 
@@ -28,7 +28,7 @@ const secretsOf = ({ dataDir }: Platform) => JSON.parse(readFileSync(join(dataDi
 
 it("with new secrets the platform keeps everything that it has, and rejects the lost key", async () => {
   await using platform = await startPlatform();
-  const env = () => runCommand(SKERRY, ["env", "--data", platform.dataDir], { env: ENV });
+  const env = () => new SkerryCommand(platform.dataDir).run("env");
   const client = clientOf(platform);
   const running = await Sandbox.create(client);
   const paused = await Sandbox.create(client);

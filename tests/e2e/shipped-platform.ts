@@ -1,13 +1,11 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { runCommand } from "@skerry/base";
 import { type Platform, startPlatform } from "@skerry/testkit";
 import { startForwardProxy } from "@skerry/testkit/forward-proxy";
+import { SkerryCommand } from "@skerry/testkit/skerry-command";
 
-const SKERRY = join(import.meta.dirname, "../../skerry");
 const CERTIFICATES = process.env.SSL_CERT_FILE ?? "/etc/ssl/certs/ca-certificates.crt";
 export const BUILD_MS = 1_800_000;
-export const HOST_ENV = { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", HOME: "/root", LANG: "C.UTF-8" };
 
 export interface ShippedPlatform extends AsyncDisposable {
   readonly platform: Platform;
@@ -27,8 +25,8 @@ export async function startShippedPlatform(runtime: "gvisor" | "runc", ...names:
   const settings = { runtime, listen: "127.0.0.1", apiPort: api, edgePort: edge, domain: platform.domain };
   writeFileSync(join(platform.dataDir, "settings.json"), JSON.stringify(settings));
   try {
-    for (const name of names)
-      await runCommand(SKERRY, ["templates", "build", name, "--data", platform.dataDir], { env: HOST_ENV, timeoutMs: BUILD_MS });
+    const skerry = new SkerryCommand(platform.dataDir, { limitMs: BUILD_MS });
+    for (const name of names) await skerry.run("templates", "build", name);
   } catch (error) {
     await end();
     throw error;

@@ -7,10 +7,11 @@ import { runCommand } from "@skerry/base";
 import { prepareInterpreterPython } from "@skerry/testkit";
 import { sampleOrNone } from "@skerry/testkit/depth";
 import { sharedPlatform } from "@skerry/testkit/run-services";
+import { USER_ENV } from "@skerry/testkit/skerry-command";
 import { Sandbox, Template } from "e2b";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { clientOf } from "./client.ts";
-import { BUILD_MS, HOST_ENV, type ShippedPlatform, startShippedPlatform } from "./shipped-platform.ts";
+import { BUILD_MS, type ShippedPlatform, startShippedPlatform } from "./shipped-platform.ts";
 
 it("are not there before they are built", async () => {
   await using platform = await sharedPlatform("gvisor");
@@ -283,7 +284,7 @@ describe.each(RUNTIMES)("mcp-gateway on %s", (runtime) => {
 /** Runs a program of an official client from PyPI. */
 async function runsProgram(name: string, { platform }: ShippedPlatform): Promise<void> {
   const python = await prepareInterpreterPython();
-  const env = { ...HOST_ENV, ...platform.env };
+  const env = { ...USER_ENV, ...platform.env };
   const { stdout } = await runCommand(python, [join(import.meta.dirname, name)], { env, timeoutMs: 300_000 });
   expect(stdout).toBe("all well\n");
 }

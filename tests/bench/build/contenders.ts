@@ -4,10 +4,9 @@ import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { runCommand } from "@skerry/base";
 import type { Platform } from "@skerry/testkit";
+import { SkerryCommand, USER_ENV } from "@skerry/testkit/skerry-command";
 import { timed } from "../statistics.ts";
 
-const SKERRY = join(import.meta.dirname, "../../../skerry");
-const ENV = { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", HOME: "/root", LANG: "C.UTF-8" };
 const LIMIT_MS = 1_800_000;
 
 /** Builds directories as images or templates. */
@@ -32,14 +31,14 @@ export async function buildTemplate(
   platform: Platform,
   options: { readonly name: string; readonly directory: string; readonly flags: readonly string[] },
 ): Promise<void> {
-  const args = ["templates", "build", options.name, options.directory, "--data", platform.dataDir, ...options.flags];
-  await runCommand(SKERRY, args, { env: ENV, timeoutMs: LIMIT_MS });
+  const skerry = new SkerryCommand(platform.dataDir, { limitMs: LIMIT_MS });
+  await skerry.run("templates", "build", options.name, options.directory, ...options.flags);
 }
 
 /** Debian's buildah, with runc and the host's network. It keeps a layer for each step (`--layers`). */
 export async function openBuildah(dir: string): Promise<Builder> {
   await runCommand("apt-get", ["-q", "-y", "-o", "DPkg::Lock::Timeout=120", "install", "--no-install-recommends", "buildah"], {
-    env: { ...ENV, DEBIAN_FRONTEND: "noninteractive" },
+    env: { ...USER_ENV, DEBIAN_FRONTEND: "noninteractive" },
     timeoutMs: LIMIT_MS,
   });
   const storage = ["--root", join(dir, "buildah"), "--runroot", join(dir, "buildah-run"), "--storage-driver", "overlay"];
@@ -59,8 +58,8 @@ export async function openBuildah(dir: string): Promise<Builder> {
   return {
     name: "buildah bud --layers",
     async build(directory, { cold }) {
-      if (cold) await runCommand("buildah", [...storage, "rmi", "--all", "--force"], { env: ENV, timeoutMs: LIMIT_MS });
-      return timed(() => runCommand("buildah", [...storage, "bud", ...flags, directory], { env: ENV, timeoutMs: LIMIT_MS }));
+      if (cold) await runCommand("buildah", [...storage, "rmi", "--all", "--force"], { timeoutMs: LIMIT_MS });
+      return timed(() => runCommand("buildah", [...storage, "bud", ...flags, directory], { timeoutMs: LIMIT_MS }));
     },
   };
 }
