@@ -5,7 +5,7 @@ import { type Client, createClient, createRouterTransport } from "@connectrpc/co
 import { agentCommand } from "@skerry/agent";
 import { createLogger, Secret } from "@skerry/base";
 import { openFolderBlobStore } from "@skerry/blobs";
-import { openLayerStore } from "@skerry/layers";
+import { copyTree, openLayerStore, parseLayerDigest } from "@skerry/layers";
 import { cleanUpNode, createNode, type Node, type NodeConfig } from "@skerry/node";
 import { createRuncRuntime, createRunscRuntime, readHostFacts } from "@skerry/runtime";
 import { instanceOf } from "@skerry/testkit";
@@ -129,6 +129,14 @@ export async function startNode(runtime: "gvisor" | "runc", options: NodeOptions
       rmSync(dir, { recursive: true, force: true });
     },
   };
+}
+
+/** The digest of a layer for another template: that of the node, and one file more. */
+export async function anotherLayer({ config: { layers }, layer }: NodeUnderTest) {
+  const staged = await layers.stagingDir();
+  await copyTree(await layers.path(parseLayerDigest(layer)), staged);
+  writeFileSync(join(staged, "home/other"), "of another template");
+  return await layers.adopt(staged);
 }
 
 /** Areas that something on disk refers to or that were left behind: all but the prepared ones, which are empty. */

@@ -1,12 +1,12 @@
-import { mkdtempSync, openSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, openSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { copyTree, parseLayerDigest } from "@skerry/layers";
+import { parseLayerDigest } from "@skerry/layers";
 import { runtimesFor } from "@skerry/testkit/depth";
 import { waitUntil } from "@skerry/testkit/wait-until";
 import { StartKind } from "@skerry/wire/node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type NodeUnderTest, startNode } from "./node-under-test.ts";
+import { anotherLayer, type NodeUnderTest, startNode } from "./node-under-test.ts";
 
 describe.each(runtimesFor("failures of a node's pool"))("the warm pool on %s", (runtime) => {
   const logs = mkdtempSync(join(tmpdir(), "pool-failures-"));
@@ -33,10 +33,7 @@ describe.each(runtimesFor("failures of a node's pool"))("the warm pool on %s", (
 
   it("is filled after a failure without another create, and a template that fails keeps no other one waiting", async () => {
     const { layers } = under.config;
-    const staged = await layers.stagingDir();
-    await copyTree(await layers.path(parseLayerDigest(under.layer)), staged);
-    writeFileSync(join(staged, "home/other"), "of another template");
-    const broken = await layers.adopt(staged);
+    const broken = await anotherLayer(under);
     const path = await layers.path(parseLayerDigest(broken));
     for (const layer of [under.layer, broken]) await create(layer);
     for (const layer of [under.layer, broken]) await waitUntil("its pool is full", () => readyOn(layer) === 2);

@@ -1,12 +1,11 @@
-import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
-import { copyTree, parseLayerDigest } from "@skerry/layers";
 import { runtimesFor } from "@skerry/testkit/depth";
 import { waitUntil } from "@skerry/testkit/wait-until";
 import { StartKind } from "@skerry/wire/node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { areasInUse, type NodeUnderTest, startNode } from "./node-under-test.ts";
+import { anotherLayer, areasInUse, type NodeUnderTest, startNode } from "./node-under-test.ts";
 
 describe.each(runtimesFor("a node's pool"))("the warm pool on %s", (runtime) => {
   let under: NodeUnderTest;
@@ -42,11 +41,7 @@ describe.each(runtimesFor("a node's pool"))("the warm pool on %s", (runtime) => 
   });
 
   it("discards what it has ready of a template that is gone, and its image, when the layer is removed", async () => {
-    const { layers } = under.config;
-    const other = await layers.stagingDir();
-    await copyTree(await layers.path(parseLayerDigest(under.layer)), other);
-    writeFileSync(join(other, "home/other"), "of another template");
-    const digest = await layers.adopt(other);
+    const digest = await anotherLayer(under);
     const listed = async () => (await under.client.listUnusedLayers({})).digests;
     const onIt = () =>
       [
