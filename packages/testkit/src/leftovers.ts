@@ -87,6 +87,7 @@ export function idleLoopDevices(root: string): string[] {
       return "";
     }
   });
+  // Looked up again: a device that was released since then is not idle.
   return ours()
     .filter(({ device }) => !mounts.some((text) => text.includes(` ${device} `)))
     .map(({ file }) => file);
@@ -118,8 +119,8 @@ function listCgroups(ours: RegExp): string[] {
   });
 }
 
-/** Cgroups of others end at any moment. */
-function foldersIn(path: string): string[] {
+/** Names of folders; [] for one that is gone. Cgroups of others end at any moment. */
+export function foldersIn(path: string): string[] {
   try {
     return readdirSync(path, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? [entry.name] : []));
   } catch {

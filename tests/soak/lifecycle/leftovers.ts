@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { type Platform, readHostTraces } from "@skerry/testkit";
+import { foldersIn } from "@skerry/testkit/leftovers";
 
 /** What a stopped platform without sandboxes left on its host and in its database, except images of templates. */
 export async function leftoversOf(platform: Platform): Promise<string[]> {
@@ -27,15 +28,9 @@ export async function leftoversOf(platform: Platform): Promise<string[]> {
       .map((name) => `areas/${name}`),
     ...traces.processes.map((line) => `process ${line}`),
     ...traces.mounts.filter((path) => /\/(sandboxes|trash)\//.test(path)).map((path) => `mount ${path}`),
-    ...traces.cgroups.flatMap((path) => childGroups(path)).map((path) => `cgroup ${path}`),
+    ...traces.cgroups.flatMap((path) => foldersIn(path).map((name) => `cgroup ${join(path, name)}`)),
     ...rows(platform),
   ];
-}
-
-function childGroups(path: string): string[] {
-  return readdirSync(path, { withFileTypes: true })
-    .filter((entry) => entry.isDirectory())
-    .map((entry) => join(path, entry.name));
 }
 
 function rows(platform: Platform): string[] {
